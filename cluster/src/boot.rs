@@ -1,4 +1,4 @@
-//! Starting a store: its directory, its log, its groups, and the thread that they share.
+//! Starts a store: its directory, its log, its groups, and the thread that they share.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -42,8 +42,8 @@ use crate::wal::disk::{Disk, aside};
 use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
-/// Runs a store until it is stopped. Everything of it but the log's writer lives on this thread, so that a write
-/// passes from one part to the next without waking another thread.
+/// Runs a store until it is stopped. All of it except the log's writer runs on this thread, so that a write passes from
+/// one part to the next without waking another thread.
 pub(crate) async fn run(
     machine: Machine,
     options: Options,
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clone()));
     let beside = options.beside.as_ref().map(|beside| actix::spawn(beside()));
-    // What was seen before the last stop is to be seen again soon, whoever asks how.
+    // Revisions that clients saw before the last stop must become visible again soon, also to readers that do not ask.
     tables.demand();
     let placement = running.placement.clone();
     let succession = running
@@ -82,9 +82,9 @@ pub(crate) async fn run(
         succession.abort();
     }
     let nodes = groups.nodes();
-    // Whoever leads hands over, so that writes need not wait for an election.
+    // Leaders hand over their leadership, so that writes need not wait for an election.
     future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
-    // A group that waits for room on the disk ends when the log is closed.
+    // A group that waits for room on the disk ends only when the log is closed, so this wait is bounded.
     let _ = tokio::time::timeout(STOP_WAIT, future::join_all(nodes.iter().map(Node::shutdown))).await;
     if let Some(transport) = transport {
         transport.shutdown();
@@ -92,13 +92,13 @@ pub(crate) async fn run(
     wal.close();
 }
 
-/// What was started.
+/// A store that has been started.
 struct Started {
     running: Running,
     transport: Option<Arc<Transport>>,
-    /// Becomes a member, and finds out what this replica is to its cluster, for as long as it is run.
+    /// Makes this replica a member, and then keeps its standing up to date, as long as the future is polled.
     joining: LocalBoxFuture<'static, ()>,
-    /// What goes on as long as it is run.
+    /// Background tasks of the running store.
     tasks: [Task; 4],
 }
 
@@ -108,12 +108,12 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
-    ShardMap::founding(options, &BTreeMap::new())?; // what cannot be is told at once
+    ShardMap::founding(options, &BTreeMap::new())?; // reports impossible options at once
     let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
     let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, drive };
     let is_known = IdentityFile::is_there(&**disk, &options.directory).map_err(failed)?;
     if !is_known && wal::is_begun(&**disk, &directory).map_err(failed)? {
-        // It would go on under another id, for good, and vote again in what it has voted in.
+        // Under a new id this replica would go on without its past, and could vote twice in a term.
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
     let here = Here::open(disk.clone(), options)?;
@@ -130,7 +130,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let wal = Wal::start(disk.clone(), wal_options, log)?;
     if wal.is_new() && !here.identity.get().cluster.is_empty() {
-        return Err(WalError::Missing { path: directory }.into()); // it voted in what it has no record of
+        return Err(WalError::Missing { path: directory }.into()); // with the log it lost its votes
     }
     here.begin_cluster(&wal)?;
     let (id, groups) = (here.identity.get().id, Groups::default());
@@ -146,7 +146,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let default = starter.start(0).await?;
     default.leader.node().recovered().await;
     mapping::look(&starter.tables);
-    // What there are entries of here is gone on with, whatever is known of the map.
+    // A group that has entries in the log is started, whatever the shard map says.
     for slot in starter.wal.groups().iter().filter_map(|name| group_slot(name)) {
         starter.start(slot).await?;
     }
@@ -204,38 +204,39 @@ impl<'a> Here<'a> {
         Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), sight.clone(), belongs)
     }
 
-    /// Gives this replica a cluster of its own if it was the only one until now and is to have others. They must never
-    /// hear of it otherwise: they would take it for one that has nothing, and found a cluster with it.
+    /// Gives this replica a cluster id if it was a single replica until now and is to have others. This must happen
+    /// before it talks to them: without a cluster id they would take it for an empty replica and found a new cluster
+    /// with it.
     fn begin_cluster(&self, wal: &Wal) -> Result<(), OpenError> {
         let was_alone = self.identity.get().cluster.is_empty() && wal.state(wal.group(DEFAULT_GROUP)).last.is_some();
         if self.membership.is_some() && was_alone {
             self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             let Identity { name, cluster, .. } = self.identity.get();
-            tracing::info!(name, cluster, "this replica was alone: it is the first member of a cluster now");
+            tracing::info!(name, cluster, "this replica was alone until now: it is the first member of a new cluster");
             self.hello.send_modify(|hello| hello.cluster = cluster);
         }
         Ok(())
     }
 
-    /// Has the groups say where others reach this replica, as long as it has none.
+    /// Records this replica's peer address in the groups, as long as it is their only member.
     async fn describe(&self, groups: &Groups) -> Result<(), OpenError> {
         let Some(membership) = self.membership else { return Ok(()) };
         let own = Replica { name: membership.name.clone(), address: membership.advertise.clone() };
         alone::describe(groups, &own).await
     }
 
-    /// What is done when this replica finds that it has lost what it acknowledged: it never votes again, and ends.
+    /// Returns the reaction to the loss of acknowledged writes: this replica never votes again, and ends the process.
     fn when_lost(&self, on_fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Arc<dyn Fn() + Send + Sync> {
         let identity = self.identity.clone();
         Arc::new(move || {
             if let Err(error) = identity.forfeit() {
-                tracing::error!(%error, "cannot note that this replica must not vote any more");
+                tracing::error!(%error, "cannot record that this replica must not vote any more");
             }
             on_fatal(FORFEITED);
         })
     }
 
-    /// Listens for other replicas, if there are to be any.
+    /// Listens for other replicas. `None` on a store without a membership.
     fn listen(
         &self,
         network: &Arc<dyn Network>,
@@ -250,8 +251,8 @@ impl<'a> Here<'a> {
         started.map(Some).map_err(|source| OpenError::Listen { address, source })
     }
 
-    /// Makes this replica one of the members of a cluster: now when it is the only one, else as the future that is
-    /// answered goes on, since that takes the others.
+    /// Makes this replica a member of its cluster. A single replica is a member once this returns. One of several
+    /// becomes a member while the returned future runs, since that needs the others.
     async fn join_in(
         self,
         starter: &Rc<Starter>,
@@ -261,7 +262,7 @@ impl<'a> Here<'a> {
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
-                default.stand_if_alone().await; // as it was before
+                default.stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
                 let looking = alone::look_out(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
@@ -285,7 +286,8 @@ fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
 }
 
-/// Reads the log, where that holds nobody up. What is known to be committed of the default group is told meanwhile.
+/// Reads the log without blocking the store's thread. Meanwhile the receiver gets the entries of the default group that
+/// are known to be committed.
 fn read_log(
     disk: Arc<dyn Disk>,
     options: WalOptions,
@@ -299,7 +301,7 @@ fn read_log(
     (reading, told)
 }
 
-/// What is to be done from time to time.
+/// Runs periodic work: ages and trims the history, and writes snapshots that are due.
 async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
     let mut times = Times::new(tables.clock(0).hybrid().clone(), history);
     loop {

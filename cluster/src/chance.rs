@@ -1,6 +1,6 @@
 //! Random numbers. A simulation draws them from its seed.
 
-/// Any number.
+/// Draws any number.
 pub(crate) fn number() -> u64 {
     #[cfg(test)]
     if let Some(drawn) = crate::simulation::chance::drawn() {
@@ -9,7 +9,7 @@ pub(crate) fn number() -> u64 {
     rand::random()
 }
 
-/// A number from 0 up to and without 1.
+/// Draws a number from 0 up to, but not including, 1.
 pub(crate) fn fraction() -> f64 {
     (number() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,18 +1,18 @@
-//! Chunks, of which snapshots and backups are made: `length | checksum | kind | content`.
+//! Chunks, the units of snapshots and backups: `length | checksum | kind | content`.
 //!
-//! Length and checksum (CRC-32C) have four bytes each, little-endian, and are those of kind and content.
+//! Length and checksum (CRC-32C) cover kind and content, and have four bytes each, little-endian.
 
-/// Bytes before the kind of a chunk.
+/// Bytes of length and checksum, before the kind of a chunk.
 pub(crate) const HEAD_BYTES: usize = 8;
 
-/// Begins a chunk, in place of what the buffer held.
+/// Starts a new chunk in a buffer, whose former content is dropped.
 pub(crate) fn begin(kind: u8, chunk: &mut Vec<u8>) {
     chunk.clear();
     chunk.extend_from_slice(&[0; HEAD_BYTES]);
     chunk.push(kind);
 }
 
-/// Writes length and checksum of a chunk that is complete.
+/// Fills in length and checksum of a complete chunk.
 pub(crate) fn seal(chunk: &mut [u8]) {
     let length = (chunk.len() - HEAD_BYTES) as u32;
     let checksum = crc32c::crc32c(&chunk[HEAD_BYTES..]);
@@ -20,7 +20,7 @@ pub(crate) fn seal(chunk: &mut [u8]) {
     chunk[4..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Length and checksum of what follows the head of a chunk.
+/// Returns length and checksum from the head of a chunk.
 pub(crate) fn head(head: [u8; HEAD_BYTES]) -> (usize, u32) {
     let [a, b, c, d, e, f, g, h] = head;
     (u32::from_le_bytes([a, b, c, d]) as usize, u32::from_le_bytes([e, f, g, h]))

@@ -1,8 +1,7 @@
-//! How batches and objects are written down, in the log and in snapshots alike.
+//! The binary form of batches and objects, in the log, in snapshots and in backups.
 //!
-//! Numbers are little-endian. Texts have their length in two bytes before them, the bytes of objects in four. What is
-//! read is checked for its shape only: checksums of the log and of snapshots have already said that it is what was
-//! written.
+//! Numbers are little-endian. A text follows its length in two bytes, the bytes of an object follow their length in
+//! four. The decoder checks the form only: checksums of the log and of snapshots have been checked before.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::entry::{Action, Batch, Command, Filling, Operation, ShardId, Step};
 use crate::object::{Attempt, Term};
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 
-/// Reads what was written down; nothing when it ends too early or cannot be.
+/// Decodes values one after the other. Every method returns `None` when the bytes end too early or are malformed.
 pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
 }
@@ -68,7 +67,7 @@ impl<'a> Decoder<'a> {
         (0..count).map(|_| Some((CompactString::new(self.text()?), CompactString::new(self.text()?)))).collect()
     }
 
-    /// An object, in a buffer of its own.
+    /// Reads an object and copies its bytes into a buffer of its own.
     pub(crate) fn object(&mut self) -> Option<Object> {
         let key = Key::new(self.text()?);
         let revision = self.revision()?;
@@ -98,7 +97,7 @@ impl<'a> Decoder<'a> {
         Attempt::numbered(self.long()?)
     }
 
-    /// A version of an object or a deletion.
+    /// Reads a version of an object or a deletion.
     pub(crate) fn operation(&mut self) -> Option<(Key, Revision, Operation)> {
         match self.byte()? {
             kind @ (PUT | PUT_BY_NAME) => {
@@ -154,7 +153,7 @@ const OPEN: u8 = 1;
 const END: u8 = 2;
 
 pub(crate) fn put_text(text: &str, out: &mut Vec<u8>) {
-    // Names of Kubernetes objects and label values have at most a few hundred bytes; what is longer was refused.
+    // Longer texts were refused before: names of Kubernetes objects and label values have at most a few hundred bytes.
     out.extend_from_slice(&(text.len() as u16).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }
@@ -188,7 +187,7 @@ pub(crate) fn put_object(object: &Object, out: &mut Vec<u8>) {
     put_blob(object.bytes(), out);
 }
 
-/// A version of an object or a deletion.
+/// Writes a version of an object or a deletion.
 pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation, out: &mut Vec<u8>) {
     match operation {
         Operation::Put(object) => {

@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub struct TableId(Arc<str>);
 
 impl TableId {
-    /// The table with this name.
+    /// Returns the id of the table with this name.
     pub fn new(name: &str) -> TableId {
         TableId(name.into())
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,19 +44,19 @@ impl fmt::Debug for TableId {
     }
 }
 
-/// What an object is called within its table: `namespace/name`, or `name` when cluster-scoped.
+/// The name of an object within its table: `namespace/name`, or `name` when cluster-scoped.
 ///
-/// Ordered bytewise, which is the order in which lists are answered. Cheap to clone.
+/// Keys are ordered by their bytes; lists are in that order. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// The key with this text.
+    /// Returns the key with this text.
     pub fn new(text: &str) -> Key {
         Key(text.into())
     }
 
-    /// The key of an object of a namespace.
+    /// Returns the key of an object in a namespace.
     pub fn namespaced(namespace: &str, name: &str) -> Key {
         let mut text = String::with_capacity(namespace.len() + 1 + name.len());
         text.push_str(namespace);
@@ -65,17 +65,17 @@ impl Key {
         Key(text.into())
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The namespace, unless cluster-scoped.
+    /// Returns the namespace; `None` when cluster-scoped.
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once('/').map(|(namespace, _)| namespace)
     }
 
-    /// The name within the namespace.
+    /// Returns the name within the namespace.
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
     }
@@ -105,7 +105,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which objects of a table a list is about.
+/// The part of a table that a list covers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Scope {
     /// Every object.
@@ -116,12 +116,12 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The objects of one namespace.
+    /// Returns the scope of one namespace.
     pub fn namespace(namespace: &str) -> Scope {
         Scope::Namespace(namespace.into())
     }
 
-    /// Whether a key belongs to the scope.
+    /// Returns whether a key belongs to the scope.
     pub fn contains(&self, key: &Key) -> bool {
         match self {
             Scope::All => true,
@@ -129,7 +129,7 @@ impl Scope {
         }
     }
 
-    /// The text before every key of the scope, empty for all.
+    /// Returns the prefix that every key of the scope has; empty for all objects.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Scope::All => String::new(),
@@ -137,7 +137,7 @@ impl Scope {
         }
     }
 
-    /// What is behind every key of the scope and before all others that are; nothing is behind all.
+    /// Returns the smallest text above every key of the scope; `None` for all objects.
     pub(crate) fn end(&self) -> Option<String> {
         const BEHIND_SLASH: char = '0';
         match self {

@@ -10,25 +10,25 @@
 //! broadcaster then wakes those watchers that the change concerns ([`watch`]).
 //!
 //! # Reading
-//! A [`Table`] is read from any thread, without mailbox and without waiting for the disk: [`Table::get`] for the
-//! latest, [`Table::snapshot`] for a list, [`Table::subscribe`] for a watch. [`Store::barrier`] makes a read
-//! linearizable.
+//! A [`Table`] can be read from any thread. A read does not pass through an actor's mailbox and does not wait for the
+//! disk: [`Table::get`] returns the latest version of an object, [`Table::snapshot`] a list, [`Table::subscribe`] a
+//! watch. [`Store::barrier`] makes a read linearizable.
 //!
 //! # Shards
 //! A table may have several shards ([`shard_map`]), each replicated by a group of its own. Every group has a clock that
-//! says up to which revision it is closed: nothing up to there is added by it any more. What is read of a table as a
-//! whole, lists and watches, is read up to where all of its groups are closed, and merged. A group without writes is
-//! asked to close by who waits for it: a consistent read at once, watches at a pace. How many shards a table has may be
-//! changed while it is used ([`replica::dividing`]).
+//! says up to which revision the group is closed: it will write nothing more at or below that revision. Lists and
+//! watches of a whole table merge its shards, and read up to the smallest revision that is closed in all of its groups.
+//! A reader that waits for a group without writes asks it to close: a consistent read asks at once, watches ask at a
+//! fixed pace. The number of shards of a table can be changed while the table is in use ([`replica::dividing`]).
 //!
 //! # After a crash
-//! Each group is restored from its newest snapshot ([`snapshot`]) and the log since, with the history window, so that
-//! a watch goes on from the last revision that it delivered.
+//! Each group is restored from its newest snapshot ([`snapshot`]) and the log after it. Both contain the history
+//! window, so that a watch can resume from the last revision that it delivered.
 //!
 //! # Invariants
-//! - An outcome is answered only for what is durable.
-//! - Applying takes no clock, no randomness and no I/O: every replica decides alike.
-//! - Within a shard revisions rise with the log; what a closed revision shows never changes.
+//! - A write is answered only once it is durable.
+//! - Applying an entry uses no clock, no randomness and no I/O: every replica reaches the same result.
+//! - Within a shard, revisions rise in the order of the log; what is visible at a closed revision never changes.
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
 //!
@@ -40,14 +40,14 @@
 //!   `object`, `write`
 //! - The log on the disk, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
-//! - What is agreed upon: `entry`, `codec`
-//! - Tables and who is told of their changes, each asking the other: `table`, `watch`
+//! - The content of log entries: `entry`, `codec`
+//! - Tables and the subscribers that they wake, each asking the other: `table`, `watch`
 //! - What is replicated together: `group`
-//! - Agreement: `snapshot`, `raft`
+//! - Agreement between replicas: `snapshot`, `raft`
 //! - This replica among the others: `replica`
 //! - The store: `boot`, `backup`, `store`, `members`, `preferences`, `shards`
 
-/// Whether a mistake is made that simulations must find: never but in such a simulation.
+/// Whether the code is to make this mistake on purpose. True only in a simulation that must find the mistake.
 #[cfg(test)]
 macro_rules! seeded {
     ($bug:ident) => {

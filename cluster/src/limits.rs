@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Largest encoded object, in bytes: a little over what Kubernetes clients may send (3 MiB), for what the server adds.
+/// Largest encoded object, in bytes: somewhat more than the 3 MiB that Kubernetes clients may send, for what the server
+/// adds.
 pub const OBJECT_BYTES_MAX: usize = 4 << 20;
-/// Writes that may wait in one group. Beyond, a write fails with `QueueFull`.
+/// Writes that may wait in one group. A further write fails with `QueueFull`.
 pub const GROUP_WRITES_MAX: usize = 16_384;
-/// Bytes of the objects of the writes that may wait in one group. Beyond, a write fails with `QueueFull`.
+/// Bytes of the objects of the writes that may wait in one group. A further write fails with `QueueFull`.
 pub const GROUP_BYTES_MAX: usize = 256 << 20;
 /// Writes in one log entry.
 pub const BATCH_WRITES_MAX: usize = 1_024;
@@ -14,9 +15,10 @@ pub const BATCH_WRITES_MAX: usize = 1_024;
 pub const BATCH_BYTES_MAX: usize = 2 << 20;
 /// Log entries of one group that are proposed and not yet applied.
 pub const BATCHES_IN_FLIGHT_MAX: usize = 2;
-/// Messages that may wait for a shard actor or a broadcaster; their senders are few and wait.
+/// Messages that may wait for a shard actor or a broadcaster. There are few senders, and they wait when the mailbox is
+/// full.
 pub const MAILBOX_MESSAGES_MAX: usize = 1_024;
-/// Writes applied under one write lock of a table, so that readers wait at most for these.
+/// Writes applied under one write lock of a table, which bounds how long readers wait.
 pub const APPLY_UNDER_LOCK_MAX: usize = 64;
 /// Objects examined under one read lock of a table.
 pub const SCAN_UNDER_LOCK_MAX: usize = 512;
@@ -24,313 +26,316 @@ pub const SCAN_UNDER_LOCK_MAX: usize = 512;
 pub const CHANGES_UNDER_LOCK_MAX: usize = 512;
 /// Changes that one read of a subscription examines.
 pub const CHANGES_PER_READ_MAX: usize = 4_096;
-/// How often a store that is being opened tells how far it is.
+/// Interval between two log lines about the progress of opening a store.
 pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// How often tables are asked to drop what left the history window.
+/// Interval at which tables drop history that has left the history window.
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
-/// How many moments of the history window are remembered at most, to tell how old history is.
+/// Points in time that are remembered of the history window, at most, to tell how old a revision is.
 pub const AGE_MARKS_MAX: u32 = 1_024;
-/// The revision that is told of a table in which nothing happens is of the last of so many parts of the history window.
+/// A closed revision is renewed on demand once it is older than this fraction of the history window: 1 /
+/// `FRESHNESS_PARTS`.
 pub const FRESHNESS_PARTS: u32 = 10;
-/// Age after which the encodings that the server shares between watchers of a change are dropped.
+/// Age after which the encodings of a change that the server shares between watchers are dropped.
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
-/// How long a write may take before its outcome is called unknown.
+/// How long a write may take before its outcome is reported as unknown.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of a segment of the write-ahead log.
 pub const WAL_SEGMENT_BYTES: u64 = 32 << 20;
-/// Bytes after which a frame of the log takes no further record; one more record of a full batch may go beyond.
+/// Bytes after which a frame of the log takes no further record. The last record of a full batch may exceed it.
 pub const WAL_FRAME_BYTES: usize = 4 << 20;
-/// Whole frames that may wait for the disk before a leader proposes no more: others may have made its writes durable
-/// already, so that nothing else holds clients back.
+/// Whole frames that may wait for the disk before a leader stops proposing. Without this nothing would hold clients
+/// back: other replicas may already have made the writes durable.
 pub const WAL_FRAMES_WAITING_MAX: usize = 4;
-/// How long writes may wait for that before others are to lead.
+/// How long writes may wait for the disk in this way before the leader hands over to another replica.
 pub const WAL_PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of the log that are read at once when it is read back, unless a frame is longer.
+/// Bytes of the log that one read takes when the log is read back, unless a frame is longer.
 pub const WAL_READ_BYTES: usize = 1 << 20;
-/// Room in the log that is never reserved for writes: for votes and other records of the groups themselves.
+/// Bytes of the log that are never reserved for writes, but kept for votes and other records of the groups themselves.
 pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
-/// How often a disk that had no room for the log to grow is tried again, when nothing is written meanwhile.
+/// Interval at which the log tries again to grow after the disk had no room, when nothing is written meanwhile.
 pub const WAL_ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// How long to wait before trying again to make room for what must be written and was not reserved for.
+/// How long to wait before trying again to make room for a record that must be written and for which none was reserved.
 pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// Log entries that are kept decoded for each group, in bytes.
+/// Bytes of decoded log entries that are cached for each group.
 pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 /// Bytes after which a chunk of a snapshot takes nothing more.
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
-/// How long after a snapshot that could not be written another is begun; twice that after each that follows.
+/// Pause after a failed snapshot before the next attempt. Each further failure doubles it.
 pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// How long that is at most.
+/// The longest such pause.
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
-/// Bytes of entries after which what is applied together when a store is opened takes no further entry.
+/// Bytes of entries that are applied together when a store is opened, unless one entry is larger.
 pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
-/// How many of these are read and decoded, or wait to be applied.
+/// Such chunks of entries that are decoded ahead of being applied.
 pub const REPLAY_CHUNKS_MAX: usize = 4;
-/// How many messages about entries wait for whoever applies them while the log is being read.
+/// Messages about entries that may wait to be applied while the log is still being read.
 pub const ANNOUNCED_MESSAGES_MAX: usize = 64;
-/// Entries of one of these: about 60 bytes of memory each.
+/// Entries in one such message: about 60 bytes of memory each.
 pub const ANNOUNCED_ENTRIES_MAX: usize = 1_024;
 /// Threads that decode a snapshot while it is being read.
 pub const SNAPSHOT_DECODERS: usize = 2;
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
-/// How often that is done for a snapshot that nobody waits for: 16 MiB/s, twice that after a minute, and so on.
+/// Interval between such writes when nobody waits for the snapshot: 16 MiB/s at first, twice as fast after each minute.
 pub const SNAPSHOT_WRITE_INTERVAL: Duration = Duration::from_millis(250);
-/// How long the state that a snapshot is written of is held; a snapshot that takes longer is given up.
+/// How long the state from which a snapshot is written is held. A snapshot that takes longer is abandoned.
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
 /// Bytes after which a chunk of a backup takes nothing more.
 pub const BACKUP_CHUNK_BYTES: usize = 256 << 10;
-/// Bytes of a chunk beyond which a backup is called damaged: what is before the last object of a chunk, and one object
-/// with its names and terms.
+/// Size of a chunk above which a backup is reported as damaged: the largest content before the last object of a chunk,
+/// and one object with its names and terms.
 pub const BACKUP_CHUNK_BYTES_MAX: usize = 64 << 20;
-/// How long the state that a backup is taken of is held; a backup that takes longer is given up.
+/// How long the state from which a backup is taken is held. A backup that takes longer is abandoned.
 pub const BACKUP_TIMEOUT: Duration = Duration::from_secs(900);
-/// How often a backup is begun again whose revision leaves the history before it is held.
+/// How often a backup is started again because its revision left the history before it could be held.
 pub const BACKUP_ATTEMPTS: usize = 16;
-/// Chunks of a backup whose objects are written at the same time when it is restored.
+/// Chunks of a backup whose objects are written at the same time while it is restored.
 pub const RESTORE_CHUNKS_IN_FLIGHT: usize = 16;
-/// Bytes appended to a group's log after which a new snapshot of it is written, unless the objects take more.
+/// Bytes appended to a group's log after which a new snapshot of it is written, unless its objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
-/// How many times the bytes after which a group's own entries cause a snapshot the log of all groups may have, before
-/// one that holds it back by an old entry writes a snapshot.
+/// When the log of all groups has grown to this multiple of the bytes after which a group's own entries cause a
+/// snapshot, a group whose old entries keep segments from being deleted writes a snapshot.
 pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
-/// Log entries applied together.
+/// Log entries that are applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
-/// How long a replica that was elected may take to apply everything before it.
+/// How long an elected replica may take to apply everything before its election.
 pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it pauses before it looks again, if it leads still.
+/// Pause before a replica that is still leading looks again whether it has applied that.
 pub const LEADER_BEGIN_INTERVAL: Duration = Duration::from_millis(100);
-/// Largest frame between replicas, in bytes; what a call carries must be smaller by [`PEER_FRAME_HEADER_BYTES`].
+/// Largest frame between replicas, in bytes. The payload of a call must be smaller by [`PEER_FRAME_HEADER_BYTES`].
 pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;
-/// Bytes of a frame beside what it carries, at most.
+/// Bytes of a frame besides its payload, at most.
 pub const PEER_FRAME_HEADER_BYTES: usize = 64;
-/// Bytes of the text with which a peer's request is refused; the rest is cut off.
+/// Bytes of the text with which a peer's request is refused. The rest is cut off.
 pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
-/// Bytes a second that a link between replicas carries at least: a call may take so much longer as what is to be sent
-/// before it and with it takes at that.
+/// Slowest link between replicas that is supported, in bytes per second. The time limit of a call grows by the time
+/// that sending it and the bytes queued before it take at this speed.
 pub const PEER_BYTES_PER_SECOND_MIN: usize = 1 << 20;
-/// Calls of one peer on one lane that wait for an answer. Beyond, a call fails with `QueueFull`.
+/// Calls to one peer on one lane that may wait for an answer. A further call fails with `QueueFull`.
 pub const PEER_CALLS_MAX: usize = 4_096;
-/// Questions whether a peer is there that may wait beside as many calls as may.
+/// Pings to a peer that may wait besides these calls.
 pub const PEER_PINGS_MAX: usize = 64;
-/// Bytes that these carry. Beyond, a call fails with `QueueFull`.
+/// Payload bytes of the calls that wait. A further call fails with `QueueFull`.
 pub const PEER_CALL_BYTES_MAX: usize = 64 << 20;
-/// Requests of one connection that may be under way here; a multiple of the calls that wait there, since a caller
-/// may have given up on some. Beyond, a request is refused.
+/// Requests of one connection that may be in progress here. It is a multiple of the calls that may wait at the caller,
+/// since the caller may have given up on some. A further request is refused.
 pub const PEER_REQUESTS_MAX: usize = 4 * PEER_CALLS_MAX;
-/// Bytes of these, and also of the answers that wait to be sent. Beyond, a request is refused.
+/// Bytes of these requests, and also of the answers that wait to be sent. A further request is refused.
 pub const PEER_REQUEST_BYTES_MAX: usize = 2 * PEER_CALL_BYTES_MAX;
-/// Frames that wait to be sent on a connection, of any kind, after which it is given up.
+/// Frames of any kind that may wait to be sent on a connection. Beyond, the connection is closed.
 pub const PEER_FRAMES_MAX: usize = 2 * PEER_REQUESTS_MAX;
-/// Bytes of frames after which one write to a peer takes no further.
+/// Bytes of frames after which one write to a peer takes no further frame.
 pub const PEER_WRITE_BYTES: usize = 256 << 10;
-/// Room for which a peer's socket is read at once, unless a frame needs more.
+/// Bytes that one read from a peer's socket may return, unless a frame is longer.
 pub const PEER_READ_BYTES: usize = 64 << 10;
-/// How long connecting to a peer may take, or a peer to say who it is.
+/// How long connecting to a peer may take, and how long the peer may take to identify itself.
 pub const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long an address may be silent before it is connected to anew.
+/// How long connecting to an address may go unanswered before a new attempt.
 pub const PEER_CONNECT_INTERVAL: Duration = Duration::from_millis(300);
-/// How long to wait before connecting again after a first failure; doubled with each further one.
+/// Pause before connecting again after a first failure. Each further failure doubles it.
 pub const PEER_RETRY_MIN: Duration = Duration::from_millis(10);
-/// How long to wait before connecting again, at most.
+/// The longest pause before connecting again.
 pub const PEER_RETRY_MAX: Duration = Duration::from_secs(1);
-/// How long after the last call of a peer a broken connection is still made again.
+/// How long after the last call to a peer a broken connection is still re-established.
 pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
-/// How often it is said in the log that an address cannot be reached, as long as the reason is the same.
+/// Interval between two log lines about an unreachable address, as long as the reason is the same.
 pub const PEER_TOLD_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a side of a control connection is silent at most.
+/// Longest silence of either side on a control connection: an idle side sends a beat.
 pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
-/// Silence on a control connection after which the peer is taken for dead.
+/// Silence on a control connection after which the peer is considered dead.
 pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
-/// Silence on a control connection that tells, when it ends, of a link that may have been interrupted: the other
-/// connections are probed then.
+/// Silence on a control connection after which, when it ends, the other connections to the peer are probed: the link
+/// may have been interrupted.
 pub const PEER_INTERRUPTION_MIN: Duration = Duration::from_millis(300);
-/// How long a connection that was probed may stay silent, besides the time that it takes to send what comes before the
-/// probe, until it is made anew: TCP tries what was lost again after ever longer times.
+/// How long a probed connection may stay silent before it is replaced, in addition to the time for sending what is
+/// queued before the probe. TCP itself would retransmit after ever longer times.
 pub const PEER_PROBE_TIMEOUT: Duration = Duration::from_millis(50);
-/// How often other connections are looked after.
+/// Interval at which the other connections are checked.
 pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// How long the kernel waits for acknowledgements: of what was sent, and on idle connections of probes.
+/// How long the kernel waits for acknowledgements of sent data, and of probes on idle connections.
 pub const PEER_TCP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Age after which a connection on which another member answers is made anew: the name may have moved on.
+/// Age after which a connection on which an unexpected member answers is made again: the host name may resolve to
+/// another address by now.
 pub const PEER_IDENTITY_AGE: Duration = Duration::from_secs(5);
-/// How long a call waits for its answer at most.
+/// How long a call waits for its answer, at most.
 pub const PEER_CALL_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
-/// Connections that may have yet to say whose they are. When another comes, the oldest of them is closed.
+/// Accepted connections that have not identified themselves yet. A further one replaces the oldest.
 pub const PEER_GREETINGS_MAX: usize = 128;
-/// Connections that are taken from peers. Further ones are closed at once.
+/// Connections that are accepted from peers. Further ones are closed at once.
 pub const PEER_CONNECTIONS_MAX: usize = 256;
-/// Connections that may wait to be taken.
+/// Connections that may wait in the kernel to be accepted.
 pub const PEER_BACKLOG_CONNECTIONS: i32 = 128;
-/// How long a store that is opened waits for a process that still has its directory.
+/// How long opening a store waits for another process that still holds the lock on its directory.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
-/// How often it looks.
+/// Interval at which it tries to take the lock.
 pub const LOCK_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a store that is shut down waits for its groups, before it closes the log under them.
+/// How long a store that is shut down waits for its groups before it closes the log.
 pub const STOP_WAIT: Duration = Duration::from_secs(5);
-/// Addresses that are called at a time. Beyond, a call fails with `QueueFull`.
+/// Addresses to which connections are kept at a time. A call to a further one fails with `QueueFull`.
 pub const PEER_ADDRESSES_MAX: usize = 256;
-/// Members that are remembered as reachable or not; beyond, those that are not reachable are forgotten.
+/// Members whose reachability is remembered. Beyond, unreachable ones are forgotten.
 pub const PEER_MEMBERS_MAX: usize = 256;
 /// Shards of one table.
 pub const SHARDS_MAX: u16 = 64;
-/// Data groups, besides the default one: what the eight bits of a revision that tell groups apart can number.
+/// Data groups, besides the default one: as many as the eight bits of a revision that hold the group's slot allow.
 pub const GROUPS_MAX: u16 = 255;
-/// Former divisions of a table that are remembered: how often its shards can be changed within the history window
-/// before what is older can no longer be read.
+/// Former divisions of a table that are remembered. This bounds how often its shards can be changed within the history
+/// window without losing older history.
 pub const DIVISIONS_MAX: usize = 16;
 /// Bytes of objects after which a step that fills a shard takes no further object.
 pub const FILLING_BYTES_MAX: usize = 512 << 10;
 /// Objects in a step that fills a shard.
 pub const FILLING_OBJECTS_MAX: usize = 512;
-/// How far behind the newest change a shard that is being filled may be when the one before it is to end, in
+/// How far a shard that is being filled may lag behind the newest change when the old shards are ended, in
 /// milliseconds.
 pub const FILLING_LAG_MS: u64 = 100;
-/// How long changes are gathered before a shard that is being filled takes them over.
+/// How long changes are collected before a shard that is being filled takes them over.
 pub const FILLING_INTERVAL: Duration = Duration::from_millis(10);
-/// How long the state that a shard is filled from is held.
+/// How long the state from which a shard is filled is held.
 pub const FILLING_HOLD: Duration = Duration::from_secs(900);
-/// How long a change of a table's shards waits before it looks again when nothing tells it to.
+/// Interval at which the division of a table is looked at when nothing wakes it.
 pub const DIVIDING_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a step of it that failed waits before it is tried again.
+/// Pause before a failed step of a division is tried again.
 pub const DIVIDING_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// How often the founders of a new group look whether it is formed.
+/// Interval at which the founders of a new group look whether it has been formed.
 pub const FORMATION_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long the other founders of a new group wait for the leader of the group `default` to form it.
+/// How long the other founders of a new group wait for the leader of the group `default` to form it before they do.
 pub const GROUP_FORMATION_WAIT: Duration = Duration::from_secs(3);
-/// Requests to close a group up to a revision that may wait in it. Beyond, the read that needs one fails.
+/// Requests to close up to a revision that may wait in a group. Beyond, the read that makes the request fails.
 pub const GROUP_CLOSES_MAX: usize = 16_384;
-/// How often groups are asked to close for the sake of subscribers: at most one entry of each group in this time.
+/// Interval at which groups are asked to close for subscribers: at most one entry of each group in this time.
 pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
-/// How long to wait before a group that could not be closed is asked again.
+/// Pause before a group that could not be closed is asked again.
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a read that waits for a revision looks anew which groups it waits for.
+/// Interval at which a read that waits for a revision looks again which groups it waits for.
 pub const REACHING_INTERVAL: Duration = Duration::from_millis(200);
-/// How long a read of what a replica has waits until that is closed, for which a majority is needed.
+/// How long a read of a replica's own state waits for that state to be closed, which takes a majority.
 pub const LOCAL_READ_WAIT: Duration = Duration::from_millis(100);
 /// How long a read waits until a group is closed up to a revision.
 pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a leader tells the others that it is there, when it has nothing else to tell; and how long such a message
-/// and its answer may take.
+/// Interval at which a leader without other messages sends heartbeats, and the time limit of a heartbeat and its
+/// answer.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long after anything else that a leader has told a replica no heartbeat is sent to it.
+/// How long after any other message to a replica a leader sends no heartbeat to it.
 pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a replica hears nothing of its leader before it stands for election: the end of this range, in which nobody
-/// votes for another, and then a random time of it.
+/// How long a replica hears nothing from its leader before it stands for election: at least the end of this range, in
+/// which it votes for no other candidate, and then a random time from the range.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
-/// How often it is looked whether other replicas are there, and what leaders have to tell.
+/// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
-/// How long nothing is heard of another replica before its groups miss it, and what rests in the belief that it is
-/// there wakes. Longer than [`ELECTION_TIMEOUT`] keeps others from giving votes.
+/// Silence of another replica after which its groups consider it missing, and groups that rest because they believe it
+/// to be there wake. Longer than [`ELECTION_TIMEOUT`] keeps others from voting.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
-/// How far revisions that others have assigned are ahead of the clock before the clock goes forward to them. A group
-/// that assigns more than 1,024 in a millisecond for a while gets ahead by itself.
+/// How far ahead of the clock a revision assigned by others must be before the clock is advanced to it. A group that
+/// assigns more than 1,024 revisions per millisecond for a while gets ahead of the clock by itself.
 pub const CLOCK_LEAD_MAX: Duration = Duration::from_secs(1);
-/// Of so many parts of the time that passes on one machine, not more than one passes on none of the others, or on them
-/// in addition: Linux lets clocks be slewed by up to a tenth (adjtimex(2)). A virtual machine that is suspended, and
-/// whose clocks do not count that, goes beyond it.
+/// Bound on the drift between the clocks of two machines: of a time span that one measures, at most one part in this
+/// many is missing from or added to the span that another measures. Linux slews clocks by up to a tenth (adjtimex(2)).
+/// A virtual machine that is suspended while its clocks stand still exceeds the bound.
 pub const CLOCK_DRIFT_PARTS: u64 = 8;
-/// How long a replica that is in no group, as far as is known, is still taken for one that may lead.
+/// How long a replica that is in no group, as far as is known, may still lead one.
 pub const CLOCK_ABSENCE_MAX: Duration = Duration::from_secs(10);
-/// How long a replica may take to answer what its clock shows, before it is taken for one that hears nothing.
+/// How long a replica may take to answer what its clock shows before it is considered unreachable.
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long another replica reaches more members than this one before that one is to lead in its place: when a member
-/// comes or goes, not all notice at once.
+/// How long another replica must reach more members than this leader does before it is to lead instead: when a member
+/// comes or goes, not all replicas notice at once.
 pub const HEMMED_PATIENCE: Duration = Duration::from_millis(500);
-/// How long no majority of the members is heard before the log says so.
+/// How long no majority of the members is reachable before this is logged.
 pub const MAJORITY_PATIENCE: Duration = Duration::from_secs(3);
-/// How often those are called who are not heard of or do not hear this replica.
+/// Interval of calls to members that this replica does not hear, or that do not hear it.
 pub const HEARING_INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer the next replica waits than the one before it until it misses a leader that is silent.
+/// How much later each further replica in the order of succession considers a silent leader missing.
 pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
-/// How long nothing happens in a group before it rests.
+/// How long a group must be idle before it rests.
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
 pub const REST_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a replica that was told that it is no member asks whether that is still so: whoever admits it says so.
+/// Interval at which a replica that was told that it is no member asks again. The replica that admits it tells it.
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
-/// How long others may take to agree that groups rest; meanwhile these send no heartbeats.
+/// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long a leader may hear nothing of a majority before it is not counted as a leader any more.
+/// How long a leader may hear nothing from a majority before it no longer counts as the leader.
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
-/// Appends of one group to one replica that are under way at once.
+/// Appends of one group to one replica that may be in flight at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
-/// Bytes of these, beyond which the next waits for an answer: a slow link is kept busy by less, and what is on its way
-/// when a link breaks is sent again.
+/// Bytes of these appends above which the next one waits for an answer: this is enough to keep a slow link busy, and
+/// bytes in flight are sent again when a link breaks.
 pub const APPEND_BYTES_IN_FLIGHT_MAX: usize = 4 << 20;
-/// How long entries may take to be durable on another replica before they are sent to it again, after a pause, with
-/// what has been committed meanwhile. They cannot be lost on the way, so that it is longer than a disk takes now and
-/// then; but one that has no room keeps in memory what it is told, and goes on answering by that for a while.
+/// How long entries may take to become durable on another replica before they are sent to it again, after a pause,
+/// together with what has been committed meanwhile. The connection does not lose messages, so this is longer than an
+/// occasional slow write of a disk. A replica whose disk is full keeps what it is sent in memory, and answers later.
 pub const APPEND_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long a group waits before it calls a replica again that could not be reached.
+/// Pause before a group calls a replica again that could not be reached.
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Size of a piece of a snapshot that is sent to another replica.
+/// Bytes of a piece of a snapshot that is sent to another replica.
 pub const SNAPSHOT_PIECE_BYTES: usize = 1 << 20;
-/// Segments of the log for which a snapshot that is received must leave room.
+/// Segments of the log for which the disk must still have room when a snapshot is received.
 pub const SNAPSHOT_SPARE_SEGMENTS: u64 = 3;
-/// How long a piece of a snapshot may take to be received and written down.
+/// How long a piece of a snapshot may take to be received and written.
 pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a snapshot that was received may take to be installed.
+/// How long a received snapshot may take to be installed.
 pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long a write or a read waits for a group to have a leader, before it is told that there is none.
+/// How long a write or a read waits for a group to have a leader before it fails.
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
-/// How often a change of members or leaders, which may take long, is asked of whoever leads after that.
+/// How often a change of members or leaders is sent again, to the then leader of the group. Such a change may take
+/// long.
 pub const LEADER_SEARCHES_MAX: u32 = 8;
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a read waits until this replica has what was acknowledged before, once it knows how much that is.
+/// How long a read waits until this replica has applied up to its read point, once that is known.
 pub const READ_POINT_WAIT: Duration = Duration::from_secs(10);
-/// Reads that one round of questions to the leader serves.
+/// Reads that are served by one round of questions to the leader.
 pub const READS_PER_ROUND_MAX: usize = 4_096;
-/// What this release understands of what other replicas say.
+/// The version of the peer protocol that this release speaks.
 pub const PEER_VERSION: u32 = 1;
-/// How often replicas that have no cluster yet look for the others.
+/// Interval at which replicas that have no cluster yet look for the others.
 pub const FORMATION_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a replica that is alone looks for the others that it was started with.
+/// Interval at which a replica that is alone looks for the others that it was started with.
 pub const OUTLOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Addresses of one host name at which members are looked for, at most.
 pub const MEMBERS_FOUND_MAX: usize = 64;
-/// How long another replica may take to say who it is.
+/// How long another replica may take to identify itself.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a replica that is to be admitted is waited for until it says who it is.
+/// How long to wait for a replica that is to be admitted to identify itself.
 pub const ADMISSION_WAIT: Duration = Duration::from_secs(10);
-/// How often a starting replica says that it waits for a quorum.
+/// Interval between two log lines that a starting replica waits for a quorum.
 pub const READY_WARNING_INTERVAL: Duration = Duration::from_secs(10);
-/// Writes that were asked for more than once, which the leader of a group remembers.
+/// Repeated writes that the leader of a group remembers.
 pub const REPEATED_WRITES_MAX: usize = 4_096;
-/// How long to wait before a write is asked for again that may have happened.
+/// Pause before a write that may have happened is attempted again.
 pub const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a write is asked for again before its outcome is called unknown.
+/// How long a write is attempted before its outcome is reported as unknown.
 pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait before the next question, after a replica has said that it does not lead.
+/// Pause before the next question, after a replica has answered that it does not lead.
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// How often a replica that has no others looks at its own clock.
+/// Interval at which a replica without others looks at its own clock.
 pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a change of members is begun at most, when others come before it: that often with a pause of
-/// [`ATTEMPT_INTERVAL`].
+/// How often a change of members is tried when other changes come first; [`ATTEMPT_INTERVAL`] lies between two tries.
 pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
-/// How often it is looked meanwhile whether it is still there.
+/// Interval at which the leader meanwhile checks whether the new member is still there.
 pub const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a member that is to catch up may be gone, as for a restart, before it is not waited for any more.
+/// How long a member that is to catch up may be gone, as for a restart, before the leader stops waiting for it.
 pub const CATCH_UP_SILENCE_MAX: Duration = Duration::from_secs(15);
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a leader waits for others to have what is in its log before it hands over.
+/// How long a leader waits for others to receive its whole log before it hands over.
 pub const TRANSFER_WAIT: Duration = Duration::from_secs(1);
-/// How long a leader that is to stop waits for one replica to take over before it asks the next.
+/// How long a leader that is stopping waits for one replica to take over before it asks the next.
 pub const TRANSFER_PATIENCE: Duration = Duration::from_millis(150);
-/// How long the others may take to say whether anybody leads since a leader has asked a replica to take over.
+/// How long the others may take to say whether anybody has led since a leader asked a replica to take over.
 pub const MANDATE_TIMEOUT: Duration = ELECTION_TIMEOUT.start;
-/// How long a group stays with the member that it was transferred to, before leaders are spread evenly again.
+/// How long a group stays with the member that it was transferred to before leaders are spread evenly again.
 pub const TRANSFER_HOLD: Duration = Duration::from_secs(600);
-/// How long a member that is drained tries to hand over what nobody can take at first, before it says so.
+/// How long a drained member tries to hand over groups that no other member can take yet, before it reports them.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(10);
 /// How long a member may take to hand over everything that it leads.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often leaders are spread over the members.
+/// Interval at which leaders are spread over the members.
 pub const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a look may take whether somebody still listens at the address of a leader.
+/// How long the check may take whether anything still listens at the address of a leader.
 pub const SUCCESSION_CHECK_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long the next replica waits for the one before it to succeed a leader that is gone.
+/// How long the next replica in the order of succession waits for the one before it to take over from a leader that is
+/// gone.
 pub const SUCCESSION_INTERVAL: Duration = Duration::from_millis(150);

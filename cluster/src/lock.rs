@@ -1,4 +1,4 @@
-//! Holding a data directory.
+//! The lock on a data directory, which only one process may use.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::limits::{LOCK_INTERVAL, LOCK_WAIT};
 use crate::{OpenError, Options};
 
-/// Takes hold of the data directory, until the file is dropped. A process that was killed lets go of it only when it
-/// has given back its memory, which is waited for.
+/// Locks the data directory until the returned file is dropped. Waits a while ([`LOCK_WAIT`]) for another process,
+/// since one that was killed holds the lock until the kernel has freed its memory.
 pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     let directory = &options.directory;
     let failed = |source| OpenError::Directory { directory: directory.clone(), source };
@@ -28,7 +28,7 @@ pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     }
 }
 
-/// Takes from others what they may do with a file or directory: who may open the lock, may hold it.
+/// Removes all permissions of other users on a file or directory: whoever can open the lock file can hold the lock.
 fn make_private(path: &Path) {
     let Ok(found) = std::fs::metadata(path) else { return };
     let mode = found.permissions().mode();
@@ -36,7 +36,7 @@ fn make_private(path: &Path) {
         return;
     }
     match std::fs::set_permissions(path, Permissions::from_mode(mode & !0o077)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others may not use this any more: it is the server's own"),
-        Err(error) => tracing::warn!(path = %path.display(), %error, "others may use what is the server's own"),
+        Ok(()) => tracing::info!(path = %path.display(), "removed other users' permissions"),
+        Err(error) => tracing::warn!(path = %path.display(), %error, "cannot remove other users' permissions"),
     }
 }

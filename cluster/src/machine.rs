@@ -1,4 +1,4 @@
-//! What a store needs of the machine that it runs on. Simulations put another in its place.
+//! The parts of the machine that a store uses: disk, network, clock. Simulations replace them.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ pub(crate) struct Machine {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) clock: WallClock,
-    /// Who writes the log.
+    /// Starts the thread that writes the log.
     pub(crate) drive: Arc<dyn Drive>,
 }
 
 impl Machine {
-    /// This one.
+    /// Returns this machine.
     pub(crate) fn local() -> Machine {
         Machine::with_disk(Arc::new(LocalDisk::DURABLE))
     }
 
-    /// This one, without waiting for its disk.
+    /// Returns this machine with a disk whose fsync does nothing.
     pub(crate) fn throwaway() -> Machine {
         Machine::with_disk(Arc::new(LocalDisk::THROWAWAY))
     }
 
-    /// This one, with another disk.
+    /// Returns this machine with another disk.
     pub(crate) fn with_disk(disk: Arc<dyn Disk>) -> Machine {
         Machine { disk, network: Arc::new(TlsNetwork), clock: WallClock::system(), drive: Arc::new(Threads) }
     }

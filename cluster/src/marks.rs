@@ -1,18 +1,18 @@
-//! The terms of objects in a few bytes, so that selecting by them need not look at objects that lie all over memory.
+//! A small summary of an object's terms, so that a selection can skip most objects without loading them from memory.
 
 use crate::{Term, Terms};
 
-/// A set of terms that may seem to hold more than it does, and never less (a Bloom filter: a term sets two of 128
-/// bits).
+/// A set of terms that may seem to contain a term that it does not contain, but never the reverse: a Bloom filter, in
+/// which a term sets two of 128 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks(u128);
 
-/// What is between a label's name and its value, and what is between those of a field.
+/// The separators between name and value of a label, and of a field.
 const LABEL: &[u8] = b"=";
 const FIELD: &[u8] = b":";
 
 impl Marks {
-    /// All terms of an object.
+    /// Returns all terms of an object.
     pub(crate) fn of(terms: &Terms) -> Marks {
         let all = |terms: &[Term], mark: fn(&str, &str) -> Marks| {
             terms.iter().fold(0, |marks, (name, value)| marks | mark(name, value).0)
@@ -20,12 +20,12 @@ impl Marks {
         Marks(all(terms.labels(), Marks::label) | all(terms.fields(), Marks::field))
     }
 
-    /// A label with its value.
+    /// Returns the set of one label with its value.
     pub fn label(name: &str, value: &str) -> Marks {
         Marks::term(name, LABEL, value)
     }
 
-    /// A selectable field with its value.
+    /// Returns the set of one selectable field with its value.
     pub fn field(name: &str, value: &str) -> Marks {
         Marks::term(name, FIELD, value)
     }
@@ -38,13 +38,13 @@ impl Marks {
         Marks(1 << (mixed >> 57) | 1 << (mixed >> 50 & 127))
     }
 
-    /// The terms of both.
+    /// Returns the union of both sets.
     #[must_use]
     pub(crate) fn with(self, other: Marks) -> Marks {
         Marks(self.0 | other.0)
     }
 
-    /// Whether all terms of the other set may be in this one.
+    /// Returns whether this set may contain all terms of the other.
     pub(crate) fn may_have(self, other: Marks) -> bool {
         self.0 & other.0 == other.0
     }

@@ -1,4 +1,4 @@
-//! Who replicates a store together: seeing and changing it.
+//! The members of a cluster: showing and changing them, and which of them lead.
 
 use std::collections::BTreeMap;
 
@@ -27,25 +27,25 @@ pub struct ClusterStatus {
     pub members: Vec<MemberStatus>,
     /// Every group as it is on this replica.
     pub groups: Vec<GroupStatus>,
-    /// The id of the member that is to lead a group whenever it can, by the name of the group, where somebody said so.
+    /// The id of the preferred leader, by group name, for groups that have a preference.
     pub preferred: BTreeMap<String, u64>,
 }
 
-/// A member as another one, or it itself, sees it.
+/// A member as a replica sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberStatus {
-    /// Its id: another one each time that it begins with an empty disk.
+    /// The id of the replica: a member that starts again with an empty disk gets a new one.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Where other replicas reach it, `HOST:PORT`; empty for one that has no others.
+    /// The address at which other replicas reach it, `HOST:PORT`; empty for a single replica.
     pub address: String,
-    /// Whether it has a vote in every group that tables are kept in, or are about to be. Without one it is sent
-    /// everything and counts for nothing.
+    /// Whether it has a vote in every group that tables are kept in, now or soon. A member without a vote is a learner:
+    /// it is sent all entries, but its acknowledgement does not count.
     pub votes: bool,
-    /// Whether it is this replica, or one with which this replica has a connection.
+    /// Whether it is this replica, or this replica has a connection to it.
     pub reachable: bool,
-    /// Whether it is to lead nothing, as far as this replica knows.
+    /// Whether it is drained, so that it should lead nothing, as far as this replica knows.
     pub drained: bool,
     /// The groups that it leads.
     pub leads: Vec<String>,
@@ -54,48 +54,48 @@ pub struct MemberStatus {
 /// Why the members or the leaders were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembersError {
-    /// This replica was started as the only one.
+    /// This replica was started without other replicas.
     #[error("this store was started without other members: give it a peer address and the initial cluster")]
     Alone,
-    /// This replica is not one of the members, and knows nothing of what they do.
+    /// This replica is not a member, and does not know the members' present state.
     #[error("this server is not a member of the cluster, or not any more: ask another one")]
     NoMember,
-    /// Who the members are cannot be found out.
+    /// The members cannot be determined.
     #[error("it cannot be found out who the members are: {0}")]
     Unavailable(ReadError),
-    /// Nobody has that name.
+    /// No member has that name.
     #[error("there is no member {0:?}")]
     Unknown(String),
     /// There is no such group.
     #[error("there is no group {0:?}")]
     UnknownGroup(String),
-    /// Who is to be admitted cannot be asked who it is.
+    /// The replica that is to be admitted cannot be asked for its identity.
     #[error("nobody answers at {address}: {reason}")]
     Unreachable {
-        /// Where it was looked for.
+        /// The address that was tried.
         address: String,
         /// Why there is no answer.
         reason: String,
     },
-    /// Somebody else answers at the address.
+    /// Another replica answers at the address.
     #[error("the member at {address} is called {found:?} and belongs to the cluster {cluster:?}")]
     Other {
-        /// Where.
+        /// The address.
         address: String,
-        /// Who answers.
+        /// The name of the replica that answers.
         found: String,
         /// The cluster that it belongs to.
         cluster: String,
     },
-    /// A member does not do what is asked of it.
+    /// A member refused a request.
     #[error("{name}: {reason}")]
     Declined {
         /// Its name.
         name: String,
-        /// Why.
+        /// Its reason.
         reason: String,
     },
-    /// It is said that a member is to lead, and it could not be let lead at once.
+    /// The preference of a member is stored, but leadership could not be transferred to it at once.
     #[error("it is noted that {name} is to lead, and will be done once that is possible; not yet, because {error}")]
     Deferred {
         /// Name of the member.
@@ -103,18 +103,18 @@ pub enum MembersError {
         /// Why it does not lead yet.
         error: Box<MembersError>,
     },
-    /// A group could not be changed. What was done before stays, and repeating it goes on from there.
+    /// A group could not be changed. Changes that were made before stay; repeating the call continues from there.
     #[error("group {group}: {reason}")]
     Refused {
-        /// Which.
+        /// The name of the group.
         group: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Store {
-    /// Who replicates the store together, as this replica knows.
+    /// Returns the state of the cluster, as this replica knows it.
     pub fn cluster(&self) -> ClusterStatus {
         let running = self.running();
         let groups = self.status().groups;
@@ -156,8 +156,9 @@ impl Store {
         ClusterStatus { cluster: running.identity.get().cluster, members, groups, preferred }
     }
 
-    /// Makes the replica that listens at an address a member, in place of whoever has its name: it is sent everything
-    /// and then given a vote, in one group after the other, also in those that are founded meanwhile. Safe to repeat.
+    /// Makes the replica that listens at an address a member. It replaces a member of the same name. In one group after
+    /// the other, also in those that are founded meanwhile, it is first sent everything and then given a vote. Safe to
+    /// repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -174,7 +175,8 @@ impl Store {
         let named = self.cluster().members.into_iter().filter(|member| member.name == name);
         let replaced: Vec<u64> = named.map(|member| member.id).filter(|id| *id != hello.member).collect();
         if !replaced.is_empty() {
-            // Before nobody knows them any more, so that repeating it finds what was not moved.
+            // This comes first: once the old replica is removed its preferences could not be found by its name, so that
+            // repeating the call would not move them.
             self.change_preferences(|map| map.preferring_instead(&replaced, Some(hello.member))).await?;
         }
         let admit = Administer {
@@ -190,7 +192,7 @@ impl Store {
         self.administer_in(&retired, &admit).await
     }
 
-    /// Takes a member out, and whoever was about to take its place. Safe to repeat.
+    /// Removes a member, and a replica that was about to replace it. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -198,7 +200,8 @@ impl Store {
         self.check_member()?;
         self.learn().await.map_err(MembersError::Unavailable)?;
         self.member(name).await?;
-        // While one is being replaced there are two of the name; the one without a vote everywhere counts for less.
+        // While a member is replaced, two replicas have its name. The one that lacks votes goes first: it counts for
+        // less.
         let mut named = self.cluster().members;
         named.retain(|member| member.name == name);
         named.sort_by_key(|member| member.votes);
@@ -208,8 +211,9 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a replica out. It votes about new groups no more before it is taken out of the others, and is told of them
-    /// until then: it may have founded some that nobody leads without it.
+    /// Removes a replica. It first loses its vote in the group `default`, so that it founds no further groups, and
+    /// leaves that group last, so that it learns of the groups that it founded until then: some of them may have no
+    /// leader without it.
     async fn remove_one(&self, member: u64) -> Result<(), MembersError> {
         let running = self.running();
         let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };
@@ -222,9 +226,9 @@ impl Store {
         self.administer_in(&retired, &remove).await
     }
 
-    /// The data groups that are needed, and those that only have history. Whatever others come are founded by the
-    /// members that the default group has now: a division that was decided before is among them, or is decided anew,
-    /// since it finds that the map is another one.
+    /// Returns the data groups that are needed now, and those that only have history. Rewriting the map makes sure that
+    /// every later group is founded by the present members of the group `default`: a division that was decided before
+    /// is in the map by now, and one that was not finds a map of a newer revision and is decided again.
     async fn data_groups(&self) -> Result<(Vec<Slot>, Vec<Slot>), MembersError> {
         let (registry, groups) = (self.registry(), &self.running().groups);
         let unavailable = || MembersError::Unavailable(ReadError::Unavailable);
@@ -235,7 +239,7 @@ impl Store {
             let founded = maps.wait_for(|(_, at)| *at > Revision::ZERO).await;
             let (map, at) = founded.map_err(|_| unavailable())?.clone();
             match mapping::write(registry, groups, Expectation::Revision(at), &map.confirmed()).await {
-                Ok(_) => break, // if it was another one, then whoever has made it that came first
+                Ok(_) => break, // on a conflict, the write that came first has the same effect
                 Err(error) if Instant::now() >= deadline => {
                     return Err(MembersError::Refused { group: DEFAULT_GROUP.into(), reason: error.to_string() });
                 }
@@ -248,7 +252,7 @@ impl Store {
         Ok(map.slots().skip(1).partition(|slot| needed.contains(slot)))
     }
 
-    /// Has these groups changed, one after the other, each as soon as this replica takes part in it.
+    /// Changes these groups, one after the other, each as soon as this replica takes part in it.
     async fn administer_in(&self, slots: &[Slot], request: &Administer) -> Result<(), MembersError> {
         for slot in slots {
             let name = group_name(*slot);
@@ -258,8 +262,8 @@ impl Store {
         Ok(())
     }
 
-    /// Lets a member lead a group, or all, which stay with it for a while, also if another is preferred. Safe to
-    /// repeat.
+    /// Transfers the leadership of a group, or of all groups, to a member, which keeps it for a while even if another
+    /// member is preferred. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -279,23 +283,23 @@ impl Store {
         Ok(())
     }
 
-    /// Lets others lead what a member leads, and gives it nothing to lead until it is started anew or undrained. It
-    /// leads only what nobody else can. Safe to repeat.
+    /// Transfers all leadership away from a member, and keeps leadership away from it until it is restarted or
+    /// undrained. It leads only groups that no other member can lead. Safe to repeat.
     ///
     /// # Errors
-    /// See [`MembersError`]. A member that leads something which nobody else can take yet stays drained, and hands it
-    /// over as soon as somebody can.
+    /// See [`MembersError`]. A member whose groups no other member can take yet stays drained, and hands each over as
+    /// soon as one can.
     pub async fn drain(&self, name: &str) -> Result<(), MembersError> {
         self.tell(name, Administer { action: administration::DRAIN, ..Administer::default() }).await
     }
 
-    /// Lets others lead what this replica leads, from now on and as far as they can at once: what is to be done before
-    /// it stops answering, so that nobody notices.
+    /// Transfers all leadership away from this replica, as far as others can take it at once, and keeps it away. Called
+    /// before this replica stops answering, so that clients do not notice.
     pub async fn step_down(&self) {
         self.running().placement.step_down().await;
     }
 
-    /// Lets a member lead again. Safe to repeat.
+    /// Allows a member to lead again. Safe to repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -303,7 +307,7 @@ impl Store {
         self.tell(name, Administer { action: administration::UNDRAIN, ..Administer::default() }).await
     }
 
-    /// Tells a member something about itself.
+    /// Sends a member a request that concerns itself, or carries it out here if the member is this replica.
     async fn tell(&self, name: &str, request: Administer) -> Result<(), MembersError> {
         let running = self.running();
         let id = self.member(name).await?;
@@ -325,7 +329,7 @@ impl Store {
         }
     }
 
-    /// The id of a member. That there is none of the name is not said from memory.
+    /// Returns the id of a member. Reads the newest state before it says that there is none of this name.
     pub(crate) async fn member(&self, name: &str) -> Result<u64, MembersError> {
         let id = || self.cluster().members.iter().find(|member| member.name == name).map(|member| member.id);
         if let Some(id) = id() {
@@ -336,7 +340,7 @@ impl Store {
         id().ok_or_else(|| MembersError::Unknown(name.to_owned()))
     }
 
-    /// Waits until this replica takes part in a group, if there is one of that name.
+    /// Waits until this replica takes part in a group. Fails when there is no group of that name.
     pub(crate) async fn check_group(&self, name: &str) -> Result<(), MembersError> {
         if self.running().groups.get(name).is_none() {
             self.check_member()?;
@@ -349,7 +353,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether this replica is a member: else it hears of no change, and what it asks for would be by what once was.
+    /// Fails unless this replica is a member: another one hears of no change, and would act on outdated state.
     pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
         match default.is_some_and(|default| default.leader.node().has_vote()) {
@@ -359,7 +363,7 @@ impl Store {
     }
 }
 
-/// Who listens at an address. It may be about to start.
+/// Returns the identity of the replica that listens at an address. Waits a while for one that is about to start.
 async fn hello_of(peers: &dyn Peers, address: &str) -> Result<Hello, MembersError> {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Objects: encoded bytes with what the store and its readers must know without decoding them.
+//! Objects: encoded bytes, with the facts that the store and its readers need without decoding them.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -10,19 +10,19 @@ use compact_str::CompactString;
 
 use crate::{Key, Revision, chance};
 
-/// Where things are in the bytes of an object, so that the server can answer without parsing.
+/// Offsets in the bytes of an object, so that the server can answer without parsing them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Offset of the 18 digits of the revision.
     pub revision_at: u32,
-    /// Offset at which the type meta ends and the other fields begin; the store only keeps it.
+    /// Offset at which the type meta ends and the other fields begin. The store only keeps it.
     pub head: u32,
-    /// The value of `metadata`; the store only keeps it.
+    /// Offsets of the value of `metadata`. The store only keeps them.
     pub metadata: Range<u32>,
 }
 
 impl Layout {
-    /// Whether every offset lies within `length` bytes.
+    /// Returns whether every offset lies within `length` bytes.
     pub(crate) fn fits(&self, length: usize) -> bool {
         self.revision_at as usize + Revision::DIGITS <= length
             && self.head as usize <= length
@@ -34,7 +34,7 @@ impl Layout {
 /// One index term: a name and its value.
 pub type Term = (CompactString, CompactString);
 
-/// What an object can be selected by, besides its key: labels and selectable fields, each sorted by name.
+/// The terms by which an object can be selected, besides its key: labels and selectable fields, each sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Terms {
     labels: Box<[Term]>,
@@ -42,27 +42,27 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Terms from pairs in any order; of several values for one name the last stays.
+    /// Makes terms from pairs in any order. If a name has several values, the last one is kept.
     pub fn new(labels: Vec<Term>, fields: Vec<Term>) -> Terms {
         Terms { labels: sorted(labels), fields: sorted(fields) }
     }
 
-    /// All labels, sorted by name.
+    /// Returns all labels, sorted by name.
     pub fn labels(&self) -> &[Term] {
         &self.labels
     }
 
-    /// All selectable fields, sorted by name.
+    /// Returns all selectable fields, sorted by name.
     pub fn fields(&self) -> &[Term] {
         &self.fields
     }
 
-    /// The value of a label.
+    /// Returns the value of a label; `None` when the object does not have it.
     pub fn label(&self, name: &str) -> Option<&str> {
         find(&self.labels, name)
     }
 
-    /// The value of a selectable field, such as `spec.nodeName`.
+    /// Returns the value of a selectable field, such as `spec.nodeName`; `None` when the object does not have it.
     pub fn field(&self, name: &str) -> Option<&str> {
         find(&self.fields, name)
     }
@@ -88,22 +88,23 @@ fn find<'a>(terms: &'a [Term], name: &str) -> Option<&'a str> {
     Some(terms[at].1.as_str())
 }
 
-/// An object to be written: encoded, with room for the revision that the write will get.
+/// An encoded object that is to be written, with room for the revision that the write will get.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// The encoded object, with 18 placeholder bytes at `layout.revision_at`. The store takes this very buffer and
     /// writes the revision into it.
     pub bytes: Vec<u8>,
-    /// Where things are in `bytes`.
+    /// Offsets in `bytes`.
     pub layout: Layout,
-    /// What the object can be selected by.
+    /// The terms by which the object can be selected.
     pub terms: Terms,
-    /// Whether who made it knows that the bytes can be decoded. Only this process is told.
+    /// Whether the caller knows that the bytes can be decoded. This is not replicated.
     pub is_sound: bool,
 }
 
 impl Draft {
-    /// The object as of `revision`; nothing when the layout does not fit the bytes or the revision cannot be written.
+    /// Writes `revision` into the bytes and returns the finished object. `None` when the layout does not fit the bytes
+    /// or the revision does not have 18 digits.
     pub(crate) fn seal(mut self, key: Key, revision: Revision) -> Option<Object> {
         if !self.layout.fits(self.bytes.len())
             || !revision.write_digits(&mut self.bytes[self.layout.revision_at as usize..])
@@ -139,18 +140,18 @@ pub struct Object {
     proof: Proof,
 }
 
-/// The name of one write however often it is asked for, drawn at random: whose answer was lost finds in the history by
-/// it whether the change there is its own, or that of somebody else who wanted the same.
+/// A random id of one write, the same in every attempt to make it. When the answer to an attempt is lost, the id in the
+/// history tells whether a change there was made by this write, or by another one with the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt(NonZeroU64);
 
 impl Attempt {
-    /// A name that no other has.
+    /// Draws a new id.
     pub(crate) fn draw() -> Attempt {
         Attempt(NonZeroU64::MIN.saturating_add(chance::number()))
     }
 
-    /// The name with a number, if that can be one.
+    /// Returns the id with a number; `None` for 0.
     pub(crate) fn numbered(number: u64) -> Option<Attempt> {
         NonZeroU64::new(number).map(Attempt)
     }
@@ -160,7 +161,8 @@ impl Attempt {
     }
 }
 
-/// What readers found out about an object's bytes. It says nothing of its own, so it is neither compared nor copied.
+/// A number that a reader derived from an object's bytes. It carries no state of its own, so it is neither compared nor
+/// copied.
 #[derive(Default)]
 struct Note(AtomicU32);
 
@@ -178,7 +180,7 @@ impl PartialEq for Note {
 
 impl Eq for Note {}
 
-/// Whether an object's bytes can be decoded, as far as somebody found out. It follows from the bytes.
+/// Whether an object's bytes can be decoded, if known. It follows from the bytes, so it is not compared.
 #[derive(Default)]
 struct Proof(AtomicU8);
 
@@ -206,13 +208,14 @@ impl PartialEq for Proof {
 impl Eq for Proof {}
 
 impl Object {
-    /// An object from its stored parts; the bytes already carry the revision.
+    /// Makes an object from its stored parts. The bytes already contain the revision.
     pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
         let (note, proof) = (Note::default(), Proof::default());
         Object { key, revision, bytes, layout, terms, tombstone: false, attempt: None, note, proof }
     }
 
-    /// The last state of this object with the revision of its deletion written in place, and how that is named.
+    /// Returns the last state of this object as a tombstone, with the revision of the deletion written into its bytes,
+    /// and the id of the write that deleted it.
     pub(crate) fn buried(&self, revision: Revision, attempt: Option<Attempt>) -> Object {
         let mut bytes = self.bytes.to_vec();
         if let Some(digits) = bytes.get_mut(self.layout.revision_at as usize..) {
@@ -224,65 +227,66 @@ impl Object {
         Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note, proof }
     }
 
-    /// The object as a write of this name has made it.
+    /// Returns the object with the id of the write that made it.
     pub(crate) fn made_by(self, attempt: Option<Attempt>) -> Object {
         Object { attempt, ..self }
     }
 
-    /// How the write is named that made this version, if the history tells: the version that a snapshot begins with has
-    /// no name.
+    /// Returns the id of the write that made this version. `None` when it is not known: the versions with which a
+    /// snapshot begins have none.
     pub(crate) fn attempt(&self) -> Option<Attempt> {
         self.attempt
     }
 
-    /// What the object is called.
+    /// Returns the key.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// The revision of the write that made this version.
+    /// Returns the revision of the write that made this version.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The encoded object, its revision in place.
+    /// Returns the encoded object, which contains its revision.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Where things are in the bytes.
+    /// Returns the offsets in the bytes.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The value of `metadata`, as the draft's layout said.
+    /// Returns the encoded value of `metadata`; empty when the layout does not fit the bytes.
     pub fn metadata(&self) -> &[u8] {
         let Range { start, end } = self.layout.metadata;
         self.bytes.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// What the object can be selected by.
+    /// Returns the terms by which the object can be selected.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Whether this is the last state of a deleted object.
+    /// Returns whether this is the last state of a deleted object.
     pub fn is_tombstone(&self) -> bool {
         self.tombstone
     }
 
-    /// What [`Object::take_note`] was told; nothing before, and after a restart.
+    /// Returns the number last passed to [`Object::take_note`]. `None` before that, after a restart, and when it was 0.
     pub fn note(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.note.0.load(Ordering::Relaxed))
     }
 
-    /// Keeps a number that follows from the bytes alone and takes long to find, such as their length in another
-    /// encoding. There is room for one; the store does not look at it.
+    /// Keeps a number that follows from the bytes alone and is slow to compute, such as their length in another
+    /// encoding. There is room for one. The store does not read it.
     pub fn take_note(&self, note: u32) {
         self.note.0.store(note, Ordering::Relaxed);
     }
 
-    /// Whether the bytes can be decoded, if somebody has found out since they were read or written here.
+    /// Returns whether the bytes can be decoded; `None` if this was not found out since they were read or written
+    /// here.
     pub fn is_sound(&self) -> Option<bool> {
         match self.proof.0.load(Ordering::Relaxed) {
             0 => None,
@@ -290,12 +294,12 @@ impl Object {
         }
     }
 
-    /// Keeps whether the bytes can be decoded. The store does not look at it.
+    /// Keeps whether the bytes can be decoded. The store does not read it.
     pub fn take_proof(&self, is_sound: bool) {
         self.proof.0.store(if is_sound { Proof::SOUND } else { Proof::BROKEN }, Ordering::Relaxed);
     }
 
-    /// About how much memory this version holds, in bytes.
+    /// Returns roughly how much memory this version takes, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Object>() + self.key.as_str().len() + self.bytes.len() + self.terms.memory()
     }

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! Options with which a store is opened, and the errors of opening it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,43 +23,46 @@ pub struct Options {
     pub directory: PathBuf,
     /// How long superseded versions and changes can be read. At least a few seconds, or lists cannot be paged.
     pub history_age_max: Duration,
-    /// Memory that the history of one table may keep, in bytes; the oldest goes first, except while a snapshot that
-    /// is not older than `snapshot_hold_max` needs it.
+    /// Bytes of memory that the history of one table may take. The oldest history is dropped first, except while a
+    /// snapshot that is not older than `snapshot_hold_max` needs it.
     pub history_bytes_max: usize,
     /// How long a snapshot keeps its revision readable.
     pub snapshot_hold_max: Duration,
-    /// Bytes that are appended to the log of a group before a snapshot of it is written, unless its objects take more.
+    /// Bytes appended to the log of a group after which a snapshot of the group is written; more when its objects take
+    /// more.
     pub snapshot_log_bytes: u64,
-    /// Size of a segment of the write-ahead log, in bytes. The directory must always have room for two. Several times
-    /// what is written together: of what has no room in one, nothing is written.
+    /// Size of a segment of the write-ahead log, in bytes. The disk must always have room for two. It must be several
+    /// times the size of a frame: a frame that does not fit into a segment is not written.
     pub wal_segment_bytes: u64,
-    /// Whether writes are acknowledged before they are on the disk: they are lost when the machine fails.
+    /// Whether writes are acknowledged before they are on the disk. They are then lost when the machine fails.
     pub unsafe_no_fsync: bool,
-    /// Who replicates the store together; `None` for a store of one replica, which listens for no others.
+    /// The replicas of the store. `None` for a store with a single replica, which does not listen for others.
     pub membership: Option<Membership>,
-    /// What a store without a membership calls itself, so that others can be admitted when it has one; `None` for one
-    /// that stays alone.
+    /// The name and address under which a store without a membership founds a cluster, so that others can join once it
+    /// is started with a membership. `None` for a store that stays alone.
     pub founder: Option<Founder>,
-    /// Whether this store is what is left of one whose other replicas are gone for good: it goes on as the only one,
-    /// under the name that it had. See [`crate::salvage`].
+    /// Whether this store is what remains of one whose other replicas are gone for good. It goes on as the only
+    /// replica, under its old name. See [`crate::salvage`].
     pub is_survivor: bool,
-    /// A new store hands out only revisions above this one.
+    /// A new store assigns only revisions above this one.
     pub above: Revision,
-    /// How many data groups there are, besides the group `default`: `g1` and so on. Tables that ask for shards are
-    /// spread over them. Cannot be changed later, and neither can the shards of tables.
+    /// The number of data groups, `g1` and so on, besides the group `default`. Tables that are configured with shards
+    /// are spread over them. Only a new store uses this number and the shards of `tables`; an existing one keeps its
+    /// shard map.
     pub groups: u8,
-    /// What differs from the default, by table.
+    /// Options of single tables, where they differ from the default.
     pub tables: BTreeMap<TableId, TableOptions>,
-    /// Makes what the store's thread runs beside its work, for whoever wants to know that it comes back.
+    /// Makes a task that the store's thread runs besides its work, so that the owner can watch whether the thread still
+    /// responds.
     pub beside: Option<Beside>,
-    /// Called with the reason when the store cannot go on: its log can no longer be trusted to be durable, after a
-    /// failed write or fsync of it, or it has lost what it acknowledged. It must end the process; the store answers
-    /// nothing any more.
+    /// Called with the reason when the store cannot go on: a write or fsync of the log failed, so that the log can no
+    /// longer be trusted to be durable, or the store has lost writes that it acknowledged. It must end the process; the
+    /// store answers nothing any more.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Options {
-    /// The defaults for a data directory.
+    /// Returns the default options for a data directory.
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         Options {
             directory: directory.into(),
@@ -84,66 +87,67 @@ impl Options {
     }
 }
 
-/// Makes a task.
+/// Makes a task for the store's thread.
 pub type Beside = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
 
-/// The replicas of a store.
+/// How this replica is one of several.
 #[derive(Clone, Debug)]
 pub struct Membership {
-    /// Name of this one; unique among them.
+    /// The name of this replica; unique in the cluster.
     pub name: String,
-    /// Where it listens for the others.
+    /// The address on which it listens for other replicas.
     pub peer_listen: SocketAddr,
-    /// Where the others reach it, `HOST:PORT`: told to those that do not know it from [`Initial::Members`].
+    /// The address at which other replicas reach it, `HOST:PORT`. It is sent to those that do not know it from
+    /// [`Initial::Members`].
     pub advertise: String,
-    /// The address at which clients reach this one, for [`crate::Store::servers`] of the others; may be empty.
+    /// The address at which clients reach this server, for [`crate::Store::servers`] of the others; may be empty.
     pub serves: String,
-    /// Who forms the store.
+    /// The members that form the cluster.
     pub initial: Initial,
-    /// How connections between them are made and taken.
+    /// How connections between replicas are secured.
     pub tls: PeerTls,
 }
 
-/// The members that form a store.
+/// The members that form a new cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initial {
-    /// Where each listens, `HOST:PORT` by name, this one among them.
+    /// The peer address of each member, `HOST:PORT`, by name; this replica is among them.
     Members(BTreeMap<String, String>),
-    /// Whoever answers at the addresses of a host name; it is resolved until as many do.
+    /// The members that answer at the addresses of a host name, which is resolved again until `size` of them answer.
     Found {
         /// The host name, and the port on which all of them listen: `HOST:PORT`.
         address: String,
-        /// How many form the store.
+        /// The number of members that form the cluster.
         size: usize,
     },
 }
 
-/// The first member of a cluster that others are to join.
+/// The first member of a cluster that others will join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Founder {
     /// Its name.
     pub name: String,
-    /// Where others will reach it, `HOST:PORT`.
+    /// The address at which others will reach it, `HOST:PORT`.
     pub address: String,
 }
 
-/// How connections between replicas are made and taken. Each side must know the other by its certificate; the name
-/// in it is [`PeerTls::SERVER_NAME`].
+/// How connections between replicas are secured by TLS. Each side must verify the certificate of the other; the DNS
+/// name in it is [`PeerTls::SERVER_NAME`].
 #[derive(Clone)]
 pub struct PeerTls {
-    /// For connections to others.
+    /// Configuration of connections to other replicas.
     pub client: Arc<rustls::ClientConfig>,
-    /// For connections from others. It must demand a certificate.
+    /// Configuration of connections from other replicas. It must demand a certificate.
     pub server: Arc<rustls::ServerConfig>,
-    /// The name of the member that a certificate was made for. A replica that calls itself otherwise is refused.
+    /// Returns the member name for which a certificate was issued. A replica that announces another name is refused.
     pub name_of: fn(&CertificateDer<'_>) -> Option<String>,
 }
 
 impl PeerTls {
-    /// The name that every replica has in its certificate.
+    /// The DNS name in the certificate of every replica.
     pub const SERVER_NAME: &str = "flotilla-peer";
 
-    /// The name of the member that showed these certificates.
+    /// Returns the name of the member that presented these certificates. Fails when the first one names no member.
     pub(crate) fn name(&self, shown: Option<&[CertificateDer<'_>]>) -> io::Result<String> {
         let name = shown.and_then(<[_]>::first).and_then(self.name_of);
         name.ok_or_else(|| io::Error::new(io::ErrorKind::PermissionDenied, "its certificate names no member"))
@@ -159,9 +163,9 @@ impl fmt::Debug for PeerTls {
 /// How one table is kept.
 #[derive(Clone, Debug, Default)]
 pub struct TableOptions {
-    /// How many shards it has, spread over the data groups; when not said, one shard in the group `default`.
+    /// The number of shards, which are spread over the data groups. `None` for one shard in the group `default`.
     pub shards: Option<u16>,
-    /// Selectable fields that lists and counts find by an index.
+    /// Selectable fields for which an index is kept, so that lists and counts by them are fast.
     pub indexes: Vec<CompactString>,
 }
 
@@ -182,10 +186,10 @@ pub enum OpenError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Who this replica is cannot be written down.
+    /// The identity of this replica cannot be written.
     #[error("the identity of this replica cannot be written")]
     Identity(#[source] std::io::Error),
-    /// There is a log, and not what says whose it is, which is written before the log is made.
+    /// There is a write-ahead log, but no identity file, which is written before the log is created.
     #[error(
         "{path} is missing, which says whose write-ahead log this is; restore the data directory from a backup, or start \
          a replica of several with an empty one and join it again"
@@ -203,10 +207,10 @@ pub enum OpenError {
         /// The directory.
         directory: PathBuf,
     },
-    /// Tables cannot be kept in shards as asked.
+    /// The shards that the options ask for are not possible.
     #[error(transparent)]
     Shards(#[from] ShardMapError),
-    /// Other replicas cannot be listened for.
+    /// The peer address cannot be listened on.
     #[error("cannot listen for other replicas on {address}")]
     Listen {
         /// The address.
@@ -225,7 +229,7 @@ pub enum OpenError {
         /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The thread of the store ended while opening.
+    /// The thread of the store ended while the store was being opened.
     #[error("the store ended while it was being opened")]
     Ended,
 }

@@ -1,4 +1,4 @@
-//! Where the leaders of groups are to sit: saying so in the shard map.
+//! Preferred leaders of groups: changing them in the shard map.
 
 use tokio::time::Instant;
 
@@ -9,12 +9,13 @@ use crate::store::Store;
 use crate::{Expectation, MembersError, Outcome, ReadError, Revision};
 
 impl Store {
-    /// Says that a member is to lead a group, or all that there are now, whenever it can, and lets it lead at once.
-    /// That is so until somebody says otherwise, the member is removed, or the cluster is restored from a backup;
-    /// whoever takes the place of the member takes this over. Safe to repeat.
+    /// Prefers a member as the leader of a group, or of all groups that exist now, and transfers leadership to it at
+    /// once. The preference lasts until it is changed, the member is removed, or the cluster is restored from a backup;
+    /// a member that replaces this one inherits it. Safe to repeat.
     ///
     /// # Errors
-    /// See [`MembersError`]; [`MembersError::Deferred`] when it is said, and the member does not lead yet.
+    /// See [`MembersError`]; [`MembersError::Deferred`] when the preference is stored, but the member does not lead
+    /// yet.
     pub async fn prefer(&self, group: Option<&str>, name: &str) -> Result<(), MembersError> {
         let member = self.member(name).await?;
         self.prefer_in(group, Some(member)).await?;
@@ -22,8 +23,8 @@ impl Store {
         self.transfer(group, name).await.map_err(deferred)
     }
 
-    /// Says that nobody in particular is to lead a group, or any: its leader stays until leaders are spread evenly.
-    /// Safe to repeat.
+    /// Removes the preference of a group, or of all groups: their leaders stay until leaders are spread evenly. Safe to
+    /// repeat.
     ///
     /// # Errors
     /// See [`MembersError`].
@@ -43,7 +44,7 @@ impl Store {
         self.change_preferences(|map| map.preferring(slots(map), member)).await
     }
 
-    /// Makes a change of what the map says of preferences, unless it is made already.
+    /// Changes the preferences in the shard map. Does nothing when `change` returns `None`: they are as wanted already.
     pub(crate) async fn change_preferences(
         &self,
         change: impl Fn(&ShardMap) -> Option<ShardMap>,
@@ -59,7 +60,7 @@ impl Store {
             let Some(changed) = change(&map) else { return Ok(()) };
             match mapping::write(tables, groups, Expectation::Revision(at), &changed).await {
                 Ok(Outcome::Committed { .. }) => return self.learn().await.map_err(unavailable),
-                Ok(Outcome::Conflict { .. }) => {} // by what somebody else has made of it
+                Ok(Outcome::Conflict { .. }) => {} // another writer changed the map first
                 Err(error) if Instant::now() >= deadline => {
                     return Err(MembersError::Refused { group: DEFAULT_GROUP.into(), reason: error.to_string() });
                 }

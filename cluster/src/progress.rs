@@ -1,11 +1,11 @@
-//! What is told of work that takes long, while it lasts.
+//! Log lines about the progress of long work.
 
 use std::time::{Duration, Instant};
 
-/// Tells in the log now and then how far some work is.
+/// Logs from time to time how far some work has come.
 pub(crate) struct Progress {
     what: &'static str,
-    /// What there is to do, in some unit.
+    /// The whole amount of work, in any unit.
     total: u64,
     told: Instant,
     every: Duration,
@@ -16,12 +16,12 @@ impl Progress {
         Progress { what, total, told: Instant::now(), every }
     }
 
-    /// There is so much to do, as is known by now.
+    /// Sets the whole amount of work, as far as it is known by now.
     pub(crate) fn know(&mut self, total: u64) {
         self.total = total;
     }
 
-    /// Tells that so much is done, unless something was told a moment ago; whether it did.
+    /// Logs that `done` units are done, unless it logged less than an interval ago. Returns whether it logged.
     pub(crate) fn at(&mut self, done: u64) -> bool {
         let tells = self.told.elapsed() >= self.every;
         if tells {

@@ -1,4 +1,4 @@
-//! What a store has when it is opened again is what it had before, whatever its history is, and wherever its log ends.
+//! A store that is opened again has what it had before, whatever its history is and wherever its log ends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,12 +39,12 @@ impl Random {
     }
 }
 
-/// What was made, as who wrote it was told.
+/// A change, as its writer was told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Made {
     revision: Revision,
     key: String,
-    /// The value, unless it was deleted.
+    /// The value; `None` when the object was deleted.
     bytes: Option<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ fn live(history: &[Made]) -> BTreeMap<&str, &Made> {
     live
 }
 
-/// Writes at random, several at a time: creates, changes, deletes, and what conflicts.
+/// Makes random writes, several at a time: creates, changes, deletes, and conflicts.
 async fn write_at_random(store: &Store, random: &mut Random, rounds: u64, history: &mut History) {
     for _ in 0..rounds {
         let table = TABLES[random.below(2) as usize];
@@ -93,7 +93,7 @@ async fn write_at_random(store: &Store, random: &mut Random, rounds: u64, histor
     }
 }
 
-/// The changes after a revision, as somebody sees them who watches from there.
+/// Returns the changes after a revision, as a watcher from there receives them.
 fn watched(table: &Arc<Table>, after: Revision) -> Vec<Made> {
     let mut subscription = table.subscribe(Interest::default(), after).unwrap();
     let mut changes = Vec::new();
@@ -107,8 +107,8 @@ fn watched(table: &Arc<Table>, after: Revision) -> Vec<Made> {
     changes.iter().map(made).collect()
 }
 
-/// A table shows this history and nothing else: the objects as of every revision from its floor on, their counts, what
-/// an index finds, and the changes since any of them.
+/// Checks that a table shows exactly this history: the objects at every revision from its floor on, their counts, the
+/// results of an index, and the changes since each revision.
 fn check(table: &Arc<Table>, history: &[Made], stride: usize) {
     let floor = table.floor();
     let kept = history.partition_point(|made| made.revision <= floor);
@@ -162,7 +162,7 @@ async fn a_state_that_is_replayed_is_the_state_that_was() {
             let after = disk.crash(|_, _| random.below(2) == 0);
             check_all(&store, &history, 5);
             store.shutdown().await;
-            // It was stopped, or killed before.
+            // The store was stopped, or killed before that.
             disk = if life == 1 { disk.clone() } else { after };
             let reopened = open(&disk, options()).await.unwrap();
             check_all(&reopened, &history, 5);
@@ -209,7 +209,7 @@ async fn history_that_there_is_no_room_for_is_not_there_after_a_replay() {
     store.shutdown().await;
 }
 
-/// The newest segment of the log, and where in it zeros begin that reach to its end.
+/// Returns the newest segment of the log, and the offset from which it has only zeros.
 fn end_of_log(disk: &SimulatedDisk) -> (PathBuf, usize) {
     let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "wal");
     let (path, _) = disk.files().into_iter().filter(|(path, _)| is_segment(path)).max().unwrap();
@@ -234,7 +234,7 @@ async fn wherever_the_log_ends_its_beginning_is_there() {
         cut_off.alter(&path, |bytes| bytes[cut..].fill(0));
         let store = match open(&cut_off, options()).await {
             Ok(store) => store,
-            // Only a part of a sector is missing, which is decay and no interrupted write.
+            // Part of a sector is missing, which is decay and not an interrupted write.
             Err(OpenError::Storage(WalError::Damaged { .. })) if cut % 512 > 0 => continue,
             Err(error) => panic!("cut at {cut} of {end}: {error}"),
         };

@@ -5,75 +5,75 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How many bits of a revision count within one millisecond.
+/// The number of low bits of a revision that count within one millisecond.
 const COUNTER_BITS: u32 = 18;
 
 /// A point in the history of a table: a hybrid logical clock value, `unix_milliseconds << 18 | counter`.
 ///
-/// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that the groups of
-/// a table never assign the same one without asking each other. The others begin as a fraction of the millisecond: a
-/// group can assign 1,024 in one before it runs ahead of the clock.
+/// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that two groups
+/// never assign the same revision, although they do not ask each other. The 10 bits above begin at a fraction of the
+/// millisecond: a group can assign 1,024 revisions in a millisecond before it runs ahead of the clock.
 ///
 /// Revisions of one table are unique and strictly increasing. Between [`Revision::FIRST`] and [`Revision::LAST`]
 /// (the years 1982 to 2090) the decimal form has exactly [`Revision::DIGITS`] digits, so that it can be written in
-/// place into an encoded object. Order never depends on clocks being right: only the mapping to wall time does.
+/// place into an encoded object. Correct clocks matter only for the mapping to wall time, never for the order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(u64);
 
 impl Revision {
-    /// Digits of every revision between [`Revision::FIRST`] and [`Revision::LAST`].
+    /// The number of digits of every revision between [`Revision::FIRST`] and [`Revision::LAST`].
     pub const DIGITS: usize = 18;
     /// The smallest revision of 18 digits, and the smallest that is ever assigned.
     pub const FIRST: Revision = Revision(100_000_000_000_000_000);
     /// The largest revision of 18 digits, and the largest that is ever assigned.
     pub const LAST: Revision = Revision(999_999_999_999_999_999);
-    /// Before every revision: nothing is visible at it.
+    /// Lies before every revision that is assigned: nothing is visible at it.
     pub const ZERO: Revision = Revision(0);
 
-    /// The revision with this number.
+    /// Returns the revision with this number.
     pub const fn new(number: u64) -> Revision {
         Revision(number)
     }
 
-    /// The number itself.
+    /// Returns the number.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The first revision of a millisecond, clamped to what has 18 digits.
+    /// Returns the first revision of a millisecond, clamped to [`Revision::FIRST`] and [`Revision::LAST`].
     pub fn from_unix_ms(unix_ms: u64) -> Revision {
         let number = unix_ms.saturating_mul(1 << COUNTER_BITS);
         Revision(number.clamp(Self::FIRST.0, Self::LAST.0))
     }
 
-    /// The wall time, in milliseconds since 1970, at which the leader's clock stood when it assigned this revision.
+    /// Returns the time of the hybrid clock that assigned this revision, in milliseconds since 1970.
     pub const fn unix_ms(self) -> u64 {
         self.0 >> COUNTER_BITS
     }
 
-    /// How far apart revisions are that were assigned this long after each other.
+    /// Returns the difference between revisions that are assigned `duration` apart.
     pub(crate) fn span(duration: Duration) -> u64 {
         let (ms, rest_ns) = (duration.as_millis() as u64, u64::from(duration.subsec_nanos() % 1_000_000));
         ms.saturating_mul(1 << COUNTER_BITS).saturating_add((rest_ns << COUNTER_BITS) / 1_000_000)
     }
 
-    /// How long after each other revisions were assigned that are this far apart, rounded up to whole nanoseconds.
+    /// Returns the time between the assignment of revisions that differ by `span`, rounded up to whole nanoseconds.
     pub(crate) fn duration(span: u64) -> Duration {
         let (ms, rest) = (span >> COUNTER_BITS, span % (1 << COUNTER_BITS));
         Duration::from_millis(ms) + Duration::from_nanos((rest * 1_000_000).div_ceil(1 << COUNTER_BITS))
     }
 
-    /// The revision after this one.
+    /// Returns the next larger number.
     pub const fn next(self) -> Revision {
         Revision(self.0.saturating_add(1))
     }
 
-    /// The revision before this one.
+    /// Returns the next smaller number.
     pub const fn previous(self) -> Revision {
         Revision(self.0.saturating_sub(1))
     }
 
-    /// Writes the 18 digits at the start of `out`; false, with nothing written, when there is no room or the
+    /// Writes the 18 digits at the start of `out`. Returns false and writes nothing when there is no room or the
     /// revision does not have 18 digits.
     pub fn write_digits(self, out: &mut [u8]) -> bool {
         if self < Self::FIRST || self > Self::LAST || out.len() < Self::DIGITS {

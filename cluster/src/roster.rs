@@ -1,13 +1,13 @@
-//! Members by name and address, as logs and the shard map list them.
+//! The name and address of a member, as logs and the shard map record them.
 
 use std::fmt;
 
-/// A member as the log knows it.
+/// A member as a log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replica {
-    /// Its name, as it is told to people.
+    /// Its name, for people.
     pub name: String,
-    /// Where other replicas reach it, `HOST:PORT`.
+    /// The address at which other replicas reach it, `HOST:PORT`.
     pub address: String,
 }
 

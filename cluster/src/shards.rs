@@ -1,4 +1,4 @@
-//! Which table is kept in how many shards: seeing and changing it.
+//! The shards of tables: showing and changing their number.
 
 use crate::limits::ATTEMPT_INTERVAL;
 use crate::replica::mapping;
@@ -6,24 +6,24 @@ use crate::shard_map::{DEFAULT_GROUP, Division, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, ShardMapError, TableId, WriteError};
 
-/// How a table is kept.
+/// The division of a table into shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableShards {
     /// The table.
     pub table: TableId,
     /// The group of each of its shards.
     pub groups: Vec<String>,
-    /// The group of each of the shards that it is being divided into, if it is.
+    /// The group of each shard of the next division; `None` when the table is not being divided.
     pub next: Option<Vec<String>>,
 }
 
-/// Why a table was not divided into other shards, or it is not known whether it was.
+/// Why a table was not divided, or why it is not known whether it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DivideError {
-    /// It cannot have so many.
+    /// The table cannot have this number of shards.
     #[error(transparent)]
     Shards(#[from] ShardMapError),
-    /// The shard map cannot be read up to date.
+    /// The newest shard map cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The shard map cannot be written.
@@ -32,8 +32,8 @@ pub enum DivideError {
 }
 
 impl Store {
-    /// How every table is kept that is not in one shard of the group `default`, or was not always, as this replica
-    /// knows.
+    /// Returns the division of every table that is not, or was not always, one shard in the group `default`, as this
+    /// replica knows it.
     pub fn shards(&self) -> Vec<TableShards> {
         let groups = |division: &Division| division.slots.iter().map(|slot| group_name(*slot).to_string()).collect();
         let map = self.registry().map();
@@ -45,9 +45,9 @@ impl Store {
         shown.collect()
     }
 
-    /// Divides a table into so many shards while it is used, and waits until that is done. What is read of it and who
-    /// watches it go on; writers wait for some milliseconds in the end. It goes on when nobody waits for it any more,
-    /// also when this replica stops. Safe to repeat.
+    /// Divides a table into `shards` shards while it is in use, and waits until that is done. Reads and watches go on;
+    /// writers wait for some milliseconds at the end. The work goes on when the caller stops waiting, and also when
+    /// this replica stops. Safe to repeat.
     ///
     /// # Errors
     /// See [`DivideError`].
@@ -59,12 +59,13 @@ impl Store {
             let (map, at) = maps.borrow_and_update().clone();
             let placement = map.tables.get(table);
             if placement.is_some_and(|placement| placement.next.is_some()) {
-                let _ = maps.changed().await; // a store that is shut down has no more maps
+                let _ = maps.changed().await; // fails when the store is shut down, as the loop then sees
                 continue;
             }
             let groups = &self.running().groups;
             let default = groups.get(DEFAULT_GROUP).ok_or(ReadError::Unavailable)?;
-            // The map is another one once they have changed: see `Store::data_groups`.
+            // If the members change after this, so does the map, and the write below conflicts: see
+            // `Store::data_groups`.
             let founders = default.leader.node().members_in_log().await.ok_or(ReadError::Closed)?;
             let founders = mapping::with_vote(founders);
             let Some(next) = map.dividing(table, shards, &founders)? else { return Ok(()) };

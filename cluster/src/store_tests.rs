@@ -35,10 +35,10 @@ fn deletion(key: &str, revision: Revision) -> Write {
     Write { table: TableId::new("pods"), key: Key::new(key), expectation, mutation: Mutation::Delete }
 }
 
-/// What one writer was told: the revisions of its key in order, and whether each was a deletion.
+/// What each writer was told: the revisions of its key in order, and whether each was a deletion.
 type Acknowledged = Arc<Mutex<BTreeMap<String, Vec<(Revision, bool)>>>>;
 
-/// Writes one key over and over, until the store goes away.
+/// Writes one key again and again, until the store is gone.
 async fn keep_writing(store: Store, key: String, acknowledged: Acknowledged) {
     let mut last: Option<Revision> = store.table(&TableId::new("pods")).get(&key).map(|object| object.revision());
     for number in 0.. {
@@ -59,7 +59,7 @@ async fn keep_writing(store: Store, key: String, acknowledged: Acknowledged) {
     }
 }
 
-/// Every acknowledged write is in the history, which continues without a gap from what was there before.
+/// Checks that every acknowledged write is in the history, which continues without a gap from what was there before.
 fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Revision, bool)>>) {
     let table = store.table(&TableId::new("pods"));
     let changes = table.changes(since, usize::MAX).unwrap();
@@ -71,7 +71,7 @@ fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Re
             .map(|change| (change.revision(), change.kind() == ChangeKind::Deleted))
             .collect();
         assert_eq!(&of_key[..told.len().min(of_key.len())], told, "what {key} was told of");
-        // What was proposed and not acknowledged may have happened too: at most the one write that was waiting.
+        // A write that was proposed and not acknowledged may have happened too: at most the one that was waiting.
         assert!(of_key.len() <= told.len() + 1);
         let live = of_key.last().filter(|(_, deleted)| !deleted).map(|(revision, _)| *revision);
         assert_eq!(table.get(key).map(|object| object.revision()), live);
@@ -100,12 +100,13 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
                 .map(|writer| tokio::spawn(keep_writing(store.clone(), format!("ns/{writer}"), acknowledged.clone())))
                 .collect();
             tokio::time::sleep(Duration::from_millis(1 + next(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
-            // What is told before the power fails counts; the disk keeps what was synced, and any part of the rest.
+            // What was acknowledged before the power fails counts. The disk keeps what was synced, and any part of the
+            // rest.
             let told = acknowledged.lock().clone();
             let after = disk.crash(|_, _| next(2) == 0);
             writers.iter().for_each(|writer| writer.abort());
             store.shutdown().await;
-            // The store that crashed is compared by key: its unacknowledged last writes may or may not be there.
+            // The store that crashed is compared by key: its last writes, which were not acknowledged, may be missing.
             let reopened = open(&after, options()).await;
             let table = reopened.table(&TableId::new("pods"));
             for (key, told) in told {
@@ -131,7 +132,7 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_later_has_a_larger_revision_also_in_another_group() {
     let machine = Machine {
-        clock: WallClock::new(|| 1_790_000_000_000), // it stands still: the order is not that of the groups by chance
+        clock: WallClock::new(|| 1_790_000_000_000), // stands still, so that groups are not in order by chance
         ..Machine::with_disk(Arc::new(SimulatedDisk::default()))
     };
     let pods = TableId::new("pods");
@@ -193,7 +194,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
 async fn a_snapshot_that_finds_no_room_is_tried_again() {
     let disk = SimulatedDisk::default();
     let store = open(&disk, Options { snapshot_log_bytes: 100_000, ..options() }).await;
-    disk.set_room(Some(600 << 10)); // enough for the log, and not for a snapshot with all of the history
+    disk.set_room(Some(600 << 10)); // enough for the log, but not for a snapshot with all history
     let mut last = None;
     for _ in 0..40 {
         let expectation = last.map_or(Expectation::Absent, Expectation::Revision);
@@ -229,7 +230,7 @@ async fn a_table_that_was_never_used_begins_where_the_log_did_also_behind_a_snap
     store.write_snapshots().await.unwrap();
     store.shutdown().await;
     let store = open(&disk, options()).await;
-    // A member that has the log from its beginning tells of revisions since then, with which clients come here.
+    // A member with the complete log tells clients revisions since its beginning, with which they may come to this one.
     let unused = store.table(&TableId::new("secrets"));
     assert!(unused.floor() <= begun, "{} is above {begun}", unused.floor());
     assert!(unused.changes(begun, 1).unwrap().is_empty());

@@ -1,8 +1,8 @@
-//! Tasks that end with whoever started them.
+//! Tasks that end when their owner drops them.
 
 use tokio::task::JoinHandle;
 
-/// A task on the thread of the store, which ends at the latest when this is dropped.
+/// A task on the thread of the store. It is aborted when this is dropped.
 pub(crate) struct Task(JoinHandle<()>);
 
 impl Task {
@@ -11,7 +11,7 @@ impl Task {
         Task(actix::spawn(task))
     }
 
-    /// Whether it has ended.
+    /// Returns whether the task has ended.
     pub(crate) fn is_finished(&self) -> bool {
         self.0.is_finished()
     }

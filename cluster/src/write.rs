@@ -1,16 +1,17 @@
-//! Writes and what comes of them.
+//! Conditional writes, their outcomes, and the errors of writing and reading.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::{Draft, Key, Object, Revision, TableId};
 
-/// What must hold when a write is applied; decided by the state machine, equally on every replica.
+/// The condition under which a write is made. The state machine checks it when it applies the write, with the same
+/// result on every replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// The object exists and this is its revision.
+    /// The object exists and has this revision.
     Revision(Revision),
 }
 
@@ -19,7 +20,7 @@ pub enum Expectation {
 pub enum Mutation {
     /// Create or replace the object.
     Put(Draft),
-    /// Remove the object. The change that watchers see carries its last state with the revision of the deletion.
+    /// Remove the object. Watchers receive its last state with the revision of the deletion.
     Delete,
 }
 
@@ -30,13 +31,13 @@ pub struct Write {
     pub table: TableId,
     /// The object.
     pub key: Key,
-    /// What must hold for the write to happen.
+    /// The condition under which the write is made.
     pub expectation: Expectation,
     /// What the write does.
     pub mutation: Mutation,
 }
 
-/// What a write that was decided came to.
+/// The result of a write that was decided.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The write happened and is durable.
@@ -48,7 +49,7 @@ pub enum Outcome {
     },
     /// The expectation did not hold and nothing was changed.
     Conflict {
-        /// The object as it was when the write was decided, if any.
+        /// The object as it was when the write was decided; `None` if there was none.
         current: Option<Arc<Object>>,
     },
 }
@@ -58,22 +59,22 @@ pub enum Outcome {
 /// Every variant except [`WriteError::Unknown`] says that the write did not happen and never will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// This replica does not lead the group of the table; the id of the one that does, when known.
+    /// This replica does not lead the group of the table.
     #[error("not the leader")]
     NotLeader {
-        /// The replica to ask instead.
+        /// The id of the replica that leads, when known.
         leader: Option<u64>,
     },
-    /// The table is being divided into other shards, and those of before take no writes any more.
+    /// The table is being divided into other shards, and the old ones take no more writes.
     #[error("the object is kept in another shard now")]
     Moved,
-    /// No leader can be asked right now.
+    /// No leader can be reached right now.
     #[error("the store has no leader")]
     Unavailable,
-    /// The disk of the leader has no room. Writes succeed again once there is.
+    /// The disk of the leader has no room. Writes succeed again once it has.
     #[error("no space left for the write-ahead log")]
     NoSpace,
-    /// The object is larger than the store takes.
+    /// The object is larger than the store allows.
     #[error("the object has {bytes} bytes, more than the {bytes_max} that the store takes")]
     TooLarge {
         /// Size of the object.
@@ -84,40 +85,40 @@ pub enum WriteError {
     /// The draft's layout lies outside its bytes, or no revision of 18 digits is left.
     #[error("the draft has no room for a revision where its layout says")]
     Malformed,
-    /// Too many writes wait already.
+    /// The queue of waiting writes is full.
     #[error("too many writes are waiting")]
     QueueFull,
     /// The store was shut down before the write was proposed.
     #[error("the store is closed")]
     Closed,
-    /// The write was proposed, and its outcome was not learned: it may have happened, may still happen, or never.
+    /// The write was proposed, but its outcome was not learned: it may have happened, may still happen, or may never.
     #[error("the outcome of the write is unknown")]
     Unknown,
 }
 
 impl WriteError {
-    /// Whether the write certainly did not happen and never will.
+    /// Returns whether the write certainly did not happen and never will.
     pub fn is_definite(&self) -> bool {
         !matches!(self, WriteError::Unknown)
     }
 }
 
-/// That this replica led a group in some term, and had applied all that was acknowledged before.
+/// A term in which this replica led a group and had applied everything acknowledged before.
 ///
-/// What was decided then by the tables of the group was decided by all that had been acknowledged, if a write of the
-/// same term is committed afterwards: had others been acknowledged by a later leader before, a majority would have left
-/// the term for that leader's, and nothing of it could be committed any more. A quorum that confirms the leader says
-/// the same.
+/// Suppose a decision was made in a tenure by the state of the group's tables. If a write of the same term is committed
+/// afterwards, the decision took everything acknowledged until then into account: if a later leader had acknowledged
+/// another write in between, a majority would have left the term, and no write of it could be committed any more. A
+/// quorum that confirms the leader in that term proves the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure(pub(crate) NonZeroU64);
 
-/// Why a linearizable read point could not be had.
+/// Why there is no linearizable read point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// This replica does not lead the group of the table; the id of the one that does, when known.
+    /// This replica does not lead the group of the table.
     #[error("not the leader")]
     NotLeader {
-        /// The replica to ask instead.
+        /// The id of the replica that leads, when known.
         leader: Option<u64>,
     },
     /// No quorum confirmed the leader.
@@ -128,15 +129,15 @@ pub enum ReadError {
     Closed,
 }
 
-/// The asked point lies before the history that is kept.
+/// The requested revision lies before the history that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("revision is older than the history, which begins at {floor}")]
 pub struct Compacted {
-    /// The oldest revision that can still be asked for.
+    /// The oldest revision that can still be requested.
     pub floor: Revision,
 }
 
-/// The asked revision was not reached in time.
+/// The requested revision was not reached in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("revision is larger than the current {current}")]
 pub struct TooLarge {

@@ -1,4 +1,4 @@
-//! The store on a real disk: what is acknowledged is there after a restart, with its history.
+//! The store on a real disk: everything acknowledged is there after a restart, with its history.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use flotilla_cluster::{
     Selection, Store, TableId, TableOptions, Terms, Write, WriteError,
 };
 
-/// A directory that is removed in the end.
+/// A temporary directory, which is removed at the end.
 struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -98,7 +98,7 @@ async fn a_directory_is_used_by_one_store_at_a_time() {
     Store::open(directory.options()).await.unwrap().shutdown().await;
 }
 
-/// Writes that conflict with none of their neighbours, of several tables, from many tasks at once.
+/// Makes writes to several tables from many tasks at once. None of them conflicts with another.
 async fn write_many(store: &Store, writers: usize, each: usize) {
     let tasks = (0..writers).map(|writer| {
         let store = store.clone();
@@ -143,7 +143,7 @@ async fn survives(options: impl Fn() -> Options) {
     assert_eq!((keys(&store, "pods"), keys(&store, "leases")), (before, leases));
     let pods = store.table(&TableId::new("pods"));
     assert!(pods.revision() >= last);
-    // A watch that had read a part goes on after that, without a gap and without a repetition.
+    // A watch that had read some changes resumes after them, without a gap and without repetition.
     let mut watch = pods.subscribe(Interest::default(), resumed_at).unwrap();
     watch.changed().await;
     while watch.read(50, &mut delivered).unwrap() {}
@@ -180,7 +180,7 @@ async fn tables_of_several_groups_survive_too() {
     survives(|| sharded(&directory)).await;
 }
 
-/// Both tables spread over several groups, with snapshots often.
+/// Returns options with both tables spread over several groups, and frequent snapshots.
 fn sharded(directory: &Directory) -> Options {
     let spread = |shards| TableOptions { shards: Some(shards), indexes: vec![] };
     let tables = [(TableId::new("leases"), spread(3)), (TableId::new("pods"), spread(8))];
@@ -279,7 +279,7 @@ async fn damage_is_refused(snapshots: &Path, options: impl Fn() -> Options) {
     Store::open(options()).await.unwrap().shutdown().await;
 }
 
-/// In a child process: writes and says what is acknowledged, until killed.
+/// Runs in a child process: writes and prints what is acknowledged, until it is killed.
 #[tokio::test]
 async fn writes_until_killed() {
     let Ok(path) = std::env::var("FLOTILLA_WRITE_UNTIL_KILLED") else { return };
@@ -323,7 +323,7 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
                 told.push((key.to_owned(), revision.parse().unwrap()));
             }
             if told.len() == 600 * (round + 1) {
-                child.kill().unwrap(); // what is in the pipe already is still read and counts
+                child.kill().unwrap(); // what is in the pipe already is still read
             }
         }
         child.wait().unwrap();

@@ -1,15 +1,16 @@
-//! Base64 as Go's `encoding/base64` takes it: line breaks are skipped, and errors name the byte at which it gives up.
+//! Base64 as Go's `encoding/base64` reads it: line breaks are skipped, and an error names the byte at which decoding
+//! stops.
 
 use ::base64::Engine;
 use ::base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// Standard base64, in which the last character may have bits that mean nothing.
+/// Standard base64 whose last character may have surplus bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &::base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// The same bytes as the server writes them.
+/// Returns the text in the form in which the server writes the same bytes.
 ///
 /// # Errors
 /// The index of the byte at which the text stops being base64.
@@ -22,7 +23,7 @@ pub fn canonical(text: &str) -> Result<String, usize> {
     }
 }
 
-/// The bytes that a text stands for.
+/// Returns the bytes that a text encodes.
 ///
 /// # Errors
 /// As for [`canonical`].
@@ -30,12 +31,12 @@ pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     LENIENT.decode(text.replace(['\r', '\n'], "")).map_err(|_| corrupt_at(text.as_bytes()))
 }
 
-/// Bytes as the server writes them.
+/// Returns bytes in the form in which the server writes them.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Where Go's decoder says that a text stops being base64.
+/// Returns the index at which Go's decoder reports that a text stops being base64.
 fn corrupt_at(text: &[u8]) -> usize {
     let is_break = |byte: u8| matches!(byte, b'\r' | b'\n');
     let symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');

@@ -35,49 +35,50 @@ pub struct Version {
     pub resources: &'static [Resource],
 }
 
-/// The served groups in discovery's order, the core group first.
+/// Returns the served groups in discovery's order, the core group first.
 pub fn groups() -> &'static [Group] {
     &tables::GROUPS
 }
 
-/// The group of this name, if it is served.
+/// Returns the group of this name; `None` if it is not served.
 pub fn group(name: &str) -> Option<&'static Group> {
     tables::GROUPS.iter().find(|group| group.name == name)
 }
 
-/// All served resources in discovery's order; one that is served in two versions comes twice.
+/// Returns all served resources in discovery's order. One that is served in two versions comes twice.
 pub fn resources() -> impl Iterator<Item = &'static Resource> {
     groups().iter().flat_map(|group| group.versions).flat_map(|version| version.resources)
 }
 
-/// The resource with this plural name.
+/// Returns the resource with this plural name; `None` if it is not served.
 pub fn resource(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     let key = (group, version, plural);
     let found = tables::RESOURCES.binary_search_by(|of| (&*of.group, &*of.version, &*of.name).cmp(&key));
     found.ok().map(|index| tables::RESOURCES[index])
 }
 
-/// All kinds by group, version and name: those of resources, their lists, and bodies that are never stored.
+/// Returns all kinds by group, version and name: those of resources, of their lists, and of bodies that are never
+/// stored.
 ///
-/// Options (`DeleteOptions` and its like) and `WatchEvent` are kinds of every group version; they are listed under
-/// `v1` and `meta.k8s.io/v1` only.
+/// Options (`DeleteOptions` and the like) and `WatchEvent` are kinds of every group version, but are listed only under
+/// `v1` and `meta.k8s.io/v1`.
 pub fn kinds() -> &'static [Kind] {
     &tables::KINDS
 }
 
-/// The kind of this name (see [`kinds`]).
+/// Returns the kind of this name (see [`kinds`]); `None` if there is none.
 pub fn kind(group: &str, version: &str, name: &str) -> Option<&'static Kind> {
     let key = (group, version, name);
     let found = tables::KINDS.binary_search_by(|of| (&*of.group, &*of.version, &*of.name).cmp(&key));
     found.ok().map(|index| &tables::KINDS[index])
 }
 
-/// All types by the name that OpenAPI gives them, including those that it does not publish.
+/// Returns all types by their OpenAPI names, including those that OpenAPI does not publish.
 pub fn types() -> &'static [&'static Type] {
     &tables::TYPES
 }
 
-/// The type that OpenAPI publishes under this name: `io.k8s.api.core.v1.PodSpec`.
+/// Returns the type that OpenAPI publishes under this name, such as `io.k8s.api.core.v1.PodSpec`.
 pub fn type_by_openapi(name: &str) -> Option<&'static Type> {
     tables::TYPES.binary_search_by(|of| (*of.openapi).cmp(name)).ok().map(|index| tables::TYPES[index])
 }

@@ -55,7 +55,7 @@ const SELF_EXPLAINING: [&str; 1] = ["JSONSchemaProps"];
 /// What a description has at least, to say more than a name does.
 const WORDS_MIN: usize = 6;
 
-/// Why a description explains nothing, if it does not.
+/// Returns why a description explains nothing; `None` if it does explain something.
 fn emptiness(name: &str, description: &str) -> Option<String> {
     let letters = |text: &str| text.chars().filter(|each| each.is_alphanumeric()).collect::<String>().to_lowercase();
     if description.is_empty() {
@@ -216,7 +216,7 @@ fn errors_name_the_structs_in_between() {
     );
 }
 
-/// The amounts of a quota whose body states an amount in this way.
+/// Returns the amounts of a quota whose body states an amount in this form.
 fn amounts(mut quota: crate::value::Value) -> Result<String, crate::conform::Error> {
     let of = &kind("", "v1", "ResourceQuota").expect("a kind").of;
     crate::conform::conform(of, &mut quota)?;

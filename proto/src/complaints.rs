@@ -1,10 +1,10 @@
-//! What strict decoding complains about, counted while it is found: a body can hold more that is wrong than anybody
-//! wants to read, and paths of many more bytes than it has itself.
+//! Complaints of strict decoding, bounded while they are found: a body can have more errors than anyone wants to read,
+//! and their paths can have many more bytes than the body.
 
-/// How many complaints are kept; the reference looks for no more either.
+/// The number of complaints that are kept. The reference keeps no more either.
 pub const COMPLAINTS_MAX: usize = 100;
 
-/// How many bytes of complaints are written in search of them.
+/// The number of bytes of complaints that are written while looking for them.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Complaints in the order in which they were found, each once.
@@ -15,12 +15,12 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// Whether no more are taken; then there is no need to write any.
+    /// Returns whether no more complaints are kept, so that none need be written.
     pub fn is_full(&self) -> bool {
         self.found.len() >= COMPLAINTS_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// Takes one, unless it is known already or there are enough.
+    /// Adds a complaint, unless it is known already or there are enough.
     pub fn add(&mut self, complaint: String) {
         if self.is_full() {
             return;
@@ -31,7 +31,7 @@ impl Complaints {
         }
     }
 
-    /// All that were taken.
+    /// Returns all complaints.
     pub fn into_vec(self) -> Vec<String> {
         self.found
     }

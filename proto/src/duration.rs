@@ -11,7 +11,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Nanoseconds of a text, or `None` when it is no duration that fits 64 bits.
+/// Returns the nanoseconds of a text; `None` when it is not a duration that fits into 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// The canonical text: hours, minutes and seconds, or the one unit that fits below a second.
+/// Returns the canonical text: hours, minutes and seconds, or below a second the one unit that fits.
 pub fn format(nanos: i64) -> String {
     let size = nanos.unsigned_abs();
     let sign = if nanos < 0 { "-" } else { "" };

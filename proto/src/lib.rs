@@ -1,8 +1,8 @@
-//! Wire contracts: those of the Kubernetes API (what kinds there are, the tree that an object is, and its encodings),
-//! and what replicas say to each other.
+//! Wire contracts: those of the Kubernetes API (the kinds, the tree that represents an object, and its encodings), and
+//! those between replicas.
 //!
 //! Read in this order: [`value`], [`json`], [`schema`], [`catalogue`], [`protobuf`], [`structural`] for custom
-//! resources, and of the replicas [`peer`], [`replication`].
+//! resources, and for the replicas [`peer`], [`replication`].
 
 mod base64;
 pub mod catalogue;

@@ -4,13 +4,13 @@ use crate::conform::{holds_structs, item_of, position};
 use crate::schema::{Shape, Type};
 use crate::value::Value;
 
-/// Puts the members of every struct in a value into the order of its type, after some were added. What is shared with
-/// `before`, in which they have it, is left as it is, and so is what was not changed since it was conformed.
+/// Puts the members of every struct in a value into the order of its type, after some were added. Skips parts that are
+/// shared with `before`, in which they are in order, and parts that have not changed since they were conformed.
 pub fn order(of: &Type, value: &mut Value, before: &Value) {
     order_struct(of, value, before, true);
 }
 
-/// As [`order`], for a value that was conformed to another type, or to none.
+/// Does what [`order`] does, for a value that was conformed to another type or to none.
 pub fn reorder(of: &Type, value: &mut Value) {
     order_struct(of, value, &Value::Null, false);
 }

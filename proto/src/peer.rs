@@ -1,73 +1,75 @@
-//! What replicas say to each other: frames, each a message with its length in four bytes, big end first, before it.
+//! The frames that replicas exchange. Each is a message, preceded by its length in four bytes, big-endian.
 
 use bytes::Bytes;
 
 /// One frame.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Frame {
-    /// What it is.
+    /// The kind of the frame.
     #[prost(enumeration = "FrameKind", tag = "1")]
     pub kind: i32,
-    /// Which request it is, or belongs to: unique on a connection, for each direction by itself.
+    /// The id of the request, or of the request that is answered. Unique on a connection, for each direction by itself.
     #[prost(uint64, tag = "2")]
     pub id: u64,
-    /// What a request asks for.
+    /// The number of the method that a request calls.
     #[prost(uint32, tag = "3")]
     pub method: u32,
-    /// What the request or answer carries.
+    /// The payload of the request or the answer.
     #[prost(bytes = "bytes", tag = "4")]
     pub payload: Bytes,
-    /// What the clock of its sender showed when it was sent, as a revision: it will assign none up to there any more.
+    /// What the sender's clock showed when it sent the frame, as a revision. It will assign no revision up to this one
+    /// any more.
     #[prost(fixed64, tag = "5")]
     pub now: u64,
-    /// The largest revision that its sender knew to be assigned, in any group, when that is ahead of its clock.
+    /// The largest revision that the sender knew to be assigned, in any group, if that is ahead of its clock; 0
+    /// otherwise.
     #[prost(fixed64, tag = "6")]
     pub latest: u64,
 }
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum FrameKind {
-    /// Says that its sender is alive.
+    /// Shows that the sender is alive.
     Beat = 0,
-    /// Carries a [`Hello`]: the first frame of each side, and again when it changes.
+    /// Carries a [`Hello`]. The first frame of each side; sent again when the hello changes.
     Hello = 1,
-    /// Asks for something.
+    /// A request.
     Request = 2,
-    /// Answers a request.
+    /// The answer to a request.
     Answer = 3,
-    /// Says in UTF-8 why a request is not done.
+    /// The refusal of a request, with the reason in UTF-8.
     Refusal = 4,
-    /// Asks for an empty answer.
+    /// A request for an empty answer.
     Ping = 5,
 }
 
-/// Who a replica says it is.
+/// The identity and state that a replica announces.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Hello {
-    /// Id of the cluster; empty as long as it belongs to none.
+    /// The id of the cluster; empty while the replica belongs to none.
     #[prost(string, tag = "1")]
     pub cluster: String,
-    /// Id of the member; 0 as long as it has none.
+    /// The id of the member; 0 while it has none.
     #[prost(fixed64, tag = "2")]
     pub member: u64,
-    /// Name of the member.
+    /// The name of the member.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// What it understands.
+    /// The version of the peer protocol that it speaks.
     #[prost(uint32, tag = "4")]
     pub version: u32,
-    /// What the connection is for, said by who made it.
+    /// The lane of the connection, stated by the side that made it.
     #[prost(enumeration = "Lane", tag = "5")]
     pub lane: i32,
-    /// Whether it is to lead nothing.
+    /// Whether the replica should lead nothing.
     #[prost(bool, tag = "7")]
     pub drained: bool,
-    /// Where others reach it, `HOST:PORT`.
+    /// The address at which others reach it, `HOST:PORT`.
     #[prost(string, tag = "8")]
     pub address: String,
-    /// Checksum of who it sees that is to form a cluster with it.
+    /// A checksum of the replicas that it sees for forming a cluster.
     #[prost(fixed32, tag = "9")]
     pub sees: u32,
     /// The address at which clients reach it.
@@ -76,22 +78,22 @@ pub struct Hello {
     /// Whether its disk has no room for the log to grow.
     #[prost(bool, tag = "11")]
     pub full: bool,
-    /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
+    /// The number of voting members that hear it and are heard by it, itself included; 0 when it states none.
     #[prost(uint32, tag = "12")]
     pub hears: u32,
-    /// A random number of its process: the clock of a new one may be behind that of the one before.
+    /// A random number of its process: the clock of a new process may be behind that of the former.
     #[prost(fixed64, tag = "13")]
     pub life: u64,
 }
 
-/// What a connection is for.
+/// The lane of a connection: the kind of calls that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum Lane {
-    /// What is small and must not wait.
+    /// Small messages that must not wait.
     Control = 0,
     /// Log entries and forwarded writes.
     Bulk = 1,
-    /// Parts of snapshots.
+    /// Pieces of snapshots.
     Snapshot = 2,
 }

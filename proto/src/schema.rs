@@ -1,4 +1,4 @@
-//! What a type of the API is made of: the shape that every codec, default, merge and validation reads.
+//! The types of the API: the shape that every codec, default, merge and validation reads.
 //!
 //! Built-in types are static tables generated from the catalogue; types of custom resources are built at run time
 //! from their structural schema and shared by reference count. Both are used through `&Type`.
@@ -41,14 +41,14 @@ pub struct Type {
     pub openapi: Text,
     /// Name of the protobuf message with its package, without a leading dot: `k8s.io.api.core.v1.PodSpec`.
     pub message: Text,
-    /// One short sentence of meaning.
+    /// A short sentence that says what the type is.
     pub description: Text,
     /// All fields, in the order in which they are encoded as JSON.
     pub fields: Cow<'static, [Field]>,
     /// Whether server-side apply treats the whole struct as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
     /// Whether objects may have members besides the fields (`x-kubernetes-preserve-unknown-fields`): of any type, each
-    /// with an owner of its own. Never so for built-in types.
+    /// with an owner of its own. Never true for built-in types.
     pub open: bool,
     /// Fields of which at most one may be set and whose discriminator apply maintains (`x-kubernetes-unions`).
     pub unions: Cow<'static, [Union]>,
@@ -61,26 +61,26 @@ pub struct Type {
 pub struct Wire {
     /// Field number.
     pub number: u32,
-    /// What stands under that number.
+    /// The content under that number.
     pub part: Part,
 }
 
-/// What a number of a protobuf message holds.
+/// The content under a field number of a protobuf message.
 #[derive(Debug, Clone, Copy)]
 pub enum Part {
     /// The field with this index in [`Type::fields`].
     Field(usize),
-    /// A nested message whose fields JSON shows inline, as fields of the outer type (Go's embedded structs); its type's
-    /// name.
+    /// A nested message whose fields JSON has inline, as fields of the outer type (Go's embedded structs), with the
+    /// name of its type.
     Embedded(&'static str, &'static [Wire]),
 }
 
-/// How many fields of a type are looked at one by one; no built-in type has more. Types of custom resources may have
-/// any number, and have them sorted by name behind those of every object.
+/// How many fields of a type are searched one by one; no built-in type has more. Types of custom resources may have any
+/// number; the fields after those that every object has are then sorted by name.
 const FIELDS_SEARCHED_MAX: usize = 128;
 
 impl Type {
-    /// The names of the embedded structs in which a field stands, the outermost first.
+    /// Returns the names of the embedded structs that contain a field, the outermost first.
     pub fn embedding(&self, field: usize) -> Vec<&'static str> {
         fn find(parts: &[Wire], field: usize, names: &mut Vec<&'static str>) -> bool {
             parts.iter().any(|wire| match wire.part {
@@ -100,7 +100,7 @@ impl Type {
         names
     }
 
-    /// The field with this JSON name and its position in encoding order.
+    /// Returns the field with this JSON name and its position in encoding order; `None` if there is none.
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
         let few = self.fields.len().min(FIELDS_SEARCHED_MAX);
         if let Some(found) = self.fields[..few].iter().enumerate().find(|(_, field)| field.name == name) {
@@ -119,7 +119,7 @@ pub struct Field {
     pub name: Text,
     /// Protobuf field number in the innermost message that holds the field (see [`Type::wire`]); 0 where there is none.
     pub number: u32,
-    /// What values the field takes.
+    /// The values that the field takes.
     pub shape: Shape,
     /// How absence and the zero value are told apart and encoded.
     pub presence: Presence,
@@ -134,7 +134,7 @@ pub struct Field {
     pub patch: Patch,
     /// Whether the field states `x-kubernetes-map-type: granular`: apply looks into it, even if its type is atomic.
     pub granular: bool,
-    /// One short sentence of meaning; may be empty for nested fields.
+    /// A short sentence that says what the field does; may be empty for nested fields.
     pub description: Text,
 }
 
@@ -165,7 +165,7 @@ pub struct Patch {
     pub merge_key: Option<&'static str>,
 }
 
-/// What values a field, list item or map value takes.
+/// The values that a field, list item or map value takes.
 #[derive(Debug, Clone)]
 pub enum Shape {
     /// `true` or `false`.
@@ -205,7 +205,7 @@ pub enum Shape {
     Map(Ref<Map>),
 }
 
-/// Which free-form type a field has; they differ in protobuf and in what JSON they take.
+/// The free-form type of a field. These types differ in protobuf and in the JSON that they accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnyKind {
     /// `runtime.RawExtension`: an object, in protobuf `raw` bytes (field 1).
@@ -222,10 +222,10 @@ pub enum AnyKind {
     SchemaOrStrings,
 }
 
-/// A list's items and how its parts are told apart.
+/// The items of a list, and how apply identifies them.
 #[derive(Debug, Clone)]
 pub struct List {
-    /// What each item is.
+    /// The shape of each item.
     pub item: Shape,
     /// Whether items are pointers in Go (`null` items survive).
     pub pointer_items: bool,
@@ -239,7 +239,7 @@ pub struct List {
     pub stated: bool,
 }
 
-/// How apply tells the items of a list apart (`x-kubernetes-list-type`).
+/// How apply identifies the items of a list (`x-kubernetes-list-type`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topology {
     /// The list is one value.
@@ -253,7 +253,7 @@ pub enum Topology {
 /// A map's values.
 #[derive(Debug, Clone)]
 pub struct Map {
-    /// What each value is.
+    /// The shape of each value.
     pub value: Shape,
     /// Go type of the map for error messages where it or its key is named (`v1.ResourceList`,
     /// `map[v1.QualifiedName]v1.DeviceCapacity`); empty otherwise.
@@ -285,7 +285,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// `apiVersion` as objects state it: `v1`, `apps/v1`.
+    /// Returns the `apiVersion` as objects state it: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -331,7 +331,7 @@ pub struct Subresource {
     pub response_kind: (Text, Text, Text),
     /// Verbs in discovery's order.
     pub verbs: Cow<'static, [Text]>,
-    /// Whether its bodies can be had as Tables.
+    /// Whether its bodies can be requested as Tables.
     pub tables: bool,
 }
 
@@ -346,6 +346,6 @@ pub struct Column {
     pub format: Text,
     /// 0 shows always, above only in wide output.
     pub priority: i32,
-    /// One sentence of meaning.
+    /// A sentence that says what the column shows.
     pub description: Text,
 }

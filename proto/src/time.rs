@@ -12,7 +12,7 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
-/// Why a text is no time, in the words of Go's `time.Parse`.
+/// Why a text is not a time, in the words of Go's `time.Parse`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A part does not fit the layout.
@@ -32,15 +32,15 @@ pub enum Error {
     Range {
         /// The whole text.
         text: String,
-        /// Which part, as `month`.
+        /// The part, such as `month`.
         part: &'static str,
     },
-    /// Something follows the time.
+    /// There is more text after the time.
     #[error("parsing time {text:?}: extra text: {rest:?}")]
     Extra {
         /// The whole text.
         text: String,
-        /// What follows.
+        /// The text after the time.
         rest: String,
     },
 }
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         Ok(number.parse().unwrap_or_default())
     }
 
-    /// One digit or two.
+    /// Reads one digit or two.
     fn short_number(&mut self, part: &'static str) -> Result<i64, Error> {
         let has_two = self.rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         self.number(if has_two { 2 } else { 1 }, part)
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         if (low..=high).contains(&number) { Ok(()) } else { Err(Error::Range { text: self.text.into(), part }) }
     }
 
-    /// The offset from UTC in seconds.
+    /// Reads the offset from UTC, in seconds.
     fn zone(&mut self) -> Result<i64, Error> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Timestamp {
-    /// The time that Go means when none is set: the first second of the year 1.
+    /// The time with which Go represents an unset one: the first second of the year 1.
     pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0 };
 
     /// Parses RFC 3339 with or without a fraction of a second (`metav1.Time`).
@@ -155,7 +155,7 @@ impl Timestamp {
         Ok(Self { seconds, nanos })
     }
 
-    /// The form with six decimals.
+    /// Returns the form with six decimals.
     pub fn micro(self) -> String {
         let mut text = self.to_string();
         text.truncate(text.len() - 1);
@@ -173,7 +173,7 @@ fn six_decimals(r: &mut Reader<'_>) -> Result<u32, Error> {
     Ok(micros * 1000)
 }
 
-/// A fraction may follow the seconds even where the layout has none.
+/// Reads a fraction, which may follow the seconds even where the layout has none.
 fn fraction(r: &mut Reader<'_>) -> u32 {
     let Some(after) = r.rest.strip_prefix(['.', ',']) else { return 0 };
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
@@ -199,7 +199,8 @@ const fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days of a civil date since 1970-01-01 (years counted from March, so that the leap day is the last of its year).
+/// Returns the days of a civil date since 1970-01-01. Years are counted from March, so that the leap day is the last
+/// day of its year.
 const fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -209,7 +210,7 @@ const fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The civil date of a day since 1970-01-01.
+/// Returns the civil date of a day since 1970-01-01.
 const fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -224,7 +225,7 @@ const fn civil(days: i64) -> (i64, i64, i64) {
 }
 
 impl fmt::Display for Timestamp {
-    /// The form in whole seconds.
+    /// Writes the form in whole seconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, second) = (self.seconds.div_euclid(86_400), self.seconds.rem_euclid(86_400));
         let (year, month, day) = civil(days);

@@ -1,35 +1,35 @@
-//! What openraft asks of the crate of this name: histograms of batch sizes, which it shows only with its feature
-//! `runtime-stats`, that is off here.
+//! A replacement of the crate of this name for openraft, which uses its histograms of batch sizes only with its feature
+//! `runtime-stats`. That feature is off here.
 //!
-//! The published crate makes tables for histograms of every width when the first is made: 26 MB that are never given
-//! back, more than all else that an idle server keeps. So histograms here count nothing.
+//! The published crate builds tables for histograms of every width when the first is made: 26 MB that are never freed,
+//! more than everything else that an idle server keeps. The histograms here count nothing.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A distribution that is not kept.
+/// A histogram that keeps nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram<T = ()>(PhantomData<T>);
 
 impl<T> Histogram<T> {
-    /// An empty one.
+    /// Returns an empty histogram.
     pub fn new() -> Histogram<T> {
         Histogram(PhantomData)
     }
 
-    /// Is told a value.
+    /// Ignores a value.
     pub fn record(&mut self, _: u64) {}
 
-    /// Is told a value that came so many times.
+    /// Ignores a value that occurred several times.
     pub fn record_n(&mut self, _: u64, _: u64) {}
 
-    /// What is known of the values: nothing.
+    /// Returns empty statistics.
     pub fn percentile_stats(&self) -> PercentileStats {
         PercentileStats::default()
     }
 }
 
-/// What is known of a distribution.
+/// Statistics of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say which percentiles they are")]
 pub struct PercentileStats {
@@ -44,17 +44,17 @@ pub struct PercentileStats {
     pub p99_9: u64,
 }
 
-/// A drawing of distributions.
+/// A chart of distributions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsciiChart;
 
 impl AsciiChart {
-    /// An empty one.
+    /// Returns an empty chart.
     pub fn new() -> AsciiChart {
         AsciiChart
     }
 
-    /// Is told a distribution.
+    /// Ignores a distribution.
     pub fn add(self, _: &str, _: Histogram) -> AsciiChart {
         self
     }

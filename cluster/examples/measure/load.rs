@@ -1,4 +1,4 @@
-//! Leaves a log of many objects with history, to measure what a start with it takes.
+//! Leaves a log with many objects and their history behind, to measure how long a start with it takes.
 
 use std::time::Instant;
 
@@ -6,10 +6,10 @@ use flotilla_cluster::{Key, Options, Store, TableId, TableOptions};
 
 use crate::put;
 
-/// How many write at the same time.
+/// The number of concurrent writers.
 const WRITERS: usize = 64;
 
-/// As the server has it: pods are found by the node that they are on.
+/// Returns options like those of the server: pods are indexed by their node.
 pub fn options(directory: &str) -> Options {
     let indexed = TableOptions { shards: None, indexes: vec!["spec.nodeName".into()] };
     Options { tables: [(TableId::new("pods"), indexed)].into(), ..Options::new(directory) }
@@ -19,8 +19,9 @@ fn argument(at: usize, otherwise: usize) -> usize {
     std::env::args().nth(at).and_then(|number| number.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Makes so many objects of so many bytes, changes each so often, and ends the process as if it were killed. The fifth
-/// argument is after how many megabytes of log a snapshot is begun; none when it is not said.
+/// Creates objects, changes each several times, and ends the process as if it were killed. The arguments after `load`
+/// are the number of objects, their size in bytes, the number of changes of each, and the megabytes of log after which
+/// a snapshot is written; no snapshot without the last one.
 pub async fn leave(directory: &str) {
     let (objects, bytes, updates) = (argument(3, 100_000), argument(4, 11_000), argument(5, 0));
     let options = Options { snapshot_log_bytes: (argument(6, 1 << 20) as u64) << 20, ..options(directory) };

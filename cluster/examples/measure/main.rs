@@ -1,12 +1,12 @@
-//! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, for a
-//! directory; with `reopen` after it, measures only the start with what the last run left there, in large pages or in
-//! small ones (`reopen-in-small-pages`), with `load` only leaves much there for that, as if the process were killed,
-//! with `shards` only a table of several shards against one of one.
+//! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, with a
+//! directory as the argument. A second argument selects a part: `reopen` measures only a start with what the last run
+//! left in the directory, in large pages, `reopen-in-small-pages` the same in small ones; `load` leaves a large log for
+//! these, as if the process were killed; `shards` compares a table of several shards with one of a single shard.
 
 mod load;
 mod shards;
 
-/// As the server has.
+/// The allocator of the server.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,7 +38,7 @@ async fn put(store: &Store, table: &TableId, key: &Key, last: Option<Revision>, 
     }
 }
 
-/// CPU of this process so far: user and system.
+/// Returns the processor time of this process so far: user and system.
 fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -46,7 +46,7 @@ fn cpu() -> Duration {
     Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
-/// Resident memory, in bytes.
+/// Returns the resident memory, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();

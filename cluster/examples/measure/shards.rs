@@ -1,4 +1,4 @@
-//! A table of eight shards against one of one shard: lists, and watches under a steady load.
+//! Compares a table of eight shards with one of a single shard: lists, and watches under a steady load.
 #![allow(clippy::disallowed_types, reason = "an example measures, and needs no other lock")]
 
 use std::collections::HashMap;
@@ -9,11 +9,11 @@ use flotilla_cluster::{Interest, Key, Options, Revision, Selection, Store, Table
 
 use crate::{cpu, fill, put};
 
-/// Objects of the lists.
+/// The number of objects in the lists.
 const OBJECTS: usize = 10_000;
-/// How often each list is read.
+/// The number of times that each list is read.
 const LISTS: u32 = 100;
-/// How long watches are measured, at a write each millisecond.
+/// How long watches are measured, with a write each millisecond.
 const WATCHED: Duration = Duration::from_secs(10);
 
 /// Measures both tables in one store.
@@ -37,7 +37,7 @@ pub async fn compare(directory: &str) {
     store.shutdown().await;
 }
 
-/// Reads the objects alone, and then with their bytes put together as the answer to a client is.
+/// Reads the objects alone, and then with their bytes assembled like the answer to a client.
 fn list(store: &Store, table: &str) {
     let snapshot = store.table(&TableId::new(table)).snapshot();
     for with_bytes in [false, true] {
@@ -63,7 +63,7 @@ fn list(store: &Store, table: &str) {
     }
 }
 
-/// From the commit of a write, as its writer learns of it, to its delivery to a watcher.
+/// Measures the time from the commit of a write, as its writer learns of it, to its delivery to a watcher.
 async fn watch(store: &Store, name: &str) {
     let table = store.table(&TableId::new(name));
     let mut subscription = table.subscribe(Interest::default(), store.barrier(&table).await.unwrap()).unwrap();

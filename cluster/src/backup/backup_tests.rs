@@ -1,4 +1,4 @@
-//! Backups of stores that go on meanwhile, stores made of them, and backups that are damaged.
+//! Backups of stores in use, stores restored from them, and damaged backups.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::{
     TableOptions, Terms, Write,
 };
 
-/// Tables of one group each, and of several.
+/// Two tables of one group each, and one of several.
 const TABLES: [&str; 3] = ["configmaps", "leases", "pods"];
 
 fn options(directory: &Path) -> Options {
@@ -35,7 +35,7 @@ async fn open() -> Store {
         .unwrap()
 }
 
-/// The digits of the revision stand behind eight bytes.
+/// Returns a write of an object in which the digits of the revision come after eight bytes.
 fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write {
     let mut text = b"content:".to_vec();
     text.resize(26.max(bytes), b'x');
@@ -105,7 +105,7 @@ async fn every_object_is_in_it_once_with_the_revision_of_all() {
     for ((table, key), object) in objects {
         assert!(store.table(&table).get(key.as_str()).is_some_and(|live| *live == object), "{table} {key}");
     }
-    // What is over holds nothing.
+    // A finished backup holds no snapshots.
     assert!(store.tables().iter().all(|table| table.usage().snapshots == 0));
     store.shutdown().await;
 }
@@ -146,15 +146,14 @@ async fn no_part_of_a_backup_and_no_damaged_one_is_taken_for_one() {
         check(&newer).unwrap_err().to_string(),
         "the backup has format 9, of a later release; this one reads up to 1"
     );
-    // A chunk that is missing as a whole is missed.
+    // A chunk that is missing completely is detected.
     let length = |at: usize| 8 + chunk::head(bytes[at..at + 8].try_into().unwrap()).0;
     let (first, second) = (12 + length(12), 12 + length(12) + length(12 + length(12)));
     let without = [&bytes[..first], &bytes[second..]].concat();
     assert!(check(&without).unwrap_err().to_string().contains("has not as much as its end says"));
 }
 
-/// Writes a pair over and over, in one table and once that is acknowledged in another one, with a number that both
-/// have.
+/// Writes a pair again and again: a number into one table, and once that is acknowledged the same number into another.
 async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> usize {
     let mut last = [None, None];
     for number in 0.. {
@@ -181,7 +180,7 @@ async fn a_backup_under_writes_is_of_one_revision() {
         let before = write(&store, put("leases", &key, Expectation::Absent, 100)).await;
         let mut backup = store.backup().await.unwrap();
         let begun = backup.next().unwrap().unwrap();
-        tokio::time::sleep(Duration::from_millis(30)).await; // what is written now is not to be in it
+        tokio::time::sleep(Duration::from_millis(30)).await; // the backup must not contain what is written now
         let rest: Vec<_> = backup.map(Result::unwrap).collect();
         let (header, objects) = read(&[&begun[..], &rest.concat()].concat());
         let get = |table: &str, key: &str| objects.get(&(TableId::new(table), Key::new(key)));
@@ -207,7 +206,7 @@ async fn a_backup_under_writes_is_of_one_revision() {
     store.shutdown().await;
 }
 
-/// The restored store has the same objects, under revisions above `last` and with a history that begins there.
+/// Checks that the restored store has the same objects, with revisions above `last` and a history that begins there.
 async fn check_restored(store: &Store, original: &Objects, last: Revision) {
     let mut count = 0;
     for table in store.tables() {
@@ -238,7 +237,8 @@ async fn a_restored_store_has_the_same_objects_above_every_revision() {
     let (_files, backup) = holding(&bytes);
     let original = read(&bytes).1;
     let hour_ahead = Revision::new(check(&bytes).unwrap().1.last.get() + (3_600_000 << 18));
-    // The clock of this machine may be behind the one that gave the old revisions, and shards may be others.
+    // The clock of this machine may be behind the one that assigned the old revisions, and the number of shards may
+    // differ.
     let single = |directory: &Path| Options { groups: 0, tables: BTreeMap::new(), ..options(directory) };
     for (above, sharded) in [(Revision::ZERO, true), (hour_ahead, false)] {
         let directory = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn a_restored_store_has_the_same_objects_above_every_revision() {
         for _ in 0..2 {
             let store = Store::open(options()).await.unwrap();
             check_restored(&store, &original, last).await;
-            // Tables that had nothing begin there too.
+            // The history of tables without objects begins there too.
             assert!(store.table(&TableId::new("secrets")).floor() > last);
             let of = original.keys().next().unwrap().1.as_str();
             let object = store.table(&TableId::new("configmaps")).get(of).unwrap();
@@ -282,7 +282,7 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
     running.shutdown().await;
     assert!(matches!(super::restore(used, &whole).await.unwrap_err(), RestoreError::NotEmpty { .. }));
 
-    // A restore that fails leaves nothing; one that was killed leaves what no server takes.
+    // A restore that fails leaves nothing behind. One that was killed leaves a directory that no server opens.
     let wanting = options(&directory.path().join("wanting"));
     let double = Options { groups: 0, ..wanting.clone() };
     assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
@@ -360,7 +360,7 @@ async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
     assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
 }
 
-/// What salvaging a directory tells besides, and the store.
+/// Salvages a directory. Returns what is logged, and the store.
 async fn salvage_told(directory: &Path, copy: &Path) -> (String, Store) {
     let told = Arc::<Mutex<Vec<u8>>>::default();
     let writer = told.clone();

@@ -1,11 +1,11 @@
-//! Backups: all objects of all tables as of one revision, in one checksummed stream of bytes, and stores made of them.
+//! Backups: all objects of all tables at one revision, in one checksummed stream of bytes; and stores made from them.
 //!
-//! A stream begins with eight bytes that tell what it is and four with its format. Then come chunks (see
-//! [`crate::chunk`]): first a header, then objects, each chunk with the table that they are of, and last an end that
-//! counts what came before, so that a part of a backup is told from all of it. There is no history in it.
+//! A stream begins with eight bytes that identify it and four with its format. Chunks follow (see [`crate::chunk`]):
+//! first a header, then objects, each chunk with the table that they belong to, and at the end a chunk that counts what
+//! came before, so that an incomplete backup is recognized. A backup contains no history.
 //!
-//! [`taking`] makes the stream while the store goes on, [`reading`] checks it, [`restoring`] makes a store of it;
-//! [`salvaging`] opens what one of several replicas has, to take a backup when too many others are gone.
+//! [`taking`] makes the stream while the store is in use, [`reading`] reads and checks it, [`restoring`] makes a store
+//! from it. [`salvaging`] opens the data of a single replica, for a backup when too many of the others are gone.
 
 #[cfg(test)]
 mod backup_tests;
@@ -32,18 +32,18 @@ const KIND_HEADER: u8 = 1;
 const KIND_OBJECTS: u8 = 2;
 const KIND_END: u8 = 3;
 
-/// What a backup is of.
+/// The header of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupHeader {
-    /// When it was begun, by the clock of the replica that made it, in milliseconds since 1970.
+    /// When the backup was started, by the clock of the replica that made it, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Id of the cluster; empty for a replica that has never been one of several.
+    /// The id of the cluster; empty for a replica that has never been one of several.
     pub cluster: String,
-    /// The revision as of which the objects of all tables are.
+    /// The revision at which all objects were read.
     pub revision: Revision,
-    /// How many data groups the store has.
+    /// The number of data groups of the store.
     pub groups: u8,
-    /// How many shards its tables have, as far as that was said.
+    /// The number of shards of each table that the shard map has.
     pub shards: BTreeMap<TableId, u16>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a backup from front to back, checking all of it.
+//! Reads a backup from front to back, and checks all of it.
 
 use std::io::{self, Read};
 
@@ -10,43 +10,43 @@ use crate::{Object, Revision, TableId, chunk};
 /// Why a backup cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupReadError {
-    /// The file or connection that it comes from failed.
+    /// Reading the file or connection failed.
     #[error("the backup cannot be read")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// It is not a backup.
     #[error("this is no backup: it does not begin as one does")]
     Other,
-    /// A later release has written it.
+    /// It was written by a later release.
     #[error("the backup has format {format}, of a later release; this one reads up to {FORMAT}")]
     Newer {
-        /// What it has.
+        /// The format of the backup.
         format: u32,
     },
-    /// It is not all there.
+    /// It is incomplete.
     #[error("the backup is incomplete: it breaks off after {bytes} bytes")]
     Truncated {
-        /// How much of it there is.
+        /// The number of bytes that it has.
         bytes: u64,
     },
-    /// It is not what was written.
+    /// It has changed since it was written.
     #[error("the backup is damaged at byte {offset}: {what}")]
     Damaged {
-        /// Where what is wrong begins.
+        /// The offset of the damage, in bytes.
         offset: u64,
         /// What is wrong.
         what: &'static str,
     },
 }
 
-/// What there was in a backup, once all of it was read and is as it was written.
+/// The content of a backup that was read completely without finding damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupSummary {
-    /// How many objects.
+    /// The number of objects.
     pub objects: u64,
-    /// How many bytes the backup has.
+    /// The number of bytes of the backup.
     pub bytes: u64,
-    /// The largest revision that the store had handed out when the backup was complete, as far as the replica that
-    /// made it knew.
+    /// The largest revision that the store had assigned when the backup was complete, as far as the replica that made
+    /// it knew.
     pub last: Revision,
 }
 
@@ -55,7 +55,7 @@ pub struct BackupReader<R> {
     from: R,
     header: BackupHeader,
     content: Vec<u8>,
-    /// Where the next chunk begins.
+    /// The offset of the next chunk.
     offset: u64,
     chunks: u64,
     objects: u64,
@@ -63,10 +63,10 @@ pub struct BackupReader<R> {
 }
 
 impl<R: Read> BackupReader<R> {
-    /// Begins to read.
+    /// Starts reading.
     ///
     /// # Errors
-    /// It is no backup, or its beginning is damaged.
+    /// Fails when it is not a backup, or its beginning is damaged.
     pub fn open(mut from: R) -> Result<BackupReader<R>, BackupReadError> {
         let mut head = Vec::new();
         (&mut from).take(12).read_to_end(&mut head)?;
@@ -95,12 +95,12 @@ impl<R: Read> BackupReader<R> {
         Ok(reader)
     }
 
-    /// What the backup is of.
+    /// Returns the header.
     pub fn header(&self) -> &BackupHeader {
         &self.header
     }
 
-    /// The next objects, and the table that they are of; none once the end was reached and everything is there.
+    /// Returns the next objects and their table. `None` once the end was reached and the backup is complete.
     ///
     /// # Errors
     /// See [`BackupReadError`].
@@ -132,7 +132,7 @@ impl<R: Read> BackupReader<R> {
         }
     }
 
-    /// Reads the rest, only to check it.
+    /// Reads the rest only to check it.
     ///
     /// # Errors
     /// See [`BackupReadError`].
@@ -142,7 +142,7 @@ impl<R: Read> BackupReader<R> {
         self.summary.map(|summary| (self.header, summary)).ok_or(truncated)
     }
 
-    /// Reads the next chunk; where it begins.
+    /// Reads the next chunk. Returns its offset.
     fn read_chunk(&mut self) -> Result<u64, BackupReadError> {
         let offset = self.offset;
         let mut head = Vec::new();

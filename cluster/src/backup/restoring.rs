@@ -1,8 +1,8 @@
-//! Making a store of a backup.
+//! Makes a store from a backup.
 //!
-//! Every object is written as any other write is, so that it gets a revision of the new store, which stands in its
-//! bytes too. The new store begins above every revision of the old one, and its history begins there: whoever goes on
-//! from a revision of the old one is told that this is gone, and starts over.
+//! Every object is written like any other, so it gets a revision of the new store, which is also written into its
+//! bytes. The new store begins above every revision of the old one, and so does its history: a client that resumes from
+//! an old revision is told that it is gone, and starts again.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -19,23 +19,23 @@ use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write, WriteError,
 };
 
-/// A file that is in a data directory as long as it holds a part of a backup.
+/// A file that is in a data directory while it contains only part of a backup.
 const UNFINISHED: &str = "restoring";
-/// What a store makes in its data directory, besides its lock.
+/// The files and directories of a store in its data directory, besides the lock.
 const CONTENT: [&str; 4] = ["wal", "log", "snapshots", "member"];
 
-/// Why a backup was not restored. The data directory holds nothing then, unless that cannot be done either.
+/// Why a backup was not restored. The data directory is then empty again, unless it could not be cleared.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The backup cannot be read.
     #[error(transparent)]
     Backup(#[from] BackupReadError),
-    /// There is something already.
+    /// The data directory is not empty.
     #[error("data directory {directory} is not empty: it has {found:?}")]
     NotEmpty {
         /// The directory.
         directory: PathBuf,
-        /// One of what there is.
+        /// The name of a file in it.
         found: String,
     },
     /// Another command has begun to make a store in the directory, and what it has collected is there.
@@ -57,54 +57,54 @@ pub enum RestoreError {
     Write {
         /// The table.
         table: TableId,
-        /// The object.
+        /// The key of the object.
         key: Key,
-        /// Why not.
+        /// The error of the write.
         source: WriteError,
     },
-    /// An object is there twice.
+    /// The backup has an object twice.
     #[error("{key} of {table} is there twice")]
     Twice {
         /// The table.
         table: TableId,
-        /// The object.
+        /// The key of the object.
         key: Key,
     },
-    /// No revisions are left.
+    /// There are no revisions left.
     #[error("there are revisions up to {0} already, after which there is none")]
     Exhausted(Revision),
-    /// The objects cannot be had from where they come.
+    /// The source of the objects failed.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
-    /// What was written cannot be made a snapshot.
+    /// The snapshots of the new store cannot be written.
     #[error("the restored store cannot be completed")]
     Complete(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// What the backup was of.
+    /// The header of the backup.
     pub header: BackupHeader,
-    /// What there was in it.
+    /// What the backup contained.
     pub summary: BackupSummary,
     /// Every revision of the new store is above this one.
     pub above: Revision,
 }
 
-/// Objects for a store that is being made: where each is to be, and what it is.
+/// Objects for a store that is being made, each with its table and key.
 pub type Drafts = Vec<(TableId, Key, Draft)>;
 
-/// Makes a store of one replica out of a backup, in a data directory that is empty or not there, and closes it again.
-/// Its revisions begin above those of the backup and above `options.above`. Reads the file twice: nothing is made of
-/// one that is damaged.
+/// Makes a store with a single replica from a backup, in an empty or missing data directory, and closes it again. Its
+/// revisions begin above those of the backup and above `options.above`. Reads the file twice, so that nothing is made
+/// from a damaged one.
 ///
 /// # Errors
 /// See [`RestoreError`].
 pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreError> {
     let (header, summary) = open(from)?.check()?;
     let last = summary.last.max(header.revision).max(options.above);
-    // A table can be read and watched from the revision on at which it begins.
+    // Its history begins at this revision, so tables can be read and watched from it on.
     let above = last.next();
     found(Options { above, ..options }, drafts(open(from)?)).await?;
     Ok(Restored { header, summary, above })
@@ -116,7 +116,7 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
 /// while it made a store is removed first.
 ///
 /// # Errors
-/// See [`RestoreError`]; what `drafts` says is [`RestoreError::Source`].
+/// See [`RestoreError`]. An error of `drafts` is [`RestoreError::Source`].
 pub async fn found<E>(options: Options, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
 where
     RestoreError: From<E>,
@@ -245,7 +245,7 @@ where
     Ok(())
 }
 
-/// The objects of a backup, as they are to be written.
+/// Returns the objects of a backup as drafts to be written.
 pub(super) fn drafts<R: io::Read>(
     mut backup: BackupReader<R>,
 ) -> impl Iterator<Item = Result<Drafts, BackupReadError>> {
@@ -282,7 +282,7 @@ async fn write(store: &Store, table: TableId, key: Key, draft: Draft) -> Result<
     }
 }
 
-/// Says that the directory does not hold all of a backup yet.
+/// Marks the directory as containing only part of a backup.
 fn mark(directory: &Path) -> io::Result<()> {
     File::create_new(directory.join(UNFINISHED))?.sync_all()?;
     File::open(directory)?.sync_all()

@@ -1,7 +1,7 @@
-//! Opening what one replica has, when a majority of the others is gone for good.
+//! Opens the data of one replica, when a majority of the others is gone for good.
 //!
-//! Nothing of that replica is changed: it is a copy that goes on alone, to take a backup of. So whoever finds another
-//! member after all, or makes a mistake, has lost nothing.
+//! The replica's own data is not changed: a copy goes on alone, and a backup is taken of it. If another member turns up
+//! after all, or a mistake was made, nothing is lost.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -16,7 +16,7 @@ use crate::wal::disk::LocalDisk;
 use crate::wal::missing_end;
 use crate::{OpenError, Options, Store};
 
-/// What a data directory has of a store: in directories, and the file that says whose it is.
+/// What a data directory contains of a store: directories, and the identity file.
 const DIRECTORIES: [&str; 2] = [LOG, "snapshots"];
 const LOG: &str = "wal";
 const MEMBER: &str = "member";
@@ -24,41 +24,41 @@ const MEMBER: &str = "member";
 /// Why nothing was salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
-    /// There is no store.
+    /// The directory has no store.
     #[error("{directory} is no data directory: it has no file {MEMBER:?}")]
     Missing {
         /// The directory.
         directory: PathBuf,
     },
-    /// The copy cannot be there.
+    /// The copy cannot be made at that path.
     #[error("the copy cannot be at {copy}: {why}")]
     Place {
-        /// Where it was to be.
+        /// The path.
         copy: PathBuf,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// It cannot be copied.
+    /// The directory cannot be copied.
     #[error("cannot copy {directory} to {copy}")]
     Copy {
         /// The directory.
         directory: PathBuf,
-        /// Where the copy was to be.
+        /// The path of the copy.
         copy: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// It cannot be opened.
+    /// The copy cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
 
-/// Opens a copy of a data directory that no server uses, as the store of one replica that has all that is in it: also
-/// what no quorum is known to have, since it may have been acknowledged. The directory of the copy must not be there
-/// yet; who closes the store removes it.
+/// Opens a copy of a data directory that no server uses, as a store with a single replica. It has everything in the
+/// directory, also what no quorum is known to have, since it may have been acknowledged. The directory of the copy must
+/// not exist yet; the caller removes it after closing the store.
 ///
 /// # Errors
-/// See [`SalvageError`]. The copy is removed then. `on_fatal` is called as that of [`Options`].
+/// See [`SalvageError`]. The copy is removed then. `on_fatal` is called like that of [`Options`].
 pub async fn salvage(
     directory: &Path,
     copy: &Path,
@@ -70,7 +70,7 @@ pub async fn salvage(
     check_finished(directory)?;
     check_place(directory, copy)?;
     if directory.join(FORFEIT).exists() {
-        tracing::warn!("this member had found that it lacks entries which it had acknowledged: so does the backup");
+        tracing::warn!("this member has lost entries that it had acknowledged: the backup lacks them, too");
     }
     let _lock = lock(&Options::new(directory))?;
     warn_of_missing_log(directory);
@@ -84,18 +84,18 @@ pub async fn salvage(
         Err(error) => Err(failed(error)),
     };
     opened.inspect_err(|_| {
-        let _ = fs::remove_dir_all(copy); // it is of no use, and the error above says more
+        let _ = fs::remove_dir_all(copy); // the copy is of no use; the first error is the one to report
     })
 }
 
-/// Tells of a log without its end. It is salvaged all the same: the copy goes on with what there is, and without the
-/// note of how far the log came, which would keep it from being opened.
+/// Warns if the log has lost its end. It is salvaged all the same: the copy has what is left of the log, but not the
+/// note of how far it came, which would prevent opening it.
 fn warn_of_missing_log(directory: &Path) {
     match missing_end(&LocalDisk::DURABLE, &directory.join(LOG)) {
         Ok(None) => {}
         Ok(Some(path)) => {
             let path = path.display();
-            tracing::warn!(%path, "the end of the write-ahead log is missing: so is what was written last in the backup");
+            tracing::warn!(%path, "the end of the write-ahead log is missing: the backup lacks the last writes");
         }
         Err(error) => tracing::warn!(%error, "cannot tell whether the end of the write-ahead log is missing"),
     }
@@ -113,7 +113,7 @@ fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {
     }
 }
 
-/// Makes a directory that is not there yet, for its owner alone: there will be secrets in it. Files keep their modes.
+/// Creates a new directory that only its owner can read: it will contain secrets. Files keep their modes.
 fn create(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(directory)
 }

@@ -1,4 +1,4 @@
-//! Taking a backup while the store goes on.
+//! Takes a backup while the store is in use.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     Compacted, Cursor, Object, ReadError, Revision, Selection, Snapshot, SnapshotError, Store, TableId, chunk,
 };
 
-/// Why a backup cannot be begun.
+/// Why a backup cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// There is no linearizable read point of all groups.
@@ -26,8 +26,8 @@ pub enum BackupError {
     Unsteady(#[from] SnapshotError),
 }
 
-/// A backup that is being taken: its bytes in order, a chunk at a time, each made when it is asked for. An error is the
-/// last item: whoever asks took longer than the state is held.
+/// A backup that is being taken. It iterates over the bytes, one chunk at a time, each made on demand. An error is the
+/// last item: the caller took longer than the state can be held.
 pub struct Backup {
     head: Option<Bytes>,
     tables: std::vec::IntoIter<(TableId, Snapshot)>,
@@ -39,8 +39,8 @@ pub struct Backup {
 }
 
 impl Store {
-    /// Begins a backup: everything that was acknowledged before this call, and all tables as of the same revision.
-    /// Writers are not held up; what changes meanwhile is kept as history until the backup is over.
+    /// Starts a backup of everything that was acknowledged before this call, with all tables at the same revision.
+    /// Writers are not delayed. Changes that happen meanwhile are kept as history until the backup is complete.
     ///
     /// # Errors
     /// See [`BackupError`].
@@ -62,10 +62,11 @@ impl Store {
         let revision = clocks.iter().map(|clock| clock.closed()).max().unwrap_or_default();
         try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await?;
         for table in self.tables() {
-            // One that is being divided anew goes on in a moment; what it cannot is seen below.
+            // A table that is being divided continues in a moment. A failure shows below.
             let _ = table.wait_applied(revision, Instant::now() + CLOSING_TIMEOUT).await;
         }
-        // Whatever was written up to there has its table by now. A table that begins later cannot be held: again.
+        // Every table with a write up to this revision exists by now. A table that begins later cannot be held at it,
+        // and the backup is started again.
         let hold = |table: Arc<crate::Table>| Ok((table.id().clone(), table.snapshot_for(revision, BACKUP_TIMEOUT)?));
         let mut tables = self.tables().into_iter().map(hold).collect::<Result<Vec<_>, SnapshotError>>()?;
         tables.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -115,7 +116,8 @@ impl Backup {
 
     fn end(&mut self) -> Bytes {
         self.ended = true;
-        // Revisions go on being handed out while a backup is taken, and none of these may be handed out again.
+        // Revisions are assigned while a backup is taken, and none of them may be assigned again by a store that is
+        // restored from it.
         let last = self.clocks.clocks().iter().map(|clock| clock.closed()).max().unwrap_or(Revision::FIRST);
         let mut end = Vec::new();
         chunk::begin(KIND_END, &mut end);
@@ -138,11 +140,11 @@ impl Iterator for Backup {
     }
 }
 
-/// A place in a table.
+/// The position in a table.
 struct Reading {
     table: TableId,
     cursor: Cursor,
-    /// What was read and is in no chunk yet.
+    /// Objects that were read and are in no chunk yet.
     objects: std::vec::IntoIter<Arc<Object>>,
     more: bool,
 }
@@ -153,7 +155,7 @@ impl Reading {
         Reading { table, cursor, objects: Vec::new().into_iter(), more: true }
     }
 
-    /// The next chunk, and how many objects are in it; none at the end.
+    /// Returns the next chunk and the number of objects in it; `None` at the end.
     fn chunk(&mut self) -> Result<Option<(Bytes, u64)>, Compacted> {
         let (mut chunk, mut count) = (Vec::with_capacity(BACKUP_CHUNK_BYTES), 0);
         chunk::begin(KIND_OBJECTS, &mut chunk);

@@ -1,4 +1,4 @@
-//! How far a group is closed, and how it is made to close further.
+//! The closed revision of a group, and requests to close further.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,30 +12,30 @@ use crate::limits::{CLOSING_TIMEOUT, FRESHNESS_PARTS};
 use crate::shard_map::Slot;
 use crate::{ReadError, Revision};
 
-/// How far one group is closed on this replica: no later entry of its log assigns a revision up to there, and
-/// everything up to there is visible in all of its shards.
+/// The closed revision of one group on this replica: no later entry of its log assigns a revision at or below it, and
+/// everything up to it is visible in all of its shards.
 ///
-/// Revisions rise through the log of a group, so that each entry closes the group up to its last revision. Raised by
-/// the applier alone, after all shards have taken what an entry says and before anybody is answered: who sees a closed
-/// revision sees everything up to it.
+/// Revisions rise through the log of a group, so each entry closes the group up to its last revision. Only the applier
+/// raises the closed revision, after all shards have applied an entry and before any caller is answered, so that a
+/// reader that sees it sees everything up to it.
 pub(crate) struct GroupClock {
     name: Arc<str>,
     slot: Slot,
     closed: AtomicU64,
     hybrid: HybridClock,
-    /// How long history is kept.
+    /// The history window.
     history: Duration,
-    /// The largest revision that this replica has assigned as its leader.
+    /// The largest revision that this replica has assigned as the leader of the group.
     assigned: AtomicU64,
     /// The first closed revision that was known here; zero before.
     begun: AtomicU64,
-    /// Told whenever the closed revision rises.
+    /// Notified whenever the closed revision rises.
     closing: Notify,
-    /// Where the group is asked to close: the proposer here, once there is one.
+    /// Where requests to close the group are sent: the proposer on this replica, once there is one.
     closer: OnceLock<Recipient<Close>>,
-    /// Up to where subscribers wait for the group to close.
+    /// The largest revision up to which subscribers want the group to be closed.
     wanted: AtomicU64,
-    /// Told whenever the revision that subscribers wait for rises; shared by all groups.
+    /// Notified whenever that revision rises; shared by all groups.
     demands: Arc<Notify>,
 }
 
@@ -53,45 +53,46 @@ impl GroupClock {
         GroupClock { name, slot, closed, hybrid, history, assigned, begun, closing, closer, wanted, demands }
     }
 
-    /// Name of the group.
+    /// Returns the name of the group.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Number of the group.
+    /// Returns the slot of the group.
     pub(crate) fn slot(&self) -> Slot {
         self.slot
     }
 
-    /// The closed revision.
+    /// Returns the closed revision.
     pub(crate) fn closed(&self) -> Revision {
         Revision::new(self.closed.load(Ordering::Acquire))
     }
 
-    /// Whether the closed revision is of a while ago: whoever is told of it would find it outdated before its time.
+    /// Returns whether the closed revision is so old that a client that received it could not use it for the whole
+    /// history window.
     pub(crate) fn is_stale(&self) -> bool {
         let age = self.hybrid.now().get().saturating_sub(self.closed().get());
         age > Revision::span(self.history / FRESHNESS_PARTS)
     }
 
-    /// The clock by which revisions are assigned, of all groups alike.
+    /// Returns the clock by which all groups assign revisions.
     pub(crate) fn hybrid(&self) -> &HybridClock {
         &self.hybrid
     }
 
-    /// This replica has assigned a revision, as the leader.
+    /// Records that this replica has assigned a revision as the leader.
     pub(crate) fn assign(&self, revision: Revision) {
         self.assigned.fetch_max(revision.get(), Ordering::AcqRel);
         self.hybrid.learn(revision);
     }
 
-    /// The largest revision that this replica has assigned.
+    /// Returns the largest revision that this replica has assigned.
     pub(crate) fn assigned(&self) -> Revision {
         Revision::new(self.assigned.load(Ordering::Acquire))
     }
 
-    /// Where the log of the group began: a table that nothing here tells of was empty then and ever since, whenever it
-    /// is asked for first.
+    /// Returns the revision at which the log of the group began. A table without any entries was empty then and has
+    /// been ever since, no matter when it is first asked for.
     pub(crate) fn begun(&self) -> Revision {
         match self.begun.load(Ordering::Acquire) {
             0 => self.closed(),
@@ -99,17 +100,18 @@ impl GroupClock {
         }
     }
 
-    /// Whether it is known where the log of the group began.
+    /// Returns whether it is known where the log of the group began.
     pub(crate) fn is_begun(&self) -> bool {
         self.begun.load(Ordering::Acquire) > 0
     }
 
-    /// The log of the group began here, as a snapshot says that stands for its beginning.
+    /// Sets where the log of the group began, unless it is known already: a snapshot that stands for the beginning of
+    /// the log says so.
     pub(crate) fn begin(&self, revision: Revision) {
         let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Everything up to `revision` is applied.
+    /// Raises the closed revision: everything up to `revision` has been applied.
     pub(crate) fn raise(&self, revision: Revision) {
         self.begin(revision);
         self.hybrid.learn(revision);
@@ -118,12 +120,12 @@ impl GroupClock {
         }
     }
 
-    /// Waits until the group is closed up to a revision here.
+    /// Waits until the group is closed up to a revision on this replica.
     pub(crate) async fn reached(&self, revision: Revision) {
         loop {
             let closing = self.closing.notified();
             tokio::pin!(closing);
-            closing.as_mut().enable(); // before looking, so that no rise in between goes unseen
+            closing.as_mut().enable(); // before looking, so that no rise is missed
             if self.closed() >= revision {
                 return;
             }
@@ -131,16 +133,16 @@ impl GroupClock {
         }
     }
 
-    /// Says where the group is to be asked to close.
+    /// Sets where requests to close the group are sent.
     pub(crate) fn serve(&self, closer: Recipient<Close>) {
-        let _ = self.closer.set(closer); // a group has one proposer as long as the store is open
+        let _ = self.closer.set(closer); // a group has one proposer for as long as the store is open
     }
 
-    /// Has the group commit that nothing is assigned up to `revision` any more, unless that is so already, and waits
-    /// until it is closed up to there here.
+    /// Makes the group commit that it assigns nothing up to `revision` any more, unless it is closed already, and waits
+    /// until it is closed up to there on this replica.
     ///
     /// # Errors
-    /// The group could not commit it in time.
+    /// Fails when the group could not commit this in time.
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
         if self.closed() >= revision {
             return Ok(());
@@ -159,19 +161,19 @@ impl GroupClock {
         tokio::time::timeout(CLOSING_TIMEOUT, closing).await.unwrap_or(Err(ReadError::Unavailable))
     }
 
-    /// The largest revision that somebody wants this group to be closed at.
+    /// Returns the largest revision up to which subscribers want this group to be closed.
     pub(crate) fn wanted(&self) -> Revision {
         Revision::new(self.wanted.load(Ordering::Acquire))
     }
 
-    /// Asks once more for what is wanted, if it is not closed by now.
+    /// Repeats the demand for that revision if the group is not closed up to it by now.
     pub(crate) fn demand_again(&self) {
         if self.wanted() > self.closed() {
             self.demands.notify_one();
         }
     }
 
-    /// Wants the group to be closed up to a revision soon, without waiting for it.
+    /// Asks for the group to be closed up to a revision soon, without waiting for it.
     pub(crate) fn demand(&self, revision: Revision) {
         if self.closed() < revision && self.wanted.fetch_max(revision.get(), Ordering::AcqRel) < revision.get() {
             self.demands.notify_one();
@@ -179,9 +181,9 @@ impl GroupClock {
     }
 }
 
-/// Closes a group: the leader commits that no later write gets `revision` or a smaller one.
+/// Asks the leader to close a group: it commits that no later write gets `revision` or a smaller one.
 pub(crate) struct Close {
-    /// Up to where.
+    /// The revision up to which the group must be closed.
     pub(crate) revision: Revision,
     /// Answered when that is applied on the leader.
     pub(crate) reply: oneshot::Sender<Result<(), ReadError>>,

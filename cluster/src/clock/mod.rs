@@ -1,14 +1,15 @@
 //! The clock by which revisions are assigned.
 //!
-//! A hybrid logical clock (Kulkarni et al., "Logical Physical Clocks"): it follows the wall clock forward and never
-//! back, and what others say of theirs, so that members whose wall clocks differ soon assign by the foremost of them.
-//! Every frame between members tells what its sender's clock shows, which is a promise: no revision up to there will be
-//! assigned by it any more. A leader acknowledges a write, and a replica shows what is most recent, only when every
-//! other member has promised that much ([`HybridClock::is_promised`]). So whoever was told of a revision gets larger
-//! ones from then on, of whatever group.
+//! A hybrid logical clock (Kulkarni et al., "Logical Physical Clocks"): it follows the wall clock forward but never
+//! back, and it follows the clocks of other members, so that members whose wall clocks differ soon assign revisions by
+//! the one that is furthest ahead. Every frame between members contains what the sender's clock shows. That is a
+//! promise: the sender will assign no revision up to it any more. A leader acknowledges a write, and a replica answers
+//! a consistent read, only when every other member has promised to assign larger revisions
+//! ([`HybridClock::is_promised`]). A client that has received a revision therefore receives larger ones later, from
+//! every group.
 //!
-//! Between two frames the clocks of others go on as this one does, as far as machines count seconds alike
-//! ([`CLOCK_DRIFT_PARTS`]). So a promise is mostly known without asking for it.
+//! Between two frames the clock of another member is assumed to advance like this one, within the drift that machines
+//! may have ([`CLOCK_DRIFT_PARTS`]). So a promise is mostly known without asking for it.
 
 mod group;
 mod promises;
@@ -28,49 +29,49 @@ pub(crate) use self::wall::WallClock;
 use crate::Revision;
 use crate::limits::CLOCK_LEAD_MAX;
 
-/// The clock of this replica; all its groups assign revisions by it. Cheap to clone.
+/// The clock of this replica, by which all its groups assign revisions. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct HybridClock(Arc<State>);
 
 struct State {
     wall: WallClock,
     start: Instant,
-    /// What the clock showed, or would have shown, at the start.
+    /// What the clock showed at the start, raised whenever the clock is set forward.
     origin: AtomicU64,
-    /// The largest revision that is known here to be assigned, in any group. It need not be committed: too large a
-    /// number does no harm.
+    /// The largest revision that is known here to have been assigned, in any group. It need not be committed: a number
+    /// that is too large does no harm.
     latest: AtomicU64,
-    /// Revisions before this one were the time longer ago than the history goes back.
+    /// Revisions below this one were the present time longer ago than the history window.
     outdated: AtomicU64,
-    /// How many groups assign revisions by it.
+    /// The number of groups that assign revisions by this clock.
     groups: AtomicUsize,
     promises: Mutex<Promises>,
-    /// Told whenever a promise comes.
+    /// Notified whenever a promise arrives.
     promised: Notify,
-    /// How many wait for that.
+    /// The number of tasks that wait for that.
     waiting: AtomicUsize,
 }
 
-/// What a clock shows to others.
+/// The state of a clock, as it is sent to other members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The time, as the revision that would be assigned.
+    /// The time, as the smallest revision that may be assigned.
     pub(crate) now: u64,
-    /// The largest revision that is known to be assigned, when that is ahead of the time; otherwise 0.
+    /// The largest revision that is known to have been assigned, if it is ahead of the time; otherwise 0.
     pub(crate) latest: u64,
 }
 
-/// Whose clock something was told of.
+/// The process whose clock was reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Teller {
-    /// The member.
+    /// The id of the member.
     pub(crate) member: u64,
-    /// Tells its processes apart: the clock of a new one may be behind that of the one before.
+    /// Distinguishes the processes of a member: the clock of a new one may be behind that of the former.
     pub(crate) life: u64,
 }
 
 impl HybridClock {
-    /// A clock that goes forward by this one.
+    /// Returns a clock that follows the given wall clock.
     pub(crate) fn new(wall: WallClock) -> HybridClock {
         HybridClock(Arc::new(State {
             wall,
@@ -85,10 +86,10 @@ impl HybridClock {
         }))
     }
 
-    /// The time, as the smallest revision that may be assigned now. Never less than before.
+    /// Returns the time, as the smallest revision that may be assigned now. It never goes back.
     pub(crate) fn now(&self) -> Revision {
         let wall = Revision::from_unix_ms(self.0.wall.unix_ms());
-        let elapsed = self.elapsed(); // after the wall clock: a pause in between must not set this one forward
+        let elapsed = self.elapsed(); // read after the wall clock: a pause in between must not set this clock forward
         if seeded!(HastyLeader) {
             return wall;
         }
@@ -98,29 +99,30 @@ impl HybridClock {
         Revision::new(self.0.origin.load(Ordering::Acquire) + elapsed)
     }
 
-    /// The largest revision that is known to be assigned.
+    /// Returns the largest revision that is known to have been assigned.
     pub(crate) fn latest(&self) -> Revision {
         Revision::new(self.0.latest.load(Ordering::Acquire))
     }
 
-    /// Revisions before this one were told to nobody within the history window, whether or not anything has changed
-    /// since: clients may not name them any more.
+    /// Returns the revision below which revisions are outdated: clients have not received them within the history
+    /// window, whether or not anything has changed since, and may not name them any more.
     pub(crate) fn outdated(&self) -> Revision {
         Revision::new(self.0.outdated.load(Ordering::Acquire))
     }
 
-    /// That is so up to a revision.
+    /// Marks revisions below this one as outdated.
     pub(crate) fn outdate(&self, revision: Revision) {
         self.0.outdated.fetch_max(revision.get(), Ordering::AcqRel);
     }
 
-    /// A revision was assigned. One that nothing can follow is no reason to assign nothing any more.
+    /// Records that a revision was assigned. Ignores one that no other can follow, so that the group goes on assigning.
     pub(crate) fn learn(&self, revision: Revision) {
         if revision >= Revision::LAST {
             return;
         }
         self.0.latest.fetch_max(revision.get(), Ordering::AcqRel);
-        // A little ahead are those who assign more than one for each moment. Further ahead is only whose clock is.
+        // Groups that assign more revisions than fit into a moment get a little ahead of the clock. A revision that is
+        // further ahead comes from a member whose clock is ahead.
         let elapsed = self.elapsed();
         let now = self.0.origin.load(Ordering::Acquire) + elapsed;
         if revision.get() > now + Revision::span(CLOCK_LEAD_MAX) {
@@ -128,24 +130,25 @@ impl HybridClock {
         }
     }
 
-    /// One more group assigns revisions by it.
+    /// Counts one more group that assigns revisions by this clock.
     pub(crate) fn serve(&self) {
         self.0.groups.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether several groups assign revisions: those of one group rise whatever clocks say.
+    /// Returns whether several groups assign revisions. Those of a single group rise whatever the clocks show.
     pub(crate) fn is_shared(&self) -> bool {
         self.0.groups.load(Ordering::Acquire) > 1
     }
 
-    /// What others are told: whatever is assigned from now on is larger. That holds because revisions are assigned on
-    /// the thread on which this is told.
+    /// Returns what is sent to other members. It is a promise: every revision that is assigned from now on is larger.
+    /// That holds because revisions are assigned on the thread that calls this.
     pub(crate) fn tell(&self) -> Told {
         let (now, latest) = (self.now().get(), self.latest().get());
         Told { now, latest: if latest > now { latest } else { 0 } }
     }
 
-    /// Another one was told of. `is_answer`: by an answer to what this replica asked.
+    /// Takes in what the clock of another process shows. `is_answer`: whether it came with an answer to a call of this
+    /// replica.
     pub(crate) fn hear(&self, teller: Teller, told: Told, is_answer: bool) {
         if told.now == 0 || told.now >= Revision::LAST.get() {
             return;
@@ -157,43 +160,43 @@ impl HybridClock {
         self.wake();
     }
 
-    /// A process of a member is there, by a connection that was made. What one before it has promised is void.
+    /// Records that a new connection was made to a process of a member. Promises of its former processes become void.
     pub(crate) fn meet(&self, teller: Teller) {
         let elapsed = self.elapsed();
         self.0.promises.lock().meet(teller, elapsed);
     }
 
-    /// Whether no other member assigns a revision up to this one any more, as far as they need be asked: one that is
-    /// silent, deaf or gone is none that leads.
+    /// Returns whether no other member will assign a revision up to this one. Members that are silent, do not answer or
+    /// have left need not promise it, since they cannot lead.
     pub(crate) fn is_promised(&self, revision: Revision) -> bool {
         self.0.promises.lock().owing(revision, self.elapsed()).next().is_none()
     }
 
-    /// The members that have not promised that yet.
+    /// Returns the members that have not promised this yet.
     pub(crate) fn owing(&self, revision: Revision) -> Vec<u64> {
         self.0.promises.lock().owing(revision, self.elapsed()).collect()
     }
 
-    /// Waits until a member has.
+    /// Waits until the member has promised this, or need not any more.
     pub(crate) async fn promised(&self, member: u64, revision: Revision) {
         let _waiting = Waiting::begin(&self.0.waiting);
         loop {
             let promised = self.0.promised.notified();
             tokio::pin!(promised);
-            promised.as_mut().enable(); // before looking
+            promised.as_mut().enable(); // before looking, so that no promise is missed
             let Due::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
             let _ = timeout_at(Instant::now() + Revision::duration(ticks), promised).await;
         }
     }
 
-    /// A member did not answer in time, whatever it says by itself, or no connection with it is left: until it answers
-    /// something, or comes back, it is none that leads.
+    /// Records that a member did not answer in time, although it may still send, or that no connection to it is left.
+    /// It is considered unable to lead until it answers something or connects again.
     pub(crate) fn give_up(&self, member: u64) {
         self.0.promises.lock().give_up(member);
         self.wake();
     }
 
-    /// These are the members of all groups, as far as is known here: others lead nothing.
+    /// Sets the members of all groups, as far as they are known here. Other replicas lead nothing.
     pub(crate) fn know(&self, members: &BTreeSet<u64>) {
         self.0.promises.lock().know(members, self.elapsed());
     }
@@ -204,7 +207,7 @@ impl HybridClock {
         }
     }
 
-    /// Shows at least this much at a time since the start.
+    /// Sets the clock forward so that it shows at least `shown` at the time `elapsed` since the start.
     fn follow(&self, shown: u64, elapsed: u64) {
         let origin = shown.saturating_sub(elapsed);
         if self.0.origin.load(Ordering::Acquire) < origin {
@@ -212,7 +215,7 @@ impl HybridClock {
         }
     }
 
-    /// How long the clock has been going, as revisions.
+    /// Returns the time since the start, as a span of revisions.
     fn elapsed(&self) -> u64 {
         Revision::span(self.0.start.elapsed())
     }
@@ -225,7 +228,7 @@ impl Default for HybridClock {
     }
 }
 
-/// Somebody waits, until this is dropped.
+/// Counts a waiting task until it is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
@@ -247,7 +250,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that can be set, in milliseconds.
+    /// Returns a clock and the wall time in milliseconds that it follows, which a test sets.
     fn settable(unix_ms: u64) -> (Arc<AtomicU64>, HybridClock) {
         let wall = Arc::new(AtomicU64::new(unix_ms));
         let shown = wall.clone();
@@ -308,7 +311,7 @@ mod tests {
         wall.fetch_add(50, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
         assert!(!ahead.is_promised(assigned));
-        ahead.promised(1, assigned).await; // by what it would show by itself after that time
+        ahead.promised(1, assigned).await; // the other clock is assumed to have advanced
         assert!(begin.elapsed() > Duration::from_millis(50) && begin.elapsed() < Duration::from_millis(60));
         wall.fetch_add(HOUR_MS, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());

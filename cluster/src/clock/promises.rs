@@ -1,4 +1,4 @@
-//! What the clocks of others have promised.
+//! Promises of other members about the revisions that they will assign.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,34 +6,34 @@ use super::{Teller, Told};
 use crate::Revision;
 use crate::limits::{CLOCK_ABSENCE_MAX, CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER_SILENCE_MAX};
 
-/// When a promise is there. All times are spans of revisions ([`Revision::span`]) since this replica began.
+/// When a promise is fulfilled. All times are spans of revisions ([`Revision::span`]) since this replica started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It is, or none is needed.
+    /// It is fulfilled, or not needed.
     Now,
-    /// If nothing is heard meanwhile, after this much time.
+    /// After this time, if nothing is heard before.
     In(u64),
 }
 
-/// What every member has promised.
+/// The promise of every member.
 #[derive(Debug, Default)]
 pub(super) struct Promises(BTreeMap<u64, Promise>);
 
 #[derive(Debug)]
 struct Promise {
-    /// Which process of the member gave it.
+    /// The process of the member that gave it.
     life: u64,
-    /// What its clock showed at some time, which says most of what it shows now.
+    /// What its clock showed at `at`, the report that implies the most for now.
     shown: u64,
-    /// When that was, at the latest.
+    /// The time of this replica at which that report arrived.
     at: u64,
-    /// The largest revision that it knew to be assigned.
+    /// The largest revision that the member knew to be assigned.
     latest: u64,
-    /// When something of it was heard last.
+    /// When the member was last heard.
     heard: u64,
-    /// It does not answer.
+    /// Whether the member does not answer calls.
     is_deaf: bool,
-    /// Since when it is in no group, as far as is known here.
+    /// Since when the member is in no group, as far as is known here.
     absent: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Promise {
         Promise { life, shown: 0, at: now, latest: 0, heard: now, is_deaf: false, absent: None }
     }
 
-    /// The least that its clock shows.
+    /// Returns the least that the member's clock can show by now.
     fn shows(&self, now: u64) -> u64 {
         let since = now.saturating_sub(self.at);
         self.shown + since - since / CLOCK_DRIFT_PARTS
@@ -54,7 +54,7 @@ impl Promise {
         if has_left || self.is_deaf || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
             return Due::Now;
         }
-        // The inverse of what it shows: of so many parts of the time that passes here one is not counted.
+        // The inverse of `shows`, which leaves out one of `CLOCK_DRIFT_PARTS` parts of the elapsed time.
         let missing = revision - self.shows(now);
         let passes_in = missing + missing / (CLOCK_DRIFT_PARTS - 1) + 1;
         Due::In(passes_in.min(silent_at - now))
@@ -62,7 +62,7 @@ impl Promise {
 }
 
 impl Promises {
-    /// A process of a member is there. What one before it has promised is void.
+    /// Records that a process of a member is connected. Promises of its former processes become void.
     pub(super) fn meet(&mut self, teller: Teller, now: u64) {
         if self.0.len() >= PEER_MEMBERS_MAX && !self.0.contains_key(&teller.member) {
             self.0.retain(|_, promise| promise.heard + Revision::span(PEER_SILENCE_MAX) > now);
@@ -71,20 +71,20 @@ impl Promises {
         if promise.life != teller.life {
             *promise = Promise::new(teller.life, now);
         }
-        // It has answered, or heard an answer, or else there would be no connection.
+        // Connecting takes an answer from the member, so it is not deaf.
         (promise.heard, promise.is_deaf) = (now, false);
     }
 
-    /// These are the members of all groups, as far as is known here.
+    /// Sets the members of all groups, as far as they are known here.
     pub(super) fn know(&mut self, members: &BTreeSet<u64>, now: u64) {
         for (member, promise) in &mut self.0 {
             promise.absent = (!members.contains(member)).then(|| promise.absent.unwrap_or(now));
         }
     }
 
-    /// A member has told what its clock shows.
+    /// Takes in what the clock of a process of a member shows.
     pub(super) fn hear(&mut self, teller: Teller, told: Told, now: u64, is_answer: bool) {
-        // What comes late of a process that has ended promises nothing.
+        // A late message of a process that has ended promises nothing.
         let Some(promise) = self.0.get_mut(&teller.member).filter(|promise| promise.life == teller.life) else {
             return;
         };
@@ -96,18 +96,18 @@ impl Promises {
         promise.is_deaf &= !is_answer;
     }
 
-    /// A member does not answer.
+    /// Records that a member does not answer.
     pub(super) fn give_up(&mut self, member: u64) {
         self.0.entry(member).and_modify(|promise| promise.is_deaf = true);
     }
 
-    /// When a member has promised to assign nothing up to a revision. One that was never heard of, or is silent or
-    /// deaf, need not.
+    /// Returns when a member will have promised to assign nothing up to a revision. Members that were never heard, are
+    /// silent or do not answer need not promise.
     pub(super) fn due(&self, member: u64, revision: Revision, now: u64) -> Due {
         self.0.get(&member).map_or(Due::Now, |promise| promise.due(revision.get(), now))
     }
 
-    /// The members that have yet to promise that.
+    /// Returns the members that have yet to promise this.
     pub(super) fn owing(&self, revision: Revision, now: u64) -> impl Iterator<Item = u64> {
         let owing = self.0.iter().filter(move |(_, promise)| promise.due(revision.get(), now) != Due::Now);
         owing.map(|(member, _)| *member)
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     const ONE: Teller = Teller { member: 1, life: 1 };
-    /// A millisecond.
+    /// One millisecond.
     const MS: u64 = 1 << 18;
 
     fn told(now: u64) -> Told {

@@ -1,4 +1,4 @@
-//! What one log entry says.
+//! The content of one log entry.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::{Expectation, Key, Object, Revision, TableId};
 /// What a committed command does when its expectation holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// Record this version; it carries its revision and its name already.
+    /// Record this version, which already contains its revision and the id of its write.
     Put(Arc<Object>),
-    /// Record that it is gone, by a deletion of this name.
+    /// Record that the object is deleted, by the write with this id.
     Delete(Option<Attempt>),
 }
 
-/// One write as it is in the log.
+/// One write in a log entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) table: TableId,
-    /// The division of the table and the shard there that the proposer took the key to be in.
+    /// The division of the table, and the number of the shard there, in which the proposer placed the key.
     pub(crate) epoch: Epoch,
     pub(crate) shard: u16,
     pub(crate) key: Key,
@@ -30,19 +30,19 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// The shard that it is for.
+    /// Returns the shard that the command is for.
     pub(crate) fn shard_id(&self) -> ShardId {
         ShardId { table: self.table.clone(), epoch: self.epoch, number: self.shard }
     }
 
-    /// About how many bytes the command takes in the log, and no less than it does.
+    /// Returns an estimate of the command's size in the log, in bytes. It is never too small.
     pub(crate) fn bytes(&self) -> usize {
         64 + self.table.as_str().len() + self.key.as_str().len() + self.operation.bytes()
     }
 }
 
 impl Operation {
-    /// What made a version.
+    /// Returns the operation that made a version.
     pub(crate) fn of(object: &Arc<Object>) -> Operation {
         match object.is_tombstone() {
             true => Operation::Delete(object.attempt()),
@@ -50,10 +50,10 @@ impl Operation {
         }
     }
 
-    /// About how many bytes it takes in the log besides its key, and no less than it does.
+    /// Returns an estimate of the operation's size in the log without its key, in bytes. It is never too small.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            // A term of two short texts takes a little more written down than in memory.
+            // A term of two short texts takes slightly more in the log than in memory.
             Operation::Put(object) => {
                 object.memory() + 8 * (object.terms().labels().len() + object.terms().fields().len())
             }
@@ -68,7 +68,8 @@ impl std::fmt::Display for Batch {
     }
 }
 
-/// What one log entry says: writes of any tables of the group, in revision order, or a step of a shard. Cheap to clone.
+/// The content of one log entry: writes to any tables of the group, in revision order, or a step of a shard. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     commands: Arc<[Command]>,
@@ -81,23 +82,24 @@ impl Batch {
         Batch { commands: commands.into(), ..Batch::default() }
     }
 
-    /// A batch as it was read back.
+    /// Returns a batch that was read back from the log.
     pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>, step: Option<Step>) -> Batch {
         Batch { commands: commands.into(), close, step: step.map(Arc::new) }
     }
 
-    /// A step of a shard, which closes the group up to a revision if that is said.
+    /// Returns a batch with a step of a shard, which also closes the group up to a revision if one is given.
     pub(crate) fn stepping(step: Step, close: Option<Revision>) -> Batch {
         Batch { close, step: Some(Arc::new(step)), ..Batch::default() }
     }
 
-    /// About how many bytes the batch takes in the log, and no less than it does.
+    /// Returns an estimate of the batch's size in the log, in bytes. It is never too small.
     pub(crate) fn bytes(&self) -> usize {
         let step = self.step.as_ref().map_or(0, |step| step.bytes());
         64 + step + self.commands.iter().map(Command::bytes).sum::<usize>()
     }
 
-    /// Promises, for all tables of the group, that no later write gets this revision or a smaller one.
+    /// Returns a batch that promises, for all tables of the group, that no later write gets this revision or a smaller
+    /// one.
     pub(crate) fn closing(revision: Revision) -> Batch {
         Batch { close: Some(revision), ..Batch::default() }
     }
@@ -106,7 +108,7 @@ impl Batch {
         &self.commands
     }
 
-    /// Whether it writes the shard map and nothing else.
+    /// Returns whether the batch writes only the shard map.
     pub(crate) fn is_of_map(&self) -> bool {
         !self.commands.is_empty() && self.commands.iter().all(|command| command.table.as_str() == MAP_TABLE)
     }
@@ -119,7 +121,8 @@ impl Batch {
         self.step.as_ref()
     }
 
-    /// The largest revision that the batch assigns or closes: nothing up to it comes after.
+    /// Returns the largest revision that the batch assigns or closes; later batches only have larger ones. `None` when
+    /// it does neither.
     pub(crate) fn last(&self) -> Option<Revision> {
         self.commands.iter().map(|command| command.revision).chain(self.close).max()
     }

@@ -1,4 +1,4 @@
-//! What the log of a group holds: batches of writes with their revisions, and the steps by which tables are divided.
+//! The content of a group's log: batches of writes with their revisions, and the steps that divide tables.
 
 mod batch;
 mod step;

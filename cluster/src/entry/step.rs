@@ -1,15 +1,15 @@
-//! The steps by which a table comes to be divided into other shards.
+//! The steps by which a table is divided into other shards.
 //!
-//! A shard of a new division is filled with the objects of the division before, opened, and, when the table is divided
-//! once more, ended. Each step is an entry in the log of the shard's group, so that every replica takes it at the same
-//! place. Steps that fill a shard are counted: one that does not follow the last one, as that of a leader that was
-//! succeeded meanwhile may not, changes nothing.
+//! A shard of a new division is filled with the objects of the former division, then opened, and ended when the table
+//! is divided again. Each step is an entry in the log of the shard's group, so that every replica takes it at the same
+//! point. Steps that fill a shard are numbered. A step that does not follow the last one has no effect; a leader that
+//! has been succeeded may propose such a step.
 
 use super::Operation;
 use crate::shard_map::Epoch;
 use crate::{Key, Revision, TableId};
 
-/// A shard: its table, the division of that, and its number there.
+/// The identity of a shard: its table, the division, and its number there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShardId {
     pub(crate) table: TableId,
@@ -27,12 +27,12 @@ pub(crate) struct Step {
 /// What a step does.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// Takes over objects, as they are in the division before.
+    /// The shard takes over objects from the former division.
     Fill(Filling),
-    /// The shard takes writes, above this revision: that at which the division before has ended, and up to which this
-    /// shard was filled. Without effect unless it was.
+    /// The shard takes writes above this revision, at which the former division ended. Has no effect unless the shard
+    /// was filled up to it.
     Open { above: Revision },
-    /// The shard takes no writes any more. The entry closes its group up to where that is.
+    /// The shard takes no more writes. The entry closes its group up to the last revision that the shard can have.
     End,
 }
 
@@ -41,16 +41,16 @@ pub(crate) enum Action {
 pub(crate) struct Filling {
     /// Number of the step.
     pub(crate) step: u64,
-    /// Whether what the shard took over before is to be forgotten.
+    /// Whether the shard first drops what it took over before.
     pub(crate) anew: bool,
-    /// Versions, each with the revision that it has, and keys that are to be there no more.
+    /// Versions with their revisions, and keys that must not exist any more.
     pub(crate) operations: Vec<(Key, Revision, Operation)>,
-    /// Up to where the shard has everything after this step; none while objects are still missing.
+    /// The revision up to which the shard is complete after this step; `None` while objects are still missing.
     pub(crate) through: Option<Revision>,
 }
 
 impl Step {
-    /// About how many bytes the step takes in the log, and no less than it does.
+    /// Returns an estimate of the step's size in the log, in bytes. It is never too small.
     pub(crate) fn bytes(&self) -> usize {
         let operations = match &self.action {
             Action::Fill(filling) => filling.operations.as_slice(),

@@ -1,4 +1,4 @@
-//! How many writes may wait in one group.
+//! Bounds how many writes may wait in one group.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,27 +13,27 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Lets a write of this size in, unless too many wait already.
+    /// Admits a write of this size. Returns `None` when too many writes or bytes are waiting already.
     pub(crate) fn admit(self: &Arc<Admission>, bytes: usize) -> Option<Permit> {
         let permit = Permit { admission: self.clone(), bytes };
         let writes = self.writes.fetch_add(1, Ordering::Relaxed);
         let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // A refused permit is dropped here, which takes both counts back.
+        // A refused permit is dropped here, which subtracts from both counts again.
         (writes < GROUP_WRITES_MAX && waiting < GROUP_BYTES_MAX).then_some(permit)
     }
 
-    /// Writes without an outcome.
+    /// Returns the number of writes without an outcome.
     pub(crate) fn writes(&self) -> usize {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Their bytes.
+    /// Returns their size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// The right of one write to wait.
+/// Counts one write as waiting until it is dropped.
 pub(crate) struct Permit {
     admission: Arc<Admission>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! How far a group was closed how long ago.
+//! Remembers when each revision was closed, to find the revision up to which history can be trimmed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::Revision;
 use crate::clock::HybridClock;
 use crate::limits::{AGE_MARKS_MAX, FRESHNESS_PARTS};
 
-/// How far a group was closed how long ago, by the clock of the process: history ages by that. Revisions are of wall
-/// clocks, which may be set to any time, and then all of history would seem to be old at once.
+/// The revisions up to which a group was closed at past times of the monotonic clock. History ages by that clock:
+/// revisions follow wall clocks, and if one was set forward all of history would suddenly seem too old.
 ///
-/// What was closed before the process began ages from there on.
+/// Revisions that were closed before the process started age from its start on.
 pub(super) struct Ages {
     /// The longest age that is asked for.
     age_max: Duration,
-    /// When the group was seen to be closed how far, oldest first.
+    /// Times with the revision that was closed then, oldest first.
     marks: VecDeque<(Instant, Revision)>,
 }
 
@@ -25,32 +25,32 @@ impl Ages {
         Ages { age_max, marks: VecDeque::new() }
     }
 
-    /// The group is closed up to a revision now.
+    /// Records that the group is closed up to `closed` now.
     pub(super) fn note(&mut self, now: Instant, closed: Revision) {
         let interval = self.age_max / AGE_MARKS_MAX;
         if self.marks.back().is_none_or(|(last, _)| now.duration_since(*last) >= interval) {
             self.marks.push_back((now, closed));
         }
-        // One mark as old as that is enough.
+        // One mark of at least the longest age is enough.
         while self.marks.get(1).is_some_and(|(next, _)| now.duration_since(*next) >= self.age_max) {
             self.marks.pop_front();
         }
     }
 
-    /// Up to where the group was closed for at least so long; zero when that is not known.
+    /// Returns the revision up to which the group has been closed for at least `age`; zero when that is not known.
     pub(super) fn closed_for(&self, age: Duration, now: Instant) -> Revision {
         let old = self.marks.iter().rev().find(|(at, _)| now.duration_since(*at) >= age);
         old.map_or(Revision::ZERO, |(_, closed)| *closed)
     }
 }
 
-/// Tells the clock of a replica up to where revisions are out of date, whether or not anything happens.
+/// Tells the clock of a replica which revisions have left the history window, even while nothing is written.
 pub(crate) struct Times {
     clock: HybridClock,
-    /// How long a revision is good for after it was the time. What is told is a part of the history window old at most,
-    /// and good for that from then on.
+    /// How long a revision is valid after it was the present time: the history window, and the age that a revision may
+    /// already have when a client receives it.
     age: Duration,
-    /// What the clock showed how long ago.
+    /// What the clock showed at past times.
     shown: Ages,
 }
 
@@ -60,7 +60,7 @@ impl Times {
         Times { clock, age, shown: Ages::new(age) }
     }
 
-    /// Looks at the clock; to be called now and then.
+    /// Reads the clock. Must be called at intervals.
     pub(crate) fn pass(&mut self, now: Instant) {
         self.shown.note(now, self.clock.now());
         self.clock.outdate(self.shown.closed_for(self.age, now));
@@ -82,7 +82,7 @@ mod tests {
         let (mut ages, began) = (Ages::new(AGE), Instant::now());
         let second = |number: u64| began + Duration::from_secs(number);
         assert_eq!(ages.closed_for(Duration::ZERO, began), Revision::ZERO, "nothing is known");
-        // At the tenth second a wall clock jumps ahead.
+        // After ten seconds a wall clock jumps ahead.
         let closed = |number: u64| revision(if number < 10 { number } else { number + 3_600_000 });
         for number in 0..=900 {
             ages.note(second(number), closed(number));

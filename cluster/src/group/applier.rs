@@ -1,4 +1,4 @@
-//! Hands what is committed to the shards that it concerns.
+//! Hands committed batches to the shards that they concern.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::table::actor::{Apply, ShardActor, Take, Trim};
 use crate::table::shard::{Capture, Content, Restored, Shard};
 use crate::{Options, Outcome, Revision, Table};
 
-/// The state machine of one group: the actors of its shards. Lives on the thread of the store.
+/// The state machine of one group: the actors of its shards. It lives on the thread of the store.
 pub(crate) struct Applier {
     thread: ArbiterHandle,
     clock: Arc<GroupClock>,
     tables: Arc<Tables>,
     history_age_max: Duration,
-    /// Bytes of history that a table keeps.
+    /// Bytes of history that a table may keep.
     history_bytes_max: usize,
     ages: Ages,
-    /// Since when shards are known not to be read any more.
+    /// When each shard was found to be superseded: no longer read, because its division has ended.
     superseded: HashMap<ShardId, Instant>,
     present: HashMap<ShardId, Present>,
 }
@@ -37,18 +37,18 @@ struct Present {
     table: Arc<Table>,
     shard: Arc<Shard>,
     actor: Addr<ShardActor>,
-    /// Bytes of history that it keeps.
+    /// Bytes of history that the shard may keep.
     history_bytes_max: usize,
 }
 
-/// The commands of some batches for one shard: of each the batch, and its place in it.
+/// The commands of some batches that are for one shard, each by the number of its batch and its position there.
 type Positions = (ShardId, Vec<(u32, u32)>);
 
-/// What came of the commands of one batch; nothing of those whose shard takes no writes.
+/// The outcomes of the commands of one batch. `None` for a command whose shard takes no writes.
 pub(crate) type Outcomes = Vec<Option<Outcome>>;
 
 impl Applier {
-    /// For one group, with actors on this thread.
+    /// Returns the state machine of one group, whose actors run on this thread.
     pub(crate) fn new(
         thread: ArbiterHandle,
         clock: Arc<GroupClock>,
@@ -69,7 +69,7 @@ impl Applier {
         }
     }
 
-    /// The clock of the group.
+    /// Returns the clock of the group.
     pub(crate) fn clock(&self) -> &Arc<GroupClock> {
         &self.clock
     }
@@ -86,7 +86,7 @@ impl Applier {
         })
     }
 
-    /// Which commands of the batches are for which shard, in their order.
+    /// Sorts the commands of the batches by shard, each in log order.
     fn positions(batches: &[Batch]) -> Vec<Positions> {
         let mut positions: Vec<Positions> = Vec::new();
         for (number, batch) in batches.iter().enumerate() {
@@ -103,13 +103,14 @@ impl Applier {
         positions
     }
 
-    /// Applies committed batches in log order; the outcomes of each batch's commands in their order.
+    /// Applies committed batches in log order. Returns the outcomes of each batch's commands, in their order.
     ///
     /// # Errors
-    /// A shard actor ended.
+    /// Fails when a shard actor has ended.
     pub(crate) async fn apply(&mut self, mut batches: Vec<Batch>) -> Result<Vec<Outcomes>, ShardEnded> {
-        // The first entry that tells of a revision says where the log begins, and so the history of tables that come
-        // into being later. It is applied alone, so that this is the same however much is applied together.
+        // The first entry with a revision defines where the log begins, and with it the history of tables that are
+        // created later. It is applied on its own, so that the result does not depend on how many entries are applied
+        // together.
         let first = batches.iter().position(|batch| batch.last().is_some());
         match first.filter(|_| !self.clock.is_begun()) {
             Some(first) => {
@@ -126,7 +127,7 @@ impl Applier {
         if batches.iter().all(|batch| batch.step().is_none()) {
             return self.write(batches.into()).await;
         }
-        // Few batches are steps, and what is before one in the log is applied before it.
+        // Batches with a step are rare. Everything before one in the log must be applied before it.
         let mut outcomes = Vec::with_capacity(batches.len());
         for batch in batches {
             if let Some(step) = batch.step().cloned() {
@@ -137,7 +138,7 @@ impl Applier {
         Ok(outcomes)
     }
 
-    /// Has a shard take a step.
+    /// Makes a shard take a step.
     async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
         let Present { table, shard, actor, .. } = self.present(&step.shard);
         let divisions = table.divisions();
@@ -148,10 +149,10 @@ impl Applier {
         let (opened, ended) = (stage.opened(), stage.ended());
         taken.await.map_err(|_| ShardEnded)?;
         if let Some(close) = close {
-            self.clock.raise(close); // before anybody is told
+            self.clock.raise(close); // before subscribers are told
         }
         if (opened, ended) != (stage.opened(), stage.ended()) {
-            tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard takes writes now, or none any more");
+            tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard was opened for writes, or has ended");
             table.tell(&self.thread);
         }
         table.turn();
@@ -184,8 +185,8 @@ impl Applier {
         Ok(outcomes)
     }
 
-    /// All shards have what there is up to a revision: subscribers of tables with changes are told, and of those that
-    /// waited for this group.
+    /// Closes the group up to a revision, once all shards have applied everything up to it. Notifies the subscribers of
+    /// the changed tables, and those of other tables that waited for this group to close.
     fn close(&self, revision: Revision, touched: &[Arc<Table>]) {
         self.clock.raise(revision);
         touched.iter().for_each(|table| table.tell(&self.thread));
@@ -196,31 +197,32 @@ impl Applier {
         });
     }
 
-    /// The state of every shard of the group, as of now.
+    /// Captures the present state of every shard of the group, held for at most `hold`.
     pub(crate) fn capture(&self, hold: Duration) -> Captured {
         let (begun, base) = (self.clock.begun(), self.clock.closed());
         let shards = self.tables.shards_of(self.clock.slot()).into_iter();
         Captured { begun, base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
     }
 
-    /// The shards of the group, each with what a snapshot has of it.
+    /// Returns the shards of the group, each with its content according to a snapshot.
     pub(crate) fn contents(
         &self,
         begun: Revision,
         mut contents: BTreeMap<ShardId, Content>,
     ) -> Vec<(ShardId, Arc<Shard>, Content)> {
         let slot = self.clock.slot();
-        self.clock.begin(begun); // before any of its tables comes into being
+        self.clock.begin(begun); // before any of its tables is created
         for (id, shard) in self.tables.shards_of(slot) {
-            // A shard of which the snapshot knows nothing is as it was when the group began.
+            // A shard that the snapshot does not mention is as it was when the group began.
             contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
         }
         let shard = |(id, content)| (self.tables.shard(&id, slot), id, content);
         contents.into_iter().map(shard).map(|(shard, id, content)| (id, shard, content)).collect()
     }
 
-    /// Replaces the state of the group by what was made ready of a snapshot, of all shards at once: what is behind the
-    /// history of the snapshot cannot be read where the clock says that it is. Answers what was there before.
+    /// Replaces the state of all shards of the group at once by a prepared snapshot. Until then readers at the closed
+    /// revision would find some shards newer than the snapshot's history. Returns the former state, so that the caller
+    /// can drop it elsewhere.
     pub(crate) fn adopt(
         &self,
         base: Revision,
@@ -234,19 +236,19 @@ impl Applier {
         before
     }
 
-    /// Memory of all objects of the group now, in bytes.
+    /// Returns the memory of all present objects of the group, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.tables.shards_of(self.clock.slot()).iter().map(|(_, shard)| shard.object_bytes()).sum()
     }
 
-    /// Drops history that there is no room for, at once: while nobody reads.
+    /// Drops history that exceeds its bound, all at once. Called while nobody reads.
     pub(crate) fn bound_history(&mut self) {
         for Present { table, shard, history_bytes_max, .. } in self.present.values() {
             while shard.trim(Revision::ZERO, *history_bytes_max, table.revision(), Instant::now()) {}
         }
     }
 
-    /// Drops history that nobody may ask for any more.
+    /// Drops history that no client may ask for any more.
     pub(crate) fn trim(&mut self, now: Instant) {
         self.ages.note(now, self.clock.closed());
         let aged = self.ages.closed_for(self.history_age_max, now);
@@ -254,33 +256,35 @@ impl Applier {
         for (id, shard) in self.tables.shards_of(self.clock.slot()) {
             let table = self.tables.table(&id.table);
             if shard.is_aging() {
-                // A table must be readable at its closed revision, which an idle group may hold far back.
+                // A table must stay readable at its closed revision, which an idle group may hold far back.
                 let (through, ended) = (table.revision(), self.outlived(&table, &id, now));
                 self.present(&id).actor.do_send(Trim { aged, unshared, now, through, ended });
             }
         }
     }
 
-    /// The last revision of the division of a shard that has not been read for as long as the history goes back. That
-    /// goes by time: a group that serves nothing any more is not closed any further.
+    /// Returns the last revision of a shard's division when that has been superseded for longer than the history
+    /// window. This is measured in time, since a group that serves nothing any more is not closed further. `None`
+    /// otherwise.
     fn outlived(&mut self, table: &Table, id: &ShardId, now: Instant) -> Option<Revision> {
         let end = ended(table, id)?;
         let since = *self.superseded.entry(id.clone()).or_insert(now);
         (now.duration_since(since) >= self.history_age_max).then_some(end)
     }
 
-    /// The revision up to which the group is closed as a whole.
+    /// Returns the revision up to which the whole group is closed.
     pub(crate) fn base(&self) -> Revision {
         self.clock.closed()
     }
 
-    /// The largest revision that this group assigned or closed.
+    /// Returns the largest revision that this group has assigned or closed.
     pub(crate) fn last(&self) -> Revision {
         self.clock.closed()
     }
 }
 
-/// After which revision a shard is not read any more: its division has ended, and another one is read.
+/// Returns the last revision at which a shard was read: its division has ended, and a later one is read. `None` while
+/// the shard is still read.
 fn ended(table: &Table, id: &ShardId) -> Option<Revision> {
     let front = table.front();
     if front.epoch() <= id.epoch {
@@ -290,15 +294,15 @@ fn ended(table: &Table, id: &ShardId) -> Option<Revision> {
     match divisions.iter().find(|division| division.epoch() == id.epoch).map(|division| division.extent()) {
         Some(Extent::Ended(end)) => Some(end),
         Some(Extent::Closed(_)) => None,
-        None => front.base(), // it is so old that the map does not name it any more
+        None => front.base(), // the map no longer names so old a division
     }
 }
 
-/// The state of every shard of a group as of one moment.
+/// The state of every shard of a group at one moment.
 pub(crate) struct Captured {
-    /// Where the log of the group began.
+    /// The revision at which the log of the group began.
     pub(crate) begun: Revision,
-    /// The revision up to which the group is closed as a whole.
+    /// The revision up to which the whole group is closed.
     pub(crate) base: Revision,
     pub(crate) shards: Vec<(ShardId, Capture)>,
 }

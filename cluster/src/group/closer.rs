@@ -1,4 +1,4 @@
-//! Closes groups that subscribers wait for, at a pace.
+//! Closes the groups that subscribers wait for, at a bounded rate.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use crate::clock::GroupClock;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
 use crate::shard_map::Slot;
 
-/// Has groups closed as their clocks are asked to, for ever. All of them are asked together and no oftener than once
-/// in an interval, so that their entries are made durable by one fsync.
+/// Closes groups up to the revisions that their clocks are asked for. Never returns. All groups are asked together, at
+/// most once per interval, so that one fsync makes their entries durable.
 pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
     let mut closing: BTreeMap<Slot, Rc<Cell<bool>>> = BTreeMap::new();
     loop {
@@ -34,5 +34,5 @@ async fn close(clock: Arc<GroupClock>, wanted: Revision, busy: Rc<Cell<bool>>) {
         tokio::time::sleep(CLOSING_RETRY_INTERVAL).await;
     }
     busy.set(false);
-    clock.demand_again(); // what was wanted meanwhile, or still is
+    clock.demand_again(); // there may be a newer demand, or this one failed
 }

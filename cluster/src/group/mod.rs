@@ -1,5 +1,6 @@
-//! Groups: what is replicated together. A group's proposer batches writes and gives them revisions; its state machine
-//! hands what is committed to the shards; its clock says how far it is closed.
+//! Groups, each of which replicates shards as one Raft group. A group's proposer batches writes and gives them
+//! revisions; its state machine applies committed batches to the shards; its clock says up to which revision it is
+//! closed.
 
 mod admission;
 mod ages;

@@ -1,4 +1,4 @@
-//! Batches the writes of one group, gives them revisions, and proposes them; closes the group when asked to.
+//! Batches the writes of one group, gives them revisions and proposes them. Closes the group on demand.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::object::Attempt;
 use crate::shard_map::Epoch;
 use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
-/// What a writer waits for.
+/// The channel on which a writer receives its outcome.
 pub(crate) type Reply = oneshot::Sender<Result<Outcome, WriteError>>;
 
-/// Who waits for one proposed batch.
+/// The callers that wait for one proposed batch.
 pub(crate) enum Replies {
-    /// Writers, in the order of its commands.
+    /// Writers, in the order of the batch's commands.
     Writers(Vec<(Reply, Permit)>),
-    /// Whoever has a step taken.
+    /// The caller that wants a step taken.
     Stepper(oneshot::Sender<Result<(), WriteError>>),
 }
 
@@ -32,7 +32,7 @@ impl Replies {
         match self {
             Replies::Writers(writers) => {
                 for ((reply, _permit), outcome) in writers.into_iter().zip(outcomes) {
-                    let _ = reply.send(outcome.ok_or(WriteError::Moved)); // a writer that went away does not want it
+                    let _ = reply.send(outcome.ok_or(WriteError::Moved)); // fails if the writer stopped waiting
                 }
             }
             Replies::Stepper(reply) => drop(reply.send(Ok(()))),
@@ -48,10 +48,10 @@ impl Replies {
     }
 }
 
-/// Where batches are proposed.
+/// The log in which batches are proposed.
 pub(crate) trait Log: Unpin + 'static {
-    /// Proposes a batch, in this term or not at all. The replies are answered when it is applied or has failed; the
-    /// future ends then.
+    /// Proposes a batch in the given term only. The future ends once the batch has been applied or has failed, and the
+    /// replies have been answered.
     fn propose(&mut self, batch: Batch, term: u64, replies: Replies) -> impl Future<Output = ()> + 'static;
 }
 
@@ -59,14 +59,14 @@ pub(crate) trait Log: Unpin + 'static {
 pub(crate) struct Proposer<L: Log> {
     log: L,
     clock: Arc<GroupClock>,
-    /// There is one while this replica leads.
+    /// Assigns revisions. `None` while this replica does not lead.
     sequencer: Option<Sequencer>,
     leader: Option<u64>,
     /// The term in which this replica leads.
     term: u64,
     queue: VecDeque<Propose>,
-    /// Who waits for the group to be closed and for no batch that is in flight. What is proposed next closes it for
-    /// them.
+    /// Callers that wait for the group to be closed, by a batch that is not in flight yet. The next proposal closes the
+    /// group for them.
     closes: Vec<Close>,
     in_flight: usize,
     flush_is_due: bool,
@@ -79,12 +79,12 @@ impl<L: Log> Proposer<L> {
         Proposer { log, clock, sequencer, leader, term, queue, closes, in_flight, flush_is_due }
     }
 
-    /// The time by which revisions are assigned.
+    /// Returns the present time of the clock by which revisions are assigned.
     fn now(&self) -> Revision {
         self.clock.hybrid().now()
     }
 
-    /// Takes the next batch off the queue.
+    /// Takes the next batch off the queue. Refuses writes of another tenure.
     fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let now = self.now();
@@ -126,8 +126,8 @@ impl<L: Log> Proposer<L> {
         }
     }
 
-    /// Proposes a batch. It closes the group for those who wait, because their revisions were passed over before those
-    /// of the batch were assigned.
+    /// Proposes a batch. It also closes the group for the callers that wait: their revisions were passed over before
+    /// the batch got its own.
     fn propose(&mut self, batch: Batch, replies: Replies, ctx: &mut Context<Proposer<L>>) {
         self.in_flight += 1;
         self.clock.assign(batch.last().unwrap_or_default());
@@ -144,7 +144,7 @@ impl<L: Log> Proposer<L> {
         ctx.spawn(done);
     }
 
-    /// Answers those who wait for what is closed meanwhile, or, when this replica does not lead, for anything.
+    /// Answers the callers whose revision has been closed meanwhile; all of them when this replica does not lead.
     fn settle(&mut self) {
         let closed = self.clock.closed();
         let leads = self.sequencer.is_some();
@@ -157,7 +157,8 @@ impl<L: Log> Proposer<L> {
         }
     }
 
-    /// Up to where the group has to be closed by an entry of its own: not when a batch in flight will do it.
+    /// Returns the revision up to which an entry of its own must close the group. `None` when no caller waits, or a
+    /// batch in flight will close it.
     fn unclosed(&mut self) -> Option<Revision> {
         let revision = self.closes.iter().map(|close| close.revision).max()?;
         if revision <= self.clock.assigned() && self.in_flight > 0 {
@@ -170,7 +171,7 @@ impl<L: Log> Proposer<L> {
     fn flush_soon(&mut self, ctx: &mut Context<Proposer<L>>) {
         if !self.flush_is_due && self.in_flight < BATCHES_IN_FLIGHT_MAX {
             self.flush_is_due = true;
-            ctx.notify(Flush); // handled after what is in the mailbox already
+            ctx.notify(Flush); // handled after the messages that are already in the mailbox
         }
     }
 }
@@ -197,14 +198,14 @@ impl<L: Log> Actor for Proposer<L> {
     }
 }
 
-/// Proposes one write.
+/// Asks for one write to be proposed.
 pub(crate) struct Propose {
     pub(crate) write: Write,
-    /// How it is named, if it may have to be asked for again.
+    /// The id of the write, if it may have to be attempted again.
     pub(crate) attempt: Option<Attempt>,
-    /// The division of the table, and the shard there.
+    /// The division of the table, and the number of the shard there.
     pub(crate) shard: (Epoch, u16),
-    /// What it was decided by.
+    /// The tenure in which the write was decided, if it must be made in the same one.
     pub(crate) tenure: Option<Tenure>,
     pub(crate) reply: Reply,
     pub(crate) permit: Permit,
@@ -223,10 +224,10 @@ impl<L: Log> Handler<Propose> for Proposer<L> {
     }
 }
 
-/// Proposes a step of a shard of the group.
+/// Asks for a step of a shard of the group to be proposed.
 pub(crate) struct Advance {
     pub(crate) step: Step,
-    /// Answered once it is applied here, whether it had any effect or not.
+    /// Answered once the step has been applied here, whether it had an effect or not.
     pub(crate) reply: oneshot::Sender<Result<(), WriteError>>,
 }
 
@@ -294,13 +295,13 @@ impl<L: Log> Handler<Flush> for Proposer<L> {
     }
 }
 
-/// Who leads the group has changed.
+/// Tells the proposer that the leader of the group has changed.
 pub(crate) struct Lead {
-    /// The largest revision in the log, when this replica leads.
+    /// The largest revision in the log; `None` when this replica does not lead.
     pub(crate) above: Option<Revision>,
-    /// The leader, when known.
+    /// The id of the leader, when known.
     pub(crate) leader: Option<u64>,
-    /// The term, when this replica leads.
+    /// The present term, when this replica leads.
     pub(crate) term: u64,
 }
 
@@ -313,8 +314,8 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
 
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
         let slot = self.clock.slot();
-        // What this replica proposed may be behind the entry with which it began to lead once more, and not applied
-        // yet.
+        // When this replica is elected again, batches that it proposed before may be in the log without being applied,
+        // behind the entry at which it was elected.
         self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.clock.assigned()), slot));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {

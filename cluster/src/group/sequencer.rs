@@ -1,13 +1,13 @@
-//! Which revision the next write gets.
+//! Assigns the revisions of a group's writes.
 
 use crate::Revision;
 use crate::shard_map::Slot;
 
-/// How many revisions there are from one that a group may assign to the next: one for each slot.
+/// The distance between two revisions that a group may assign: one for each slot.
 const STEP: u64 = 1 << Slot::BITS;
 
-/// Hands out revisions in increasing order, near the clock and never below what was handed out before. Their low
-/// bits are the slot of the group, so that no other group hands out the same.
+/// Assigns revisions in increasing order, near the clock and above every revision assigned before. Their low bits are
+/// the slot of the group, so that no other group assigns the same ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequencer {
     last: Revision,
@@ -15,16 +15,16 @@ pub(crate) struct Sequencer {
 }
 
 impl Sequencer {
-    /// Goes on above `last`, the largest revision in the log.
+    /// Continues above `last`, the largest revision in the log.
     pub(crate) fn above(last: Revision, slot: Slot) -> Sequencer {
         Sequencer { last, slot }
     }
 
-    /// The next revision at this time; none when the 18 digits are used up.
+    /// Returns the next revision at the time `now`. `None` when no revision of 18 digits is left.
     pub(crate) fn next(&mut self, now: Revision) -> Option<Revision> {
         let above = if seeded!(RevisionFromClockAlone) { Revision::FIRST } else { self.last.next() };
         let revision = self.own(above.max(now));
-        // A clock that stands beyond the last revision must not use up those that are left.
+        // A clock beyond the last revision must not use up the revisions that are left.
         let revision = if revision >= Revision::LAST { self.own(above) } else { revision };
         if revision > Revision::LAST {
             return None;
@@ -33,8 +33,8 @@ impl Sequencer {
         Some(revision)
     }
 
-    /// Hands out nothing up to `revision` any more, nor up to the clock: up to where that is; none for a revision that
-    /// is too large to be followed by others.
+    /// Assigns nothing up to `revision` any more, nor up to the time `now`. Returns the revision up to which this
+    /// holds. `None` when no revision could follow.
     pub(crate) fn close(&mut self, revision: Revision, now: Revision) -> Option<Revision> {
         if revision >= Revision::LAST {
             return None;
@@ -44,12 +44,12 @@ impl Sequencer {
         Some(self.last)
     }
 
-    /// Hands out nothing up to `revision` any more.
+    /// Assigns nothing up to `revision` any more.
     pub(crate) fn pass(&mut self, revision: Revision) {
         self.last = self.last.max(revision);
     }
 
-    /// The smallest revision from `least` on that this group may assign.
+    /// Returns the smallest revision from `least` on that this group may assign.
     fn own(self, least: Revision) -> Revision {
         let number = least.get() / STEP * STEP + u64::from(self.slot);
         Revision::new(if number < least.get() { number + STEP } else { number })

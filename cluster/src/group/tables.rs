@@ -1,4 +1,4 @@
-//! Every table of the store, its shards, and the clocks of the groups that they are placed in.
+//! All tables of the store with their shards, and the clocks of the groups that replicate them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,18 +17,19 @@ use crate::table::shard::Shard;
 use crate::table::{Division, Divisions, Place};
 use crate::{Options, Revision, Table, TableId};
 
-/// Every table of the store, by name. Tables come into being when first asked for.
+/// All tables of the store, by name. A table is created when it is first asked for.
 pub(crate) struct Tables {
-    /// The map as far as it is known, and the revision of it.
+    /// The newest shard map that is known here, and its revision.
     map: watch::Sender<(Arc<ShardMap>, Revision)>,
     tables: DashMap<TableId, Arc<Table>>,
     /// Every shard of any division of a table, and the group that replicates it.
     shards: DashMap<ShardId, (Slot, Arc<Shard>)>,
-    /// The tables that are not in the default group alone: what closes one of their groups may concern any of them.
+    /// The tables that are not kept in the default group alone: when a group closes, it may be any of these that
+    /// becomes readable further.
     spread: RwLock<Vec<Arc<Table>>>,
     indexes: BTreeMap<TableId, Vec<CompactString>>,
     snapshot_hold: Duration,
-    /// How long history is kept.
+    /// The history window.
     history: Duration,
     /// The clocks of groups, by slot.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
@@ -55,22 +56,22 @@ impl Tables {
         tables
     }
 
-    /// Which table has how many shards, as far as it is known.
+    /// Returns the newest shard map that is known here.
     pub(crate) fn map(&self) -> Arc<ShardMap> {
         self.map.borrow().0.clone()
     }
 
-    /// Whether there is a map, so that it is known where tables are.
+    /// Returns whether a shard map is known, so that the groups of tables are known.
     pub(crate) fn is_founded(&self) -> bool {
         self.map.borrow().1 > Revision::ZERO
     }
 
-    /// Told of every map, with its revision.
+    /// Returns a receiver of every shard map with its revision.
     pub(crate) fn maps(&self) -> watch::Receiver<(Arc<ShardMap>, Revision)> {
         self.map.subscribe()
     }
 
-    /// The map is another one now: that of a revision.
+    /// Takes over a shard map, unless a newer one is known.
     pub(crate) fn learn(&self, map: ShardMap, revision: Revision) {
         let map = Arc::new(map);
         for slot in map.slots() {
@@ -88,7 +89,7 @@ impl Tables {
         }
     }
 
-    /// Gives a table the divisions that the map says.
+    /// Gives a table the divisions that the map states.
     fn place(&self, table: &Arc<Table>) {
         let divisions = self.divisions(table.id(), &table.divisions());
         let is_plain = divisions.len() == 1 && divisions[0].clocks().iter().all(|clock| clock.slot() == 0);
@@ -102,7 +103,7 @@ impl Tables {
         }
     }
 
-    /// The divisions of a table, of which some may be there already.
+    /// Returns the divisions of a table, reusing those that are present.
     fn divisions(&self, id: &TableId, present: &[Arc<Division>]) -> Divisions {
         let fields = present.first().map(|division| division.places()[0].shard.fields()).unwrap_or_default();
         let made = |division: &shard_map::Division| {
@@ -114,8 +115,8 @@ impl Tables {
 
     fn division(&self, id: &TableId, division: &shard_map::Division, fields: &[CompactString]) -> Division {
         let clocks: Vec<Arc<GroupClock>> = division.slots.iter().map(|slot| self.clock(*slot)).collect();
-        // A new table has been empty so far. Its history begins where the logs do, wherever they are by now: replicas
-        // ask for it at different times, and who read it on one of them goes on from there on another.
+        // A new table has been empty so far. Its history begins where the logs of its groups begin, wherever they are
+        // by now: replicas create it at different times, and a client that has read it from one may go on at another.
         let base = clocks.iter().map(|clock| clock.begun().min(clock.closed())).min().unwrap_or_default();
         let place = |(number, clock): (usize, Arc<GroupClock>)| {
             let shard = ShardId { table: id.clone(), epoch: division.epoch, number: number as u16 };
@@ -138,15 +139,15 @@ impl Tables {
         self.shards.entry(id.clone()).or_insert_with(made).1.clone()
     }
 
-    /// A shard that a group has entries of; it comes into being with the first.
+    /// Returns a shard that a group has entries of. The first entry creates it.
     pub(crate) fn shard(&self, id: &ShardId, slot: Slot) -> Arc<Shard> {
         if takes_writes(id.epoch) && !self.shards.contains_key(id) {
-            self.table(&id.table); // all shards of a division begin together
+            self.table(&id.table); // creates all shards of a division together
         }
         self.shard_from(id, slot, self.clock(slot).begun())
     }
 
-    /// The shards that a group replicates, of any divisions, in order.
+    /// Returns the shards that a group replicates, of all divisions, in order.
     pub(crate) fn shards_of(&self, slot: Slot) -> Vec<(ShardId, Arc<Shard>)> {
         let own = self.shards.iter().filter(|entry| entry.value().0 == slot);
         let mut own: Vec<_> = own.map(|entry| (entry.key().clone(), entry.value().1.clone())).collect();
@@ -154,31 +155,31 @@ impl Tables {
         own
     }
 
-    /// The clock by which revisions are assigned.
+    /// Returns the clock by which revisions are assigned.
     pub(crate) fn hybrid_clock(&self) -> &HybridClock {
         &self.hybrid
     }
 
-    /// The clock of the group with a number.
+    /// Returns the clock of the group with this slot.
     pub(crate) fn clock(&self, slot: Slot) -> Arc<GroupClock> {
         if let Some(clock) = self.clocks.read().get(usize::from(slot)) {
             return clock.clone();
         }
         let mut clocks = self.clocks.write();
         for slot in clocks.len()..=usize::from(slot) {
-            let slot = slot as Slot; // not above the one that is asked for
+            let slot = slot as Slot; // at most the given slot, so it fits
             let (demands, hybrid) = (self.demands.clone(), self.hybrid.clone());
             clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, hybrid, self.history)));
         }
         clocks[usize::from(slot)].clone()
     }
 
-    /// The clocks of the groups that tables are placed in, by slot.
+    /// Returns the clocks of all groups, by slot.
     pub(crate) fn clocks(&self) -> Vec<Arc<GroupClock>> {
         self.clocks.read().clone()
     }
 
-    /// Told whenever subscribers want a group to be closed.
+    /// Returns the notifier of demands: it is notified whenever subscribers want a group to be closed.
     pub(crate) fn demands(&self) -> &Arc<Notify> {
         &self.demands
     }
@@ -192,42 +193,42 @@ impl Tables {
         let created = self.tables.entry(id.clone()).or_insert_with(new).clone();
         self.place(&created);
         if self.map.borrow().1 != known {
-            self.place(&created); // it may have been made by the map before
+            self.place(&created); // it may have been created by the former map
         }
         created
     }
 
-    /// The table that holds the shard map.
+    /// Returns the table that contains the shard map.
     pub(crate) fn map_table(&self) -> Arc<Table> {
         self.table(&TableId::new(MAP_TABLE))
     }
 
-    /// All tables, by name.
+    /// Returns all tables, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Table>> {
         let mut tables: Vec<Arc<Table>> = self.tables.iter().map(|entry| entry.value().clone()).collect();
         tables.sort_unstable_by(|one, other| one.id().cmp(other.id()));
         tables
     }
 
-    /// All tables but that of the shard map.
+    /// Returns all tables except that of the shard map.
     pub(crate) fn of_users(&self) -> Vec<Arc<Table>> {
         let mut tables = self.all();
         tables.retain(|table| table.id().as_str() != MAP_TABLE);
         tables
     }
 
-    /// The groups of which a shard has history that time makes superfluous.
+    /// Returns the groups with a shard whose history can be trimmed by age.
     pub(crate) fn aging(&self) -> BTreeSet<Slot> {
         let aging = self.shards.iter().filter(|entry| entry.value().1.is_aging());
         aging.map(|entry| entry.value().0).collect()
     }
 
-    /// Has those groups close that keep changes of others from being seen, and from leaving the history.
+    /// Asks groups to close that keep changes of other groups from being visible, and so from leaving the history.
     pub(crate) fn demand(&self) {
         self.spread.read().iter().for_each(|table| table.demand());
     }
 
-    /// Shows those tables of several groups of which a group has shards.
+    /// Calls `show` with every table of several groups of which the given group has shards.
     pub(crate) fn each_spread(&self, slot: Slot, show: impl FnMut(&Arc<Table>)) {
         let spread = self.spread.read();
         spread.iter().filter(|table| table.concerns(slot)).for_each(show);

@@ -1,4 +1,4 @@
-//! One connection, as the task that reads and writes it.
+//! One connection, run by the task that reads and writes it.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,21 +20,22 @@ use crate::limits::{
     PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_INTERRUPTION_MIN, PEER_READ_BYTES, PEER_WRITE_BYTES,
 };
 
-/// What the two ends of a connection do differently.
+/// The two kinds of ends of a connection: the one that calls, and the one that answers.
 pub(super) trait End {
-    /// A frame came.
+    /// Handles a frame that was received.
     ///
     /// # Errors
-    /// The connection is to be given up.
+    /// The connection must be closed.
     fn received(&mut self, frame: Frame) -> io::Result<()>;
 
-    /// A frame is about to be sent; whether it still is to be.
+    /// Called when a frame is about to be sent. Returns whether it must still be sent.
     ///
     /// # Errors
-    /// The connection is to be given up.
+    /// The connection must be closed.
     fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool>;
 
-    /// Something came on a control connection after so long a silence that the link may have been interrupted.
+    /// Called when a control connection has received something after a silence so long that the link may have been
+    /// interrupted.
     fn resumed(&mut self) {}
 }
 
@@ -58,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Self { stream, reader, out, flushed: true, hello, clock, lane, heard: now, sent: now }
     }
 
-    /// Says who this replica is, and on a connection of its own what that is for.
+    /// Sends the hello of this replica. The replica that made the connection states the lane in it.
     pub(super) async fn say_hello(&mut self, lane: Lane) -> io::Result<()> {
         self.lane = lane;
         self.put_hello();
@@ -66,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.stream.flush().await
     }
 
-    /// Waits until the other end said who it is.
+    /// Waits for the hello of the other end.
     pub(super) async fn hear_hello(&mut self) -> io::Result<(Hello, Lane)> {
         loop {
             if let Some(frame) = self.reader.next()? {
@@ -81,7 +82,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Receives and sends until the connection breaks, and answers why it did.
+    /// Receives and sends until the connection breaks. Returns the reason.
     pub(super) async fn run(mut self, outbox: &Arc<Outbox>, end: &mut impl End) -> io::Error {
         self.heard = Instant::now();
         let mut check = pin!(tokio::time::sleep(PEER_BEAT_INTERVAL.min(PEER_CHECK_INTERVAL)));
@@ -95,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         ended.err().unwrap_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// Does what can be done now. Pending when there is nothing more.
+    /// Does what can be done now. Pending when nothing more can be done.
     fn poll_once(
         &mut self,
         task: &mut Context<'_>,
@@ -103,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         end: &mut impl End,
         mut check: Pin<&mut Sleep>,
     ) -> Poll<io::Result<()>> {
-        // What came is looked at before the time, so that a peer is not taken for dead because this side was late.
+        // Received data is handled before the timer, so that a peer is not considered dead because this side was late.
         let received = self.poll_receive(task, end)?;
         if check.as_mut().poll(task).is_ready() {
             let late = check.deadline().elapsed();
@@ -132,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what waits. Pending when nothing more waits or the socket takes no more.
+    /// Sends frames that wait. Pending when none is left or the socket takes no more.
     fn poll_send(&mut self, task: &mut Context<'_>, outbox: &Outbox, end: &mut impl End) -> Poll<io::Result<()>> {
         if self.out.is_empty() {
             self.fill(outbox, end)?;
@@ -151,13 +152,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes what waits, up to what one write should be.
+    /// Takes frames that wait, as many as one write should send.
     fn fill(&mut self, outbox: &Outbox, end: &mut impl End) -> io::Result<()> {
         if self.out.capacity() > 2 * PEER_WRITE_BYTES {
-            self.out = BytesMut::new(); // one large frame must not hold its memory for ever
+            self.out = BytesMut::new(); // the memory of one large frame must not be kept for ever
         }
         self.out.reserve(PEER_READ_BYTES / 8);
-        let mut told = None; // after the first of these was put here to be sent, at the earliest
+        let mut told = None; // read only after the first of these frames was queued
         while self.out.len() < PEER_WRITE_BYTES {
             let Some(outgoing) = outbox.pop() else { return Ok(()) };
             if !end.sends(&outgoing)? {
@@ -177,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         put_frame(&stamped(hello, self.clock.tell()), &mut self.out);
     }
 
-    /// Does what is due by time, which was this long ago, and answers when to look again.
+    /// Does periodic work, which was due `late` ago. Returns when it is due again.
     fn look_after(&mut self, outbox: &Outbox, late: Duration) -> io::Result<Instant> {
         if self.hello.has_changed().unwrap_or(false) {
             self.put_hello();
@@ -187,7 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Ok(now + PEER_CHECK_INTERVAL);
         }
         if late > PEER_BEAT_INTERVAL {
-            // This side stood still, perhaps with the whole machine: what it did not hear then says nothing.
+            // This side stood still, perhaps with the whole machine: that it heard nothing meanwhile proves nothing.
             self.heard = now.min(self.heard + late);
         }
         if now >= self.heard + PEER_DEAD_AFTER {

@@ -1,4 +1,4 @@
-//! What calls cost: `cargo test --release -p flotilla-cluster figures_of_calls -- --ignored --nocapture`.
+//! Measures the cost of calls: `cargo test --release -p flotilla-cluster figures_of_calls -- --ignored --nocapture`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::clock::HybridClock;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Answers without remembering.
+/// Answers requests without recording them.
 struct Echo;
 
 impl Service for Echo {
@@ -23,14 +23,14 @@ impl Service for Echo {
     }
 }
 
-/// Time that this thread has had on a processor.
+/// Returns the processor time that this thread has used.
 fn thread_cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-/// A replica on a thread of its own that tells on request how long it has been on a processor.
+/// A replica on a thread of its own that reports its processor time on request.
 struct Remote {
     address: String,
     ask: std::sync::mpsc::Sender<()>,

@@ -1,4 +1,4 @@
-//! Frames as bytes.
+//! The encoding of frames.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use super::{Hello, Lane};
 use crate::clock::Told;
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_READ_BYTES};
 
-/// Bytes of a frame's length.
+/// Bytes of a frame's length prefix.
 const LENGTH_BYTES: usize = 4;
 
-/// Appends a frame.
+/// Appends an encoded frame.
 pub(super) fn put_frame(frame: &Frame, out: &mut BytesMut) {
     let bytes = frame.encoded_len();
     out.reserve(LENGTH_BYTES + bytes);
@@ -22,14 +22,14 @@ pub(super) fn put_frame(frame: &Frame, out: &mut BytesMut) {
     frame.encode_raw(out);
 }
 
-/// Takes frames out of what was read. What a frame carries shares the memory that was read into.
+/// Splits received bytes into frames. The payload of a frame shares the memory that was read into.
 #[derive(Default)]
 pub(super) struct FrameReader {
     buffer: BytesMut,
 }
 
 impl FrameReader {
-    /// Where to read to. It has room, for all of a frame that has begun.
+    /// Returns the buffer to read into. It has room for the rest of a frame that has begun.
     pub(super) fn room(&mut self) -> &mut BytesMut {
         let missing = self.frame_bytes().map_or(0, |bytes| (LENGTH_BYTES + bytes).saturating_sub(self.buffer.len()));
         if missing.max(PEER_READ_BYTES / 8) > self.buffer.capacity() - self.buffer.len() {
@@ -38,10 +38,10 @@ impl FrameReader {
         &mut self.buffer
     }
 
-    /// The next frame, once it is complete.
+    /// Returns the next frame; `None` until it is complete.
     ///
     /// # Errors
-    /// What was read is no frame, or one that is too large.
+    /// Fails when the bytes are not a frame, or the frame is too large.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let Some(bytes) = self.frame_bytes() else { return Ok(None) };
         if bytes > PEER_FRAME_BYTES_MAX {
@@ -61,22 +61,22 @@ impl FrameReader {
     }
 }
 
-/// A frame that tells what the clock of its sender shows.
+/// Returns a frame with what the sender's clock shows.
 pub(super) fn stamped(frame: Frame, told: Told) -> Frame {
     Frame { now: told.now, latest: told.latest, ..frame }
 }
 
-/// What the clock of its sender showed when a frame was sent.
+/// Returns what the sender's clock showed when it sent a frame.
 pub(super) fn told(frame: &Frame) -> Told {
     Told { now: frame.now, latest: frame.latest }
 }
 
-/// A frame that only says what it is.
+/// Returns a frame that has only a kind.
 pub(super) fn plain(kind: FrameKind) -> Frame {
     Frame { kind: kind.into(), ..Frame::default() }
 }
 
-/// A frame that says who this replica is.
+/// Returns a frame with the identity of this replica.
 pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
     let Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life } = hello.clone();
     let lane = match lane {
@@ -101,10 +101,10 @@ pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
     Frame { payload: message.encode_to_vec().into(), ..plain(FrameKind::Hello) }
 }
 
-/// Reads what [`hello_frame`] says.
+/// Reads the payload of [`hello_frame`].
 ///
 /// # Errors
-/// It is none.
+/// Fails when it is not one.
 pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let message = wire::Hello::decode(payload).map_err(|error| invalid(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Connections of which nobody knows yet whose they are.
+//! Connections that have not identified themselves yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use tokio::sync::oneshot;
 
 use crate::limits::PEER_GREETINGS_MAX;
 
-/// The connections that have yet to say whose they are. When there are too many, the one that has taken longest goes:
-/// anybody can make one, and a peer says who it is at once.
+/// The connections that have not sent a hello yet. When there are too many, the oldest is dropped: anyone can make a
+/// connection, and a real peer sends its hello at once.
 #[derive(Clone, Default)]
 pub(super) struct Greetings(Arc<Mutex<Under>>);
 
 #[derive(Default)]
 struct Under {
     begun: u64,
-    /// By number; those that are dropped go.
+    /// By number. Removing one drops its connection.
     way: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-/// A connection that has yet to say whose it is, as long as this lasts.
+/// A connection that has not sent a hello yet, while this exists.
 pub(super) struct Greeting {
     greetings: Greetings,
     number: u64,
@@ -28,7 +28,7 @@ pub(super) struct Greeting {
 }
 
 impl Greetings {
-    /// A connection was made.
+    /// Registers a new connection.
     pub(super) fn begin(&self) -> Greeting {
         let mut under = self.0.lock();
         let (number, (stays, dropped)) = (under.begun, oneshot::channel());
@@ -42,9 +42,9 @@ impl Greetings {
 }
 
 impl Greeting {
-    /// Ends when it has to go.
+    /// Waits until the connection must be dropped.
     pub(super) async fn outlasted(&mut self) {
-        let _ = (&mut self.dropped).await; // nothing is ever sent
+        let _ = (&mut self.dropped).await; // ends when the sender is dropped; nothing is sent
     }
 }
 

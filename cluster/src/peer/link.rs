@@ -1,4 +1,4 @@
-//! The connections to one address: made when called for, and again when they break.
+//! The connection to one address on one lane: made when it is first used, and again when it breaks.
 
 use std::io;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::limits::{
     PEER_TOLD_INTERVAL,
 };
 
-/// Where a link leads, and by which lane.
+/// The address and the lane of a link.
 pub(super) type LinkKey = (String, Lane);
 
-/// A connection to one address for one lane, or the want of one.
+/// A connection to one address on one lane, which may be down at the moment.
 pub(super) struct Link {
     state: Mutex<State>,
 }
 
 struct State {
-    /// The calls of the connection that is up or being made; `Err` says why there is none at the moment.
+    /// The calls of the connection that is up or being made. `Err` has the reason why there is none at the moment.
     session: Result<Arc<Session>, PeerError>,
     called: Instant,
 }
@@ -41,7 +41,7 @@ impl Link {
         Arc::new(Link { state: Mutex::new(State { session: Ok(Arc::default()), called: Instant::now() }) })
     }
 
-    /// Where to put a call.
+    /// Returns the session on which calls can be made.
     pub(super) fn session(&self) -> Result<Arc<Session>, PeerError> {
         let mut state = self.state.lock();
         state.called = Instant::now();
@@ -52,7 +52,7 @@ impl Link {
         self.state.lock().called.elapsed() < PEER_RETRY_AGE
     }
 
-    /// Fails what is under way, and what comes until the next attempt.
+    /// Fails the calls in progress, and further ones until the next attempt to connect.
     pub(super) fn rest(&self, error: &PeerError) {
         let session = std::mem::replace(&mut self.state.lock().session, Err(error.clone()));
         if let Ok(session) = session {
@@ -60,14 +60,13 @@ impl Link {
         }
     }
 
-    /// Asks the other end of the connection whether it hears this, without counting as somebody who calls. None when
-    /// there is no connection.
+    /// Sends a ping over the connection, which does not count as use of the link. `None` when there is no connection.
     fn probe(&self) -> Option<Call> {
         let session = self.state.lock().session.clone().ok().filter(|session| session.peer().is_some())?;
         session.begin(None, FrameKind::Ping, 0, Bytes::new()).ok()
     }
 
-    /// Fails what is under way on a connection, if it still is the present one.
+    /// Fails the calls in progress on a session, if it is still the present one.
     fn give_up(&self, stuck: &Arc<Session>) {
         let error = PeerError::Unreachable("the link was interrupted".into());
         let mut state = self.state.lock();
@@ -85,22 +84,22 @@ impl Link {
     }
 }
 
-/// The connections to one address beside the control connection, where alone it shows whether the peer is there.
+/// The other connections to one address, besides the control connection, which alone shows whether the peer is there.
 pub(super) struct Lanes {
     shared: Arc<Shared>,
     address: String,
 }
 
 impl Lanes {
-    /// The link may have been interrupted, and carries again: has those made anew that still carry nothing, since TCP
-    /// waits long before it tries again what was lost. What is healthy answers a probe soon after the control
-    /// connection does, also while it is asked for what takes long.
+    /// Replaces the connections that carry nothing after an interruption of the link, since TCP waits long before it
+    /// retransmits. A healthy connection answers a ping soon after the control connection does, even while other calls
+    /// on it take long.
     pub(super) fn renew_stuck(&self) {
         for link in self.shared.data_links(&self.address) {
             let (Some(control), Some(probe)) = (self.probe_control(), link.probe()) else { continue };
             self.shared.spawn(async move {
                 if control.answer(Instant::now() + PEER_DEAD_AFTER).await.is_err() {
-                    return; // it is interrupted again
+                    return; // the link is interrupted again
                 }
                 let session = probe.session.clone();
                 if probe.answer(Instant::now() + PEER_PROBE_TIMEOUT).await == Err(PeerError::Timeout) {
@@ -114,14 +113,14 @@ impl Lanes {
         self.shared.known_link(&self.address, Lane::Control)?.probe()
     }
 
-    /// Fails what is under way to a peer that is silent.
+    /// Fails the calls in progress to a peer that is silent.
     fn abandon(&self, error: &io::Error) {
         let error = PeerError::Unreachable(error.to_string().into());
         self.shared.data_links(&self.address).for_each(|link| link.rest(&error));
     }
 }
 
-/// Keeps a link connected as long as it is wanted. Ends it when dropped.
+/// Keeps a link connected as long as it is used. Ends the link when dropped.
 pub(super) struct Keeper {
     shared: Arc<Shared>,
     link: Arc<Link>,
@@ -147,7 +146,7 @@ impl Keeper {
         Lanes { shared: self.shared.clone(), address: self.key.0.clone() }
     }
 
-    /// Connects, again and again.
+    /// Connects, again and again, until the link is not used any more.
     pub(super) async fn keep(self) {
         let mut pause = PEER_RETRY_MIN;
         let mut told = None;
@@ -172,8 +171,8 @@ impl Keeper {
         }
     }
 
-    /// Says why there is no connection, once a minute if nothing else comes to be so: a wrong certificate or address is
-    /// found in the log, and does not fill it.
+    /// Logs why there is no connection, once a minute unless the reason changes, so that a wrong certificate or address
+    /// is visible in the log and does not fill it.
     fn tell(&self, connected: bool, error: String, told: &mut Option<(String, Instant)>) {
         let (address, lane) = &self.key;
         let is_news = told.as_ref().is_none_or(|(last, at)| *last != error || at.elapsed() >= PEER_TOLD_INTERVAL);
@@ -187,7 +186,8 @@ impl Keeper {
         }
     }
 
-    /// Connects once, and works until the connection breaks. Whether it was ever up, and why it is no more.
+    /// Connects once, and runs the connection until it breaks. Returns whether it was ever up, and the reason why it
+    /// ended.
     async fn connect(&self, session: &Arc<Session>) -> (bool, io::Error) {
         let (address, lane) = &self.key;
         let greet = async {

@@ -1,11 +1,11 @@
-//! Calls between replicas, whatever they carry.
+//! Calls between replicas. This module does not know what the calls are about.
 //!
-//! A replica calls another by address, and the other answers in any order. There is one connection for each peer and
-//! [`Lane`], so that bulk data never delays heartbeats and votes; calls on one lane arrive in the order in which they
-//! were made, many may be under way, and answers find their call by its id. Connections are made when first called
-//! for and again when they break; a broken one fails what is under way at once.
+//! A replica calls another by address, and the other may answer in any order. There is one connection for each peer and
+//! [`Lane`], so that bulk data never delays heartbeats and votes. Calls on one lane arrive in the order in which they
+//! were made. Many may be in progress at once; an answer has the id of its call. A connection is made on the first
+//! call, and again when it breaks. A broken connection fails its calls in progress at once.
 //!
-//! Everything here is bounded ([`crate::limits`]): beyond that a call fails at once instead of waiting.
+//! Everything here is bounded ([`crate::limits`]): beyond a bound, a call fails at once instead of waiting.
 
 mod connection;
 mod frame;
@@ -44,49 +44,49 @@ pub(crate) use self::transport::{Transport, TransportOptions};
 pub(crate) use self::wire::{Connected, Connecting, Listener};
 pub(crate) use self::wire::{Network, TlsNetwork};
 
-/// Which of the connections to a peer a call takes.
+/// The connection to a peer that a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Lane {
-    /// What is small and must not wait: votes, heartbeats, read points.
+    /// For small messages that must not wait: votes, heartbeats, read points.
     Control,
-    /// Log entries and forwarded writes.
+    /// For log entries and forwarded writes.
     Bulk,
-    /// Parts of snapshots.
+    /// For pieces of snapshots.
     Snapshot,
 }
 
-/// Whom to call.
+/// The replica to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Where it listens: `HOST:PORT`; a name is resolved anew for each connection.
+    /// Its address, `HOST:PORT`. A name is resolved again for each connection.
     pub(crate) address: String,
-    /// The member that is to be there; whoever else answers is not asked. `None` takes anyone.
+    /// The id of the member that must answer; a call to another one fails. `None` accepts any member.
     pub(crate) member: Option<u64>,
 }
 
-/// Who a replica says it is; its name must be the one in its certificate. Sent first on every connection, both ways,
-/// and again when it changes.
+/// The identity and state that a replica announces; the name must be the one in its certificate. It is sent first on
+/// every connection, in both directions, and again when it changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hello {
-    /// Id of the cluster; empty as long as it belongs to none.
+    /// The id of the cluster; empty while the replica belongs to none.
     pub(crate) cluster: String,
-    /// Id of the member; 0 as long as it has none.
+    /// The id of the member; 0 while it has none.
     pub(crate) member: u64,
-    /// Name of the member.
+    /// The name of the member.
     pub(crate) name: String,
-    /// What it understands.
+    /// The version of the peer protocol that it speaks.
     pub(crate) version: u32,
-    /// Whether it is to lead nothing.
+    /// Whether it should lead nothing.
     pub(crate) drained: bool,
-    /// Where others reach it, `HOST:PORT`; empty when they know it otherwise.
+    /// The address at which others reach it, `HOST:PORT`; empty when they know it from elsewhere.
     pub(crate) address: String,
-    /// Checksum of who it sees that is to form a cluster with it.
+    /// A checksum of the replicas that it sees for forming a cluster.
     pub(crate) sees: u32,
-    /// The address at which clients reach it; empty when it does not say.
+    /// The address at which clients reach it; empty when it states none.
     pub(crate) serves: String,
     /// Whether its disk has no room for the log to grow.
     pub(crate) full: bool,
-    /// How many members with a vote hear it and are heard by it, itself among them; 0 when it does not say.
+    /// The number of voting members that hear it and are heard by it, itself included; 0 when it states none.
     pub(crate) hears: u32,
     /// A random number of its process.
     pub(crate) life: u64,
@@ -95,28 +95,28 @@ pub(crate) struct Hello {
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerError {
-    /// There is no connection, or it broke before the answer came: what was asked for may have happened.
+    /// There is no connection, or it broke before the answer arrived: the request may have been carried out.
     #[error("the peer cannot be reached: {0}")]
     Unreachable(Arc<str>),
-    /// The answer did not come in time: what was asked for may have happened.
+    /// The answer did not arrive in time: the request may have been carried out.
     #[error("the peer did not answer in time")]
     Timeout,
-    /// Another member listens at that address. It was not asked.
+    /// Another member listens at the address. The request was not sent.
     #[error("member {found:x} listens at this address")]
     Identity {
-        /// Which one.
+        /// The id of that member.
         found: u64,
     },
-    /// The peer answers that it does not do it.
+    /// The peer refused the request.
     #[error("the peer refused: {0}")]
     Refused(String),
-    /// Too much waits for this peer on this lane. Nothing was sent.
+    /// Too many calls to this peer wait on this lane. Nothing was sent.
     #[error("too many calls wait for the peer")]
     QueueFull,
-    /// What was to be sent is larger than a frame may be. Nothing was sent.
+    /// The request is larger than a frame may be. Nothing was sent.
     #[error("{bytes} bytes are more than fit one call")]
     TooLarge {
-        /// Its size.
+        /// The size of the request, in bytes.
         bytes: usize,
     },
     /// This replica is shutting down.
@@ -126,9 +126,8 @@ pub(crate) enum PeerError {
 
 /// Calls other replicas.
 pub(crate) trait Peers: Send + Sync {
-    /// Asks a peer to do something, and waits for its answer. What is to be sent is enqueued before this returns;
-    /// the answer is what the future is for. While a peer is found unreachable calls of it fail at once, so whoever
-    /// repeats one should pause.
+    /// Sends a request to a peer. It has been queued when this returns; the future waits for the answer. While a peer
+    /// is known to be unreachable, calls to it fail at once, so a caller that repeats them should pause.
     ///
     /// # Errors
     /// See [`PeerError`].
@@ -141,73 +140,73 @@ pub(crate) trait Peers: Send + Sync {
         timeout: Duration,
     ) -> BoxFuture<'static, Result<Bytes, PeerError>>;
 
-    /// Asks who listens at an address.
+    /// Returns the hello of the replica that listens at an address.
     ///
     /// # Errors
     /// See [`PeerError`].
     fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>>;
 
-    /// The addresses that a host name has now, each with the port.
+    /// Returns the addresses to which a host name resolves now, each with the port.
     fn resolve(&self, address: &str) -> BoxFuture<'static, io::Result<Vec<String>>>;
 
-    /// Whether a control connection with this member is up, whoever made it.
+    /// Returns whether a control connection with this member is up, in either direction.
     fn is_reachable(&self, member: u64) -> bool {
         self.liveness().borrow().get(&member).copied().unwrap_or(false)
     }
 
-    /// Whether this member says that it is to lead nothing.
+    /// Returns whether this member announces that it should lead nothing.
     fn is_drained(&self, member: u64) -> bool;
 
-    /// Whether this member says that its disk has no room for the log to grow.
+    /// Returns whether this member announces that its disk has no room for the log to grow.
     fn is_full(&self, member: u64) -> bool;
 
-    /// How many members with a vote hear this one and are heard by it, as far as it says.
+    /// Returns how many voting members hear this member and are heard by it, as it announces.
     fn hears(&self, member: u64) -> u32;
 
-    /// The addresses at which clients reach those that are reachable, by their ids and as far as these say. Not all of
-    /// them need be members of this cluster.
+    /// Returns the client addresses of the reachable replicas, by id, as they announce them. They need not all be
+    /// members of this cluster.
     fn servers(&self) -> BTreeMap<u64, String>;
 
-    /// When each member was last heard of, of those that are reachable.
+    /// Returns when each reachable member was last heard.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;
 
-    /// Who is reachable, of all members that ever were.
+    /// Returns a receiver of which members are reachable: now, and after every change.
     fn liveness(&self) -> watch::Receiver<Liveness>;
 }
 
-/// Which members are reachable, of all that ever were.
+/// For every member that was ever connected, whether it is reachable.
 pub(crate) type Liveness = Arc<BTreeMap<u64, bool>>;
 
-/// Who made a connection.
+/// The side that made a connection, and that calls over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// This replica, which calls over it.
+    /// This replica.
     Here,
-    /// The other one, which calls over it.
+    /// The other replica.
     There,
 }
 
-/// What is known of a member by a control connection.
+/// What is known of a member from a control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contact {
-    /// Which connection it is, or was: another number after each break.
+    /// The number of the connection. Every new connection has another number.
     pub(crate) connection: u64,
-    /// When something last came over it: a living peer is never silent for longer than
+    /// When something was last received over it. A live peer is never silent for longer than
     /// [`crate::limits::PEER_BEAT_INTERVAL`].
     pub(crate) heard: Instant,
 }
 
-/// What is known of a member by the last control connection of each side.
+/// What is known of a member from the last control connection in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contacts {
-    /// By the one over which it is called.
+    /// From the one over which this replica calls it.
     pub(crate) called: Option<Contact>,
-    /// By the one over which it calls.
+    /// From the one over which it calls this replica.
     pub(crate) calling: Option<Contact>,
 }
 
 impl Contacts {
-    /// What is known by the connection that a side made.
+    /// Returns the entry for the connections that a side makes.
     fn of(&mut self, caller: Side) -> &mut Option<Contact> {
         match caller {
             Side::Here => &mut self.called,
@@ -216,32 +215,32 @@ impl Contacts {
     }
 }
 
-/// Answers what other replicas ask.
+/// Answers the requests of other replicas.
 pub(crate) trait Service: Send + Sync {
-    /// Is called for one request after the other of a connection, in the order in which they were sent. Must not
-    /// block, and may answer later, from any thread. The payload shares memory with what else was read at the time:
-    /// copy what is kept for long.
+    /// Called for every request of a connection, in the order in which they were sent. Must not block. May answer
+    /// later, from any thread. The payload shares memory with other data that was read at the same time, so a copy
+    /// should be made of what is kept for long.
     fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply);
 }
 
-/// Why a request is not done, for whoever asked.
+/// Why a request was refused, for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Refusal(pub(crate) String);
 
-/// Where the answer to a request goes. When dropped without one, the answer is a refusal.
+/// Sends the answer to a request. If it is dropped without one, the request is refused.
 pub(crate) struct Reply(Option<Answer>);
 
 /// What is done with an answer.
 type Answer = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
 
 impl Reply {
-    /// A reply that does this with the answer. It is called exactly once.
+    /// Returns a reply that passes the answer to a function. The function is called exactly once.
     pub(crate) fn new(answer: impl FnOnce(Result<Bytes, Refusal>) + Send + 'static) -> Reply {
         Reply(Some(Box::new(answer)))
     }
 
-    /// Answers.
+    /// Sends the answer.
     pub(crate) fn send(mut self, answer: Result<Bytes, Refusal>) {
         if let Some(reply) = self.0.take() {
             reply(answer);

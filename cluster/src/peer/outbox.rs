@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use super::frame::Frame;
 use crate::limits::PEER_FRAMES_MAX;
 
-/// A frame, and the member that it is meant for if it is not for anyone.
+/// A frame, and the member for which it is meant; `None` for any member.
 pub(super) struct Outgoing {
     pub(super) frame: Frame,
     pub(super) member: Option<u64>,
 }
 
-/// Frames that wait to be sent, from any thread to the task of the connection.
+/// A queue of frames from any thread to the task of the connection.
 #[derive(Default)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
@@ -27,14 +27,15 @@ pub(super) struct Outbox {
 struct Queue {
     frames: VecDeque<Outgoing>,
     bytes: usize,
-    /// Whether the task will look here without being woken.
+    /// Whether the task will look at the queue without being woken.
     awake: bool,
-    /// Why the connection is to end.
+    /// Why the connection must end, if it must.
     closed: Option<&'static str>,
 }
 
 impl Outbox {
-    /// Adds a frame unless there are so many, or so many bytes in them, already. After the end it goes nowhere.
+    /// Adds a frame, unless the queue has too many frames or bytes already; then returns the frame. Drops the frame
+    /// when the connection has ended.
     pub(super) fn push_within(&self, outgoing: Outgoing, frames_max: usize, bytes_max: usize) -> Result<(), Outgoing> {
         let mut queue = self.queue.lock();
         let bytes = outgoing.frame.payload.len();
@@ -54,14 +55,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// Adds a small frame that is not to be refused. The connection is given up when there are too many.
+    /// Adds a small frame that cannot be refused. Ends the connection when too many wait.
     pub(super) fn push(&self, frame: Frame) {
         if self.push_within(Outgoing { frame, member: None }, PEER_FRAMES_MAX, usize::MAX).is_err() {
             self.close("too many frames wait to be sent");
         }
     }
 
-    /// Takes the next frame. When there is none, the task is woken for the next.
+    /// Takes the next frame. When there is none, the task is woken for the next one.
     pub(super) fn pop(&self) -> Option<Outgoing> {
         let mut queue = self.queue.lock();
         let next = queue.frames.pop_front();
@@ -72,10 +73,10 @@ impl Outbox {
         next
     }
 
-    /// Says that the task is about to look here, and which task it is.
+    /// Registers the task that is about to look at the queue.
     ///
     /// # Errors
-    /// The connection is to end.
+    /// Fails when the connection must end.
     pub(super) fn attend(&self, task: &Context<'_>) -> io::Result<()> {
         self.waker.register(task.waker());
         let mut queue = self.queue.lock();
@@ -83,7 +84,7 @@ impl Outbox {
         queue.closed.map_or(Ok(()), |why| Err(io::Error::new(io::ErrorKind::ConnectionAborted, why)))
     }
 
-    /// Drops what waits, and ends the connection.
+    /// Drops the frames that wait, and ends the connection.
     pub(super) fn close(&self, why: &'static str) {
         let mut queue = self.queue.lock();
         queue.closed.get_or_insert(why);

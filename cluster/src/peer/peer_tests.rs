@@ -110,7 +110,7 @@ async fn certificates_of_another_authority_are_not_accepted() {
         let answer = caller.transport.call(&anyone(address), Lane::Control, ECHO, Bytes::new(), LONG).await;
         assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     }
-    // Trusting the other side is not enough: it must trust this one, too.
+    // It is not enough to trust the other side: it must also trust this one.
     let mut mixed = theirs.issue("m1");
     mixed.client = rustls_without_certificate(&mixed);
     let c = Replica::start(mixed, 3);
@@ -129,7 +129,7 @@ async fn a_replica_with_the_certificate_of_another_is_refused() {
         assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     }
     assert!(a.service.requests.lock().is_empty() && impostor.service.requests.lock().is_empty());
-    // Nobody becomes another on a connection either.
+    // A member cannot change its name on a connection either.
     let b = Replica::start(authority.issue("m2"), 2);
     let call = || a.transport.call(&anyone(b.address()), Lane::Control, ECHO, Bytes::from_static(b"x"), LONG);
     call().await.unwrap();
@@ -141,7 +141,7 @@ async fn a_replica_with_the_certificate_of_another_is_refused() {
     assert!(!a.transport.is_reachable(3));
 }
 
-/// A client that shows no certificate.
+/// Returns a client that presents no certificate.
 fn rustls_without_certificate(tls: &crate::PeerTls) -> std::sync::Arc<rustls::ClientConfig> {
     let mut client = (*tls.client).clone();
     client.client_auth_cert_resolver = std::sync::Arc::new(NoCertificate);
@@ -220,7 +220,7 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
     until("it is reachable again without being called", || a.transport.is_reachable(2)).await;
 }
 
-/// Has nothing pass for long enough that it may have been an interruption, then what `after` says.
+/// Lets nothing pass for so long that it may have been an interruption, and then what `after` says.
 async fn interrupt(proxy: &Proxy, after: Network) -> Instant {
     proxy.network.send_replace(Network::Frozen);
     tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;
@@ -306,7 +306,7 @@ async fn a_slow_peer_costs_a_timeout_and_a_full_queue_is_told() {
     let calls: Vec<_> = (0..PEER_CALLS_MAX).map(|_| call(1)).collect();
     assert_eq!(call(1).await, Err(PeerError::QueueFull));
     drop(calls);
-    tokio::time::sleep(short).await; // what nobody waits for is dropped when it is its turn to be sent
+    tokio::time::sleep(short).await; // a request without a waiting caller is dropped when its turn comes
     let empty = async || a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await;
     assert_eq!(empty().await, Ok(Bytes::new()), "who gives up makes room");
     let part = PEER_CALL_BYTES_MAX / 8;

@@ -1,4 +1,4 @@
-//! Which members are there.
+//! Tracks which members are connected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use super::{Contact, Contacts, Hello, Liveness, Side};
 use crate::clock::HybridClock;
 use crate::limits::PEER_MEMBERS_MAX;
 
-/// Counts the control connections with every member, and remembers when something came over them.
+/// Counts the control connections with every member, and records when something was received over them.
 pub(super) struct Attendance {
     members: Mutex<Members>,
     liveness: watch::Sender<Liveness>,
-    /// Where the promises of members that are gone are given up.
+    /// The clock in which promises of members that are gone are given up.
     clock: HybridClock,
 }
 
 #[derive(Default)]
 struct Members {
     members: BTreeMap<u64, Member>,
-    /// Counts connections that come up and end, to number those that come up.
+    /// The number of connections that have come up or ended, which numbers new ones.
     connections: u64,
 }
 
 #[derive(Default)]
 struct Member {
     connections: usize,
-    /// Which process of it made the last connection, or took it.
+    /// The process of the member that has the last connection.
     life: u64,
     said: Said,
     contacts: Contacts,
 }
 
-/// What a member said last.
+/// What a member last announced.
 #[derive(Default)]
 struct Said {
-    /// It is to lead nothing.
+    /// Whether it should lead nothing.
     drained: bool,
-    /// Its disk has no room for the log to grow.
+    /// Whether its disk has no room for the log to grow.
     full: bool,
-    /// How many members with a vote hear it and are heard by it.
+    /// The number of voting members that hear it and are heard by it.
     hears: u32,
     /// The address at which clients reach it; may be empty.
     serves: String,
@@ -63,44 +63,44 @@ impl Attendance {
         self.liveness.subscribe()
     }
 
-    /// Whether a member is to lead nothing.
+    /// Returns whether a member should lead nothing.
     pub(super) fn is_drained(&self, member: u64) -> bool {
         self.members.lock().members.get(&member).is_some_and(|known| known.said.drained)
     }
 
-    /// Whether the disk of a member has no room for the log to grow.
+    /// Returns whether the disk of a member has no room for the log to grow.
     pub(super) fn is_full(&self, member: u64) -> bool {
         self.members.lock().members.get(&member).is_some_and(|known| known.said.full)
     }
 
-    /// How many members with a vote hear a member and are heard by it.
+    /// Returns how many voting members hear a member and are heard by it.
     pub(super) fn hears(&self, member: u64) -> u32 {
         self.members.lock().members.get(&member).map_or(0, |known| known.said.hears)
     }
 
     fn heard(&self, hello: &Hello) {
-        // What a process has said at its end may come after a later one has begun.
+        // The last hello of a process may arrive after a later process has started.
         if let Some(known) = self.members.lock().members.get_mut(&hello.member).filter(|known| known.life == hello.life)
         {
             known.said = Said::of(hello);
         }
     }
 
-    /// When each member was last heard of, of those that are reachable.
+    /// Returns when each reachable member was last heard.
     pub(super) fn contacts(&self) -> BTreeMap<u64, Contacts> {
         let members = self.members.lock();
         let reachable = members.members.iter().filter(|(_, member)| member.connections > 0);
         reachable.map(|(id, member)| (*id, member.contacts)).collect()
     }
 
-    /// The addresses at which clients reach those that are reachable.
+    /// Returns the client addresses of the reachable members.
     pub(super) fn servers(&self) -> BTreeMap<u64, String> {
         let members = self.members.lock();
         let reachable = members.members.iter().filter(|(_, known)| known.connections > 0);
         reachable.map(|(id, known)| (*id, known.said.serves.clone())).filter(|(_, serves)| !serves.is_empty()).collect()
     }
 
-    /// A connection came up; its number.
+    /// Records a connection that came up. Returns its number.
     fn come(&self, hello: &Hello, caller: Side) -> u64 {
         self.change(hello.member, |known, connection| {
             known.connections += 1;
@@ -127,7 +127,7 @@ impl Attendance {
 
     fn change(&self, member: u64, change: impl FnOnce(&mut Member, u64)) -> u64 {
         if member == 0 {
-            return 0; // a replica that belongs to no cluster yet
+            return 0; // a replica that has no id yet
         }
         let mut attendance = self.members.lock();
         let Members { members, connections } = &mut *attendance;
@@ -141,12 +141,12 @@ impl Attendance {
         change(known, number);
         let after = known.connections > 0;
         if before != after {
-            tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer comes or goes");
+            tracing::info!(member = %format_args!("{member:x}"), reachable = after, "a peer came or went");
             if before {
                 self.clock.give_up(member);
             }
             let liveness = members.iter().map(|(member, known)| (*member, known.connections > 0)).collect();
-            self.liveness.send_replace(Arc::new(liveness)); // under the lock, so that the last change is seen last
+            self.liveness.send_replace(Arc::new(liveness)); // under the lock, so that changes are published in order
         }
         number
     }
@@ -166,12 +166,12 @@ impl Presence {
         Self { attendance, member: hello.member, caller, connection }
     }
 
-    /// Something came over the connection.
+    /// Records that something was received over the connection.
     pub(super) fn hear(&self) {
         self.attendance.hear(self.member, self.caller);
     }
 
-    /// The member at the other end says something else of itself now, perhaps that it has another id.
+    /// Records a new hello of the member at the other end, which may even have another id.
     pub(super) fn changed(&mut self, hello: &Hello) {
         self.attendance.heard(hello);
         if hello.member != self.member {

@@ -1,4 +1,4 @@
-//! Connections that peers made.
+//! Connections that peers made to this replica.
 
 use std::io;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::limits::{
     PEER_REFUSAL_BYTES, PEER_REQUEST_BYTES_MAX, PEER_REQUESTS_MAX, PEER_RETRY_MIN,
 };
 
-/// Takes connections of peers.
+/// Accepts connections of peers.
 pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>) {
     let (seats, greetings) = (Arc::new(Semaphore::new(PEER_CONNECTIONS_MAX)), Greetings::default());
     loop {
         let (connecting, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot take a connection of a peer");
-                sleep(PEER_RETRY_MIN).await; // out of file descriptors, most likely
+                tracing::warn!(%error, "cannot accept a connection of a peer");
+                sleep(PEER_RETRY_MIN).await; // most likely there are no file descriptors left
                 continue;
             }
         };
@@ -48,10 +48,10 @@ pub(super) async fn accept(shared: Arc<Shared>, mut listener: Box<dyn Listener>)
     }
 }
 
-/// A connection, whose it is, and what it is for.
+/// A connection, the peer's hello, and the lane.
 type Greeted = (Connection<Box<dyn Stream>>, Hello, Lane);
 
-/// Finds out whose a connection is.
+/// Exchanges hellos with the peer that made a connection.
 async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) -> io::Result<Greeted> {
     let greet = async {
         let Connected { stream, name } = connecting.await?;
@@ -71,11 +71,11 @@ async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) 
     }
 }
 
-/// Serves one connection until it breaks, and answers why it did.
+/// Serves one connection until it breaks. Returns the reason.
 async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::Error {
     let is_control = lane == Lane::Control;
     let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello, Side::There));
-    shared.heard_of_someone.notify_waiters(); // whoever calls can most likely be called, too
+    shared.heard_of_someone.notify_waiters(); // a peer that calls can most likely be called as well
     let outbox = Arc::<Outbox>::default();
     let mut answerer = Answerer {
         outbox: outbox.clone(),
@@ -90,7 +90,7 @@ async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::E
     error
 }
 
-/// The end that answers.
+/// The end of a connection that answers.
 struct Answerer {
     outbox: Arc<Outbox>,
     under_way: Arc<UnderWay>,
@@ -100,7 +100,7 @@ struct Answerer {
     presence: Option<Presence>,
 }
 
-/// Requests that have no answer yet.
+/// The requests that are not answered yet.
 #[derive(Default)]
 struct UnderWay {
     requests: AtomicUsize,
@@ -108,7 +108,7 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Counts a request in, unless there are too many.
+    /// Counts a request. Returns false, without counting it, when there are too many.
     fn admit(&self, bytes: usize) -> bool {
         let requests = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes_all = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -140,7 +140,7 @@ impl Answerer {
     }
 }
 
-/// Sends an answer, or a refusal when it is too large or too much waits to be sent.
+/// Sends an answer, or a refusal when the answer is too large or too many wait to be sent.
 fn send(outbox: &Outbox, id: u64, answer: Result<Bytes, Refusal>) {
     let payload = match answer {
         Ok(payload) if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES => {

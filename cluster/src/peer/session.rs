@@ -1,4 +1,4 @@
-//! Calls on one connection, from before it is made until it is broken.
+//! The calls of one connection, from before it is made until it breaks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -46,7 +46,7 @@ struct Waiting {
 }
 
 impl Session {
-    /// Enqueues a call.
+    /// Queues a call.
     pub(super) fn begin(
         self: &Arc<Self>,
         member: Option<u64>,
@@ -56,7 +56,8 @@ impl Session {
     ) -> Result<Call, PeerError> {
         let (answer, result) = oneshot::channel();
         let bytes = payload.len();
-        // What asks whether the connection is stuck must get in when it is, and full therefore.
+        // A ping that asks whether the connection is stuck must get in even if the connection is stuck and its queue
+        // full.
         let calls_max = PEER_CALLS_MAX + if kind == FrameKind::Ping { PEER_PINGS_MAX } else { 0 };
         let (id, ahead) = {
             let mut calls = self.calls.lock();
@@ -80,7 +81,7 @@ impl Session {
         }
     }
 
-    /// Who is at the other end, once that is known.
+    /// Returns the hello of the other end; `None` until it is known.
     pub(super) fn peer(&self) -> Option<Hello> {
         self.calls.lock().peer.clone()
     }
@@ -89,7 +90,7 @@ impl Session {
         self.calls.lock().peer = Some(hello);
     }
 
-    /// Fails every call, and all further ones.
+    /// Fails all calls, and all further ones.
     pub(super) fn end(&self, error: PeerError) {
         let waiting = {
             let mut calls = self.calls.lock();
@@ -99,13 +100,13 @@ impl Session {
         };
         self.outbox.close("its calls are given up");
         for (_, call) in waiting {
-            let _ = call.answer.send(Err(error.clone())); // whoever called may have given up
+            let _ = call.answer.send(Err(error.clone())); // fails if the caller stopped waiting
         }
     }
 
     fn finish(&self, id: u64, answer: Answer) {
         if let Some(call) = self.remove(id) {
-            let _ = call.answer.send(answer); // as above
+            let _ = call.answer.send(answer); // fails if the caller stopped waiting
         }
     }
 
@@ -117,17 +118,17 @@ impl Session {
     }
 }
 
-/// A call that was enqueued. When dropped, its answer is not waited for any more.
+/// A call that was queued. When it is dropped, its answer is ignored.
 pub(super) struct Call {
     pub(super) session: Arc<Session>,
     id: u64,
     result: oneshot::Receiver<Answer>,
-    /// Bytes of the calls up to this one that were not answered when it was enqueued.
+    /// Bytes of the unanswered calls up to this one when it was queued.
     ahead: usize,
 }
 
 impl Call {
-    /// Waits for the answer, and as much longer as it may take to send what comes before it.
+    /// Waits for the answer until a time, extended by the time that sending the calls before it may take.
     pub(super) async fn answer(mut self, until: Instant) -> Answer {
         let sending = Duration::from_secs(1).mul_f64(self.ahead as f64 / PEER_BYTES_PER_SECOND_MIN as f64);
         match tokio::time::timeout_at(until + sending, &mut self.result).await {
@@ -144,16 +145,16 @@ impl Drop for Call {
     }
 }
 
-/// The end that calls.
+/// The end of a connection that calls.
 pub(super) struct Caller {
     session: Arc<Session>,
     presence: Option<Presence>,
     timing: Timing,
-    /// The other connections to the same address, on a control connection.
+    /// The other connections to the same address; only on a control connection.
     lanes: Option<Lanes>,
     since: Instant,
     member: u64,
-    /// Its name, which does not change.
+    /// The name of the member, which does not change.
     name: String,
 }
 
@@ -163,7 +164,7 @@ impl Caller {
         Self { session, presence, timing, lanes: None, since, member, name }
     }
 
-    /// Looks after the other connections to the same address.
+    /// Returns the caller, which also looks after the other connections to the same address.
     pub(super) fn looking_after(mut self, lanes: Lanes) -> Self {
         self.lanes = Some(lanes);
         self
@@ -192,7 +193,7 @@ impl End for Caller {
             FrameKind::Hello => {
                 let (hello, lane): (Hello, Lane) = read_hello(frame.payload)?;
                 Connected::check(Some(&self.name), &hello)?;
-                tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer has changed");
+                tracing::debug!(member = hello.member, name = hello.name, ?lane, "a peer sent a new hello");
                 self.learned(hello);
             }
             FrameKind::Beat => {}

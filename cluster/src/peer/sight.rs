@@ -1,4 +1,4 @@
-//! Which other replicas are there, as all groups have it.
+//! Which other replicas are there, in one view for all groups.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,23 +10,23 @@ use tokio::time::Instant;
 use super::{Contact, Contacts};
 use crate::limits::{PEER_SILENCE_MAX, PULSE_INTERVAL};
 
-/// The connections with a member over which it is heard of.
+/// The connections with a member over which it was heard lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// The one over which it is called.
+    /// The one over which this replica calls it.
     called: Option<u64>,
-    /// The one over which it calls.
+    /// The one over which it calls this replica.
     calling: Option<u64>,
 }
 
-/// Who is there: everybody relies on what was seen at the last look, so that nobody misses a change.
+/// Which replicas are there. All groups use the result of the last look, so that none misses a change.
 pub(crate) struct Sight {
     state: Mutex<State>,
 }
 
 struct State {
     members: BTreeMap<u64, Seen>,
-    /// How long each had been silent at the look before the last, and at that.
+    /// For each member, how long it had been silent at the look before the last, and at the last.
     silent: BTreeMap<u64, Range<Duration>>,
     looked: Instant,
     /// Since when this replica has been looking without standing still itself.
@@ -43,11 +43,11 @@ impl Default for Sight {
 }
 
 impl Sight {
-    /// Looks who is there; whether that is not as it was at the last look.
+    /// Updates the view. Returns whether it has changed since the last look.
     pub(crate) fn look(&self, contacts: &BTreeMap<u64, Contacts>, now: Instant) -> bool {
         let mut state = self.state.lock();
         if now > state.looked + 2 * PULSE_INTERVAL {
-            state.steady = now; // what was not heard while this replica stood still says nothing
+            state.steady = now; // silence while this replica stood still proves nothing
         }
         state.looked = now;
         let steady = state.steady;
@@ -72,29 +72,29 @@ impl Sight {
         changed
     }
 
-    /// Whether a member answers when it is called.
+    /// Returns whether a member answers calls.
     pub(crate) fn answers(&self, member: u64) -> bool {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.called.is_some())
     }
 
-    /// Whether anything is heard of a member.
+    /// Returns whether a member is heard at all.
     pub(crate) fn hears(&self, member: u64) -> bool {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.called.or(seen.calling).is_some())
     }
 
-    /// Whether a member answers when it is called, and calls.
+    /// Returns whether a member answers calls, and calls this replica.
     pub(crate) fn is_mutual(&self, member: u64) -> bool {
         let state = self.state.lock();
         state.members.get(&member).is_some_and(|seen| seen.called.is_some() && seen.calling.is_some())
     }
 
-    /// How long a member has been silent on all connections, at the look before this one and now; none when nobody
-    /// would miss it.
+    /// Returns how long a member has been silent on all connections: at the look before the last, and at the last.
+    /// `None` while it is not silent for long enough to be missed.
     pub(crate) fn silence(&self, member: u64) -> Option<Range<Duration>> {
         self.state.lock().silent.get(&member).filter(|silence| silence.end >= PEER_SILENCE_MAX).cloned()
     }
 
-    /// The connection over which a member calls, if it is there.
+    /// Returns the number of the connection over which a member calls this replica; `None` when there is none.
     pub(crate) fn calls(&self, member: u64) -> Option<u64> {
         self.state.lock().members.get(&member)?.calling
     }

@@ -1,4 +1,4 @@
-//! A network that notes which pieces of snapshots come to a member, and on which tests decide what becomes of one.
+//! A network that records which pieces of snapshots reach a member, and on which tests decide what happens to one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,32 +17,32 @@ use super::wire::{Connected, Connecting, Listener, Network, Stream, TlsNetwork};
 use crate::PeerTls;
 use crate::limits::PEER_READ_BYTES;
 
-/// What becomes of a piece on its way.
+/// What happens to a piece on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is lost: all connections of the member break, and none is made before [`Tap::heal`].
+    /// It is lost: all connections of the member break, and none can be made before [`Tap::heal`].
     Cut,
-    /// It comes after [`Tap::heal`], whatever comes over other connections meanwhile.
+    /// It arrives after [`Tap::heal`], whatever arrives over other connections meanwhile.
     Late,
-    /// It comes with a bit that is another one.
+    /// It arrives with one bit flipped.
     Spoilt,
 }
 
-/// A piece that came.
+/// A piece that arrived.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Piece {
-    /// What its sender calls the snapshot.
+    /// The sender's name for the snapshot.
     pub(crate) snapshot: String,
     pub(crate) offset: u64,
 }
 
 #[derive(Default)]
 struct State {
-    /// Those that came, by group.
+    /// The pieces that arrived, with their groups.
     came: Vec<(String, Piece)>,
-    /// What becomes of the piece of a group at an offset, when that comes for the first time.
+    /// The group, the offset and the fate of the piece that will be intercepted when it first comes.
     fate: Option<(String, u64, Fate)>,
-    /// What became of it, until it is healed.
+    /// The fate of the intercepted piece, until the network is healed.
     met: Option<Fate>,
 }
 
@@ -51,7 +51,7 @@ impl State {
         self.met == Some(Fate::Cut)
     }
 
-    /// What becomes of a piece.
+    /// Returns the fate of a piece; `None` when it is not intercepted.
     fn meet(&mut self, group: &str, offset: u64) -> Option<Fate> {
         let (_, _, fate) = self.fate.take_if(|(doomed, at, _)| doomed == group && *at == offset)?;
         self.met = Some(fate);
@@ -59,17 +59,17 @@ impl State {
     }
 }
 
-/// The end of such a network that a test holds. Cheap to clone.
+/// The test's handle on such a network. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<watch::Sender<State>>);
 
 impl Tap {
-    /// Decides about the next piece at an offset of a snapshot of a group.
+    /// Sets the fate of the next piece at this offset of a snapshot of a group.
     pub(crate) fn decide(&self, group: &str, offset: u64, fate: Fate) {
         self.0.send_modify(|state| state.fate = Some((group.to_owned(), offset, fate)));
     }
 
-    /// Whether that piece was met, and the network is not healed since.
+    /// Returns whether that piece was intercepted, and the network has not been healed since.
     pub(crate) fn has_met(&self) -> bool {
         self.0.borrow().met.is_some()
     }
@@ -79,15 +79,15 @@ impl Tap {
         self.0.send_modify(|state| state.met = None);
     }
 
-    /// The pieces of snapshots of a group that came to the member, in their order, also those that it refused.
+    /// Returns the pieces of a group's snapshots that reached the member, in order, including those that it refused.
     pub(crate) fn pieces(&self, group: &str) -> Vec<Piece> {
         self.0.borrow().came.iter().filter(|(of, _)| of == group).map(|(_, piece)| piece.clone()).collect()
     }
 
-    /// Lets a piece pass, when and as it is to.
+    /// Passes a piece on, as its fate says.
     async fn pass(&self, piece: &mut SnapshotPiece) -> io::Result<()> {
         if piece.bytes.is_empty() {
-            return Ok(()); // it only asks how much is there
+            return Ok(()); // it only asks how much was received
         }
         let mut fate = None;
         self.0.send_modify(|state| fate = state.meet(&piece.group, piece.offset));
@@ -106,7 +106,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Has what comes and goes over a connection pass here.
+    /// Routes a connection through the tap.
     fn tapped(&self, connected: io::Result<Connected>) -> io::Result<Connected> {
         let Connected { stream, name } = connected?;
         if self.0.borrow().is_cut() {
@@ -118,7 +118,7 @@ impl Tap {
     }
 }
 
-/// Carries what comes and goes over a connection, until one of its ends is gone or it is cut.
+/// Copies both directions of a connection, until one end is gone or it is cut.
 async fn carry(stream: Box<dyn Stream>, member: DuplexStream, tap: Tap) {
     let (mut from_peer, mut to_peer) = tokio::io::split(stream);
     let (mut from_member, to_member) = tokio::io::split(member);
@@ -130,7 +130,7 @@ async fn carry(stream: Box<dyn Stream>, member: DuplexStream, tap: Tap) {
     }
 }
 
-/// Brings a member what a peer sends, frame by frame.
+/// Passes on what a peer sends to the member, frame by frame.
 async fn bring(from: &mut ReadHalf<Box<dyn Stream>>, mut to: WriteHalf<DuplexStream>, tap: &Tap) -> io::Result<()> {
     let (mut frames, mut out) = (FrameReader::default(), BytesMut::new());
     loop {
@@ -149,7 +149,7 @@ async fn bring(from: &mut ReadHalf<Box<dyn Stream>>, mut to: WriteHalf<DuplexStr
     }
 }
 
-/// The piece of a snapshot in a frame, if there is one.
+/// Returns the piece of a snapshot in a frame; `None` if there is none.
 fn piece(frame: &Frame) -> Option<SnapshotPiece> {
     let is_piece = frame.kind() == FrameKind::Request && frame.method == Method::SnapshotPiece as u32;
     is_piece.then(|| SnapshotPiece::decode(frame.payload.clone()).ok()).flatten()

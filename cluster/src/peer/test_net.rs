@@ -1,4 +1,4 @@
-//! What tests of the transport need: certificates, a service, and a network that can be cut.
+//! Helpers for tests of the transport: certificates, a service, and a network that can be cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Hello, Refusal, Reply, Service, TlsNetwork, Transport, TransportOpti
 use crate::PeerTls;
 use crate::clock::HybridClock;
 
-/// An authority of certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
@@ -35,7 +35,8 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate of this authority for a member, which trusts those of this authority only.
+    /// Returns the TLS configuration of a member, with a certificate of this authority, which trusts only this
+    /// authority.
     pub(crate) fn issue(&self, name: &str) -> PeerTls {
         let mut params = CertificateParams::new(vec![PeerTls::SERVER_NAME.into()]).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -61,16 +62,16 @@ impl Authority {
     }
 }
 
-/// The common name of a certificate.
+/// Returns the common name of a certificate.
 fn name_of(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let name = parsed.subject().iter_common_name().last()?.as_str().ok()?.to_owned();
     Some(name)
 }
 
-/// The payload comes back.
+/// The payload is sent back.
 pub(super) const ECHO: u32 = 1;
-/// The request is kept until [`Recorder::release`].
+/// The request is held until [`Recorder::release`].
 pub(super) const HOLD: u32 = 2;
 /// The request is refused.
 pub(super) const REFUSE: u32 = 3;
@@ -79,7 +80,7 @@ pub(super) const DROP: u32 = 4;
 /// The answer is as many zeros as the payload says.
 pub(super) const ZEROS: u32 = 5;
 
-/// Remembers what it is asked for.
+/// Records the requests that it gets.
 #[derive(Default)]
 pub(super) struct Recorder {
     pub(super) requests: Mutex<Vec<(Hello, u32, Bytes)>>,
@@ -87,7 +88,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Answers the requests that are held, the last one first.
+    /// Answers the held requests, the last one first. Returns their number.
     pub(super) fn release(&self) -> usize {
         let held = std::mem::take(&mut *self.held.lock());
         let count = held.len();
@@ -116,7 +117,7 @@ impl Service for Recorder {
     }
 }
 
-/// A replica that can be called and can call.
+/// A replica that can call and be called.
 pub(super) struct Replica {
     pub(super) transport: Arc<Transport>,
     pub(super) service: Arc<Recorder>,
@@ -147,15 +148,15 @@ impl Replica {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Up,
-    /// Nothing passes any more, and nobody is told.
+    /// Nothing passes any more, and the ends do not notice.
     Frozen,
-    /// The same of one connection, by the order in which they were made.
+    /// As `Frozen`, but only the connection with this number.
     Stuck(usize),
     /// Connections break, and new ones too.
     Cut,
 }
 
-/// Passes connections on to an address.
+/// Forwards connections to an address.
 pub(super) struct Proxy {
     pub(super) address: String,
     pub(super) network: watch::Sender<Network>,
@@ -206,7 +207,7 @@ async fn copy(
     }
 }
 
-/// Waits until something is so; fails when that takes long.
+/// Waits until a condition holds. Panics after 10 s.
 pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1_000 {
         if is_so() {

@@ -1,4 +1,4 @@
-//! What the clock of a peer shows, by the frames that come from it.
+//! Follows the clock of a peer by the frames that it sends.
 
 use tokio::sync::watch;
 
@@ -6,8 +6,8 @@ use super::frame::{Frame, FrameKind};
 use super::{Hello, frame};
 use crate::clock::{HybridClock, Teller};
 
-/// Follows the clock of whoever is at the other end of a connection, if that is another member of the same cluster.
-/// Whoever is none leads nothing, and its clock is no business of this cluster.
+/// Follows the clock of the other end of a connection, if that is another member of the same cluster. Any other replica
+/// leads nothing here, so its clock does not matter.
 pub(super) struct Timing {
     clock: HybridClock,
     own: watch::Receiver<Hello>,
@@ -17,7 +17,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// `own` is who this replica says it is, which may come to belong to a cluster meanwhile.
+    /// Starts to follow the clock of `peer`. `own` is the hello of this replica, which may join a cluster later.
     pub(super) fn new(clock: HybridClock, own: watch::Receiver<Hello>, peer: &Hello) -> Timing {
         let (teller, cluster) = (Teller { member: peer.member, life: peer.life }, peer.cluster.clone());
         let mut timing = Timing { clock, own, peer: teller, cluster, is_followed: false };
@@ -25,17 +25,18 @@ impl Timing {
         timing
     }
 
-    /// The other end says something else of itself, perhaps that it has another id or belongs to a cluster now.
+    /// Handles a new hello of the other end, which may have another id or belong to a cluster now.
     pub(super) fn changed(&mut self, peer: &Hello) {
         let (teller, cluster) = (Teller { member: peer.member, life: peer.life }, &peer.cluster);
-        // Of the same one there may be a later process by now, which is not to be forgotten.
+        // With the same identity nothing changes: the clock may know a later process of the member by now, which must
+        // be kept.
         if (self.peer, &self.cluster) != (teller, cluster) {
             (self.peer, self.cluster, self.is_followed) = (teller, cluster.clone(), false);
             self.follow();
         }
     }
 
-    /// A frame came.
+    /// Handles a frame that was received.
     pub(super) fn hear(&mut self, frame: &Frame) {
         if self.is_followed || self.follow() {
             let is_answer = matches!(frame.kind(), FrameKind::Answer | FrameKind::Refusal);
@@ -43,7 +44,7 @@ impl Timing {
         }
     }
 
-    /// Follows it from now on, if it is to be followed.
+    /// Follows the peer's clock from now on, if it must be followed. Returns whether it is.
     fn follow(&mut self) -> bool {
         let own = self.own.borrow();
         self.is_followed = !self.cluster.is_empty() && own.cluster == self.cluster && own.member != self.peer.member;

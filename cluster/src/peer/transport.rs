@@ -1,4 +1,4 @@
-//! Calls over connections of a network.
+//! The transport: calls and answers over connections of a network.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,17 +26,17 @@ use crate::PeerTls;
 use crate::clock::HybridClock;
 use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
 
-/// How a transport is started.
+/// The options of a transport.
 pub(crate) struct TransportOptions {
-    /// What it listens and calls on.
+    /// The network on which it listens and calls.
     pub(crate) network: Arc<dyn Network>,
-    /// Where to listen. Port 0 takes any that is free.
+    /// The address on which it listens. Port 0 takes any free port.
     pub(crate) listen: SocketAddr,
-    /// Whom to trust, and what to show.
+    /// The certificates of this replica, and those that it trusts.
     pub(crate) tls: PeerTls,
-    /// Who this replica says it is; others learn when it changes, before any further call.
+    /// The hello of this replica. Others learn of a change before any later call.
     pub(crate) hello: watch::Receiver<Hello>,
-    /// What is told with every frame, and follows what others tell.
+    /// The clock that is sent with every frame, and that follows the clocks of others.
     pub(crate) clock: HybridClock,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Transport {
     shared: Arc<Shared>,
 }
 
-/// What the tasks of a transport have in common.
+/// The state that the tasks of a transport share.
 pub(super) struct Shared {
     pub(super) network: Arc<dyn Network>,
     pub(super) tls: PeerTls,
@@ -54,20 +54,20 @@ pub(super) struct Shared {
     pub(super) clock: HybridClock,
     pub(super) service: Arc<dyn Service>,
     pub(super) attendance: Arc<Attendance>,
-    /// Ends the pause before a further attempt to connect.
+    /// Ends the pauses before further attempts to connect.
     pub(super) heard_of_someone: Notify,
     links: Mutex<BTreeMap<LinkKey, Arc<Link>>>,
     runtime: Handle,
     stopped: AtomicBool,
-    /// Told to all tasks, in the order in which they were started.
+    /// Notifies all tasks, in the order in which they were started.
     stopping: Notify,
 }
 
 impl Transport {
-    /// Listens and answers, on the runtime that this is called on.
+    /// Listens and answers, on the runtime of the caller.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// Fails when the address cannot be listened on.
     pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
         let listener = options.network.listen(options.listen, &options.tls)?;
         let address = listener.address();
@@ -88,12 +88,12 @@ impl Transport {
         Ok(Arc::new(Transport { address, shared }))
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets go of the address and of all connections, and makes no more.
+    /// Closes the listener and all connections, and makes no more.
     pub(crate) fn shutdown(&self) {
         self.shared.stop();
         let links: Vec<_> = self.shared.links.lock().values().cloned().collect();
@@ -181,7 +181,7 @@ impl Shared {
         let shared = self.clone();
         self.runtime.spawn(async move {
             let mut stopping = std::pin::pin!(shared.stopping.notified());
-            stopping.as_mut().enable(); // before looking, so that it does not go unseen
+            stopping.as_mut().enable(); // before looking, so that no stop is missed
             if shared.is_stopped() {
                 return;
             }
@@ -198,7 +198,7 @@ impl Shared {
         self.stopping.notify_waiters();
     }
 
-    /// Whether the transport was stopped.
+    /// Returns whether the transport was stopped.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
@@ -215,12 +215,12 @@ impl Shared {
         let link = Link::new();
         links.insert(key.clone(), link.clone());
         let keeper = Keeper::new(self.clone(), link.clone(), key);
-        drop(links); // the keeper takes it when the task is dropped at once
+        drop(links); // dropping the task, and the keeper in it, takes this lock
         self.spawn(keeper.keep());
         Ok(link)
     }
 
-    /// Removes a link that is not kept any more.
+    /// Removes a link that has no keeper any more.
     pub(super) fn forget(&self, key: &LinkKey, link: &Arc<Link>) {
         let mut links = self.links.lock();
         if links.get(key).is_some_and(|known| Arc::ptr_eq(known, link)) {
@@ -228,12 +228,12 @@ impl Shared {
         }
     }
 
-    /// The connections to an address that carry what is large, or the want of them.
+    /// Returns the links to an address that carry bulk data and snapshots.
     pub(super) fn data_links(&self, address: &str) -> impl Iterator<Item = Arc<Link>> {
         [Lane::Bulk, Lane::Snapshot].into_iter().filter_map(|lane| self.known_link(address, lane))
     }
 
-    /// The connection to an address for a lane, or the want of it, if it is called on that.
+    /// Returns the link to an address on a lane; `None` when it was not used.
     pub(super) fn known_link(&self, address: &str, lane: Lane) -> Option<Arc<Link>> {
         self.links.lock().get(&(address.to_owned(), lane)).cloned()
     }

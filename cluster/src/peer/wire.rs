@@ -1,4 +1,4 @@
-//! Byte streams between replicas: TCP and TLS, unless a simulation puts another network in its place.
+//! Byte streams between replicas: TCP with TLS, unless a simulation replaces the network.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::Hello;
 use crate::PeerTls;
 use crate::limits::{PEER_BACKLOG_CONNECTIONS, PEER_CONNECT_INTERVAL, PEER_TCP_TIMEOUT};
 
-/// A connection between two replicas, each of which knows that the other is one.
+/// A byte stream between two replicas that have authenticated each other.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -27,15 +27,15 @@ pub(crate) type Connecting = BoxFuture<'static, io::Result<Connected>>;
 /// A connection that was made.
 pub(crate) struct Connected {
     pub(crate) stream: Box<dyn Stream>,
-    /// The name of the member at the other end, as its certificate says; `None` on a network without certificates.
+    /// The name of the member at the other end according to its certificate; `None` on a network without certificates.
     pub(crate) name: Option<String>,
 }
 
 impl Connected {
-    /// Whether the other end is who it says it is.
+    /// Checks that the other end is the member that it claims to be.
     ///
     /// # Errors
-    /// Its certificate is that of another member.
+    /// Fails when its certificate belongs to another member.
     pub(super) fn check(name: Option<&str>, hello: &Hello) -> io::Result<()> {
         match name {
             Some(name) if name != hello.name => {
@@ -47,38 +47,38 @@ impl Connected {
     }
 }
 
-/// What connects replicas.
+/// A network that connects replicas.
 pub(crate) trait Network: Send + Sync {
-    /// Listens at an address of this replica, on the runtime that this is called on.
+    /// Listens on an address of this replica, on the runtime of the caller.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// Fails when the address cannot be listened on.
     fn listen(&self, address: SocketAddr, tls: &PeerTls) -> io::Result<Box<dyn Listener>>;
 
-    /// Connects with whoever listens at an address, `HOST:PORT`.
+    /// Connects to an address, `HOST:PORT`.
     fn dial(&self, address: &str, tls: &PeerTls) -> Connecting;
 
-    /// The addresses that a host name has now, each with the port of `HOST:PORT`.
+    /// Returns the addresses to which a host name resolves now, each with the port of `HOST:PORT`.
     fn resolve(&self, address: &str) -> BoxFuture<'static, io::Result<Vec<String>>> {
         let address = address.to_owned();
         async move { Ok(tokio::net::lookup_host(address).await?.map(|found| found.to_string()).collect()) }.boxed()
     }
 
-    /// Whether nobody listens at an address: connections are refused, or closed before anything was said, as by what
-    /// stands before a process that is gone. Goes on for as long as that is not so.
+    /// Returns whether nothing listens at an address: connections are refused, or are closed before anything was sent,
+    /// as by a proxy in front of a process that is gone. Does not return while a connection stays open.
     fn is_deserted(&self, address: &str) -> BoxFuture<'static, bool>;
 }
 
-/// Where connections come in.
+/// Accepts connections.
 pub(crate) trait Listener: Send {
-    /// Where it listens.
+    /// Returns the address on which it listens.
     fn address(&self) -> SocketAddr;
 
-    /// Waits for the next one, and answers where it comes from.
+    /// Waits for the next connection. Returns it with the address from which it comes.
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(Connecting, SocketAddr)>>;
 }
 
-/// TCP and TLS.
+/// TCP with TLS.
 pub(crate) struct TlsNetwork;
 
 struct TlsListener {
@@ -113,7 +113,7 @@ impl Network for TlsNetwork {
         let address = address.to_owned();
         async move {
             match TcpStream::connect(address).await {
-                // Whoever is there waits for what a client says first.
+                // A live replica waits for the client to send first.
                 Ok(stream) => !matches!(stream.peek(&mut [0]).await, Ok(1..)),
                 Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
             }
@@ -143,8 +143,8 @@ impl Listener for TlsListener {
     }
 }
 
-/// Connects with one of the addresses of a name. What is lost on the way is sent again sooner than by the kernel, which
-/// waits a second for an answer to the first packet of a connection. Goes on for as long as one of them is silent.
+/// Connects to one of the addresses of a name. Tries again sooner than the kernel, which waits a second for an answer
+/// to the first packet of a connection. Does not return while one of the addresses is silent.
 async fn connect(address: &str) -> io::Result<TcpStream> {
     let found: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
     loop {
@@ -162,14 +162,14 @@ async fn connect(address: &str) -> io::Result<TcpStream> {
     }
 }
 
-/// What every connection between peers is like.
+/// Sets the options of a connection between peers.
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    // What is lost while a link is down for a moment is to be there soon after, not after twice as long. Not every
-    // kernel can do that, and without it things only take longer.
+    // Data lost while a link is down for a moment should arrive soon after, not after an ever longer timeout. Some
+    // kernels do not support this option; then it only takes longer.
     if let Err(error) = socket.set_tcp_thin_linear_timeouts(true) {
-        tracing::debug!(%error, "lost packets are sent again after ever longer times");
+        tracing::debug!(%error, "lost packets are retransmitted after ever longer timeouts");
     }
     let keepalive = TcpKeepalive::new().with_time(PEER_TCP_TIMEOUT).with_interval(PEER_TCP_TIMEOUT / 5);
     socket.set_tcp_keepalive(&keepalive)?;
@@ -178,7 +178,7 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restart must not wait for connections of the process before it to be forgotten.
+    // A restart must not wait until the kernel has forgotten the connections of the former process.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

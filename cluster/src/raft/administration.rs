@@ -1,4 +1,4 @@
-//! Changing who is in a group, and who leads it.
+//! Changes of a group's members and leader.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::limits::{
 };
 use crate::roster::Replica;
 
-/// What is told of an admission that somebody else has ended.
+/// The refusal of an admission that was undone meanwhile.
 pub(crate) const GONE: &str = "the new member was removed meanwhile";
 
 /// Why a group was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchanged {
-    /// This replica does not lead it; who does, when known.
+    /// This replica does not lead the group. Contains the id of the leader, when known.
     #[error("this replica does not lead the group")]
     NotLeader(Option<u64>),
-    /// It cannot be done, or not now.
+    /// The change is not possible, or not now.
     #[error("{0}")]
     Refused(String),
-    /// The members are, or are about to be, others than those that it was decided for.
+    /// The members have changed, or are about to, since the change was decided.
     #[error("{0}")]
     Overtaken(String),
 }
@@ -52,11 +52,12 @@ fn unchanged(error: RaftError<TypeConfig, ClientWriteError<TypeConfig>>) -> Unch
 
 /// The members of a group at one moment.
 struct Seen {
-    /// Where the log says so.
+    /// The log entry that sets these members.
     at: Option<LogIdentity>,
     members: Vec<Member>,
     voters: BTreeSet<u64>,
-    /// Whether a change was begun by a leader that did not end it: both quorums count until somebody does.
+    /// Whether the membership is joint: a former leader started a change and did not finish it, so both majorities
+    /// count.
     is_between: bool,
 }
 
@@ -67,7 +68,7 @@ impl Seen {
 }
 
 impl Node {
-    /// Does what is asked for, if this replica leads. Safe to repeat.
+    /// Makes a change, if this replica leads. Safe to repeat.
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
         self.rouse().await;
@@ -101,7 +102,7 @@ impl Node {
         Seen { at, members, voters, is_between: membership.get_joint_config().len() > 1 }
     }
 
-    /// Makes a replica a voting member, once it has everything. It takes the place of whoever has its name.
+    /// Makes a replica a voting member, once it has caught up. It replaces another member of the same name.
     async fn admit(&self, member: u64, replica: Replica) -> Changed {
         let seen = self.seen();
         let name = replica.name.clone();
@@ -119,7 +120,7 @@ impl Node {
         voters.insert(member);
         if voters != seen.voters || !replaced.is_empty() || seen.is_between {
             self.kept_up_by_most(&voters).await?;
-            // Voters that leave are dropped by themselves.
+            // Openraft drops voters that leave; learners must be named.
             let learners = replaced.difference(&seen.voters).copied().collect();
             let change = vec![ChangeMembers::ReplaceAllVoters(voters), ChangeMembers::RemoveNodes(learners)];
             self.change(Some(&seen), ChangeMembers::Batch(change), false).await?;
@@ -127,23 +128,24 @@ impl Node {
         Ok(())
     }
 
-    /// Whether this replica is the only member, as far as it knows.
+    /// Returns whether this replica is the only member, as far as it knows.
     pub(crate) fn is_alone(&self) -> bool {
         matches!(&self.members()[..], [only] if only.id == self.node)
     }
 
-    /// Whether the log says this of this replica, as far as it knows.
+    /// Returns whether the log has this name and address for this replica, as far as it knows.
     pub(crate) fn is_described(&self, replica: &Replica) -> bool {
         let metrics = self.raft.server_metrics();
         metrics.borrow_watched().membership_config.membership().get_node(&self.node) == Some(replica)
     }
 
-    /// Has the log say what this replica, which leads, is called and where it is reached.
+    /// Records the name and address of this replica in the log. The replica must lead.
     pub(crate) async fn describe(&self, replica: Replica) -> Changed {
         self.change(None, ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
     }
 
-    /// Takes a replica out, or only its vote if it stays. Who leads hands over first, and is asked again.
+    /// Removes a replica, or only its vote when it stays. A leader that is to be removed hands over first, and the
+    /// caller must ask the next leader.
     async fn remove(&self, member: u64, stays: bool) -> Changed {
         let seen = self.seen();
         let mut voters = seen.voters.clone();
@@ -168,8 +170,8 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until a majority of those that are to vote has about as much of the log as this replica, which leads: a
-    /// change to others could neither be ended nor taken back.
+    /// Waits until a majority of the future voters has nearly all of the leader's log. Otherwise the change could be
+    /// neither completed nor undone.
     async fn kept_up_by_most(&self, voters: &BTreeSet<u64>) -> Changed {
         let (node, of) = (self.clone(), voters.clone());
         let count = move |metrics: &Metrics| {
@@ -191,13 +193,13 @@ impl Node {
         }
     }
 
-    /// Changes the members, if they are those that were seen.
+    /// Changes the members, unless they have changed since `seen`.
     async fn change(&self, seen: Option<&Seen>, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
         let unless_changed = seen.map(|seen| Precondition::LastMembershipLogId { last_membership_log_id: seen.at });
         self.raft.change_membership_if(change, retain, unless_changed).await.map(drop).map_err(unchanged)
     }
 
-    /// Waits until a replica has about as much of the log as this one, which leads; not for one that is gone.
+    /// Waits until a replica has nearly all of the leader's log. Gives up on a replica that has been gone for a while.
     async fn caught_up(&self, member: u64) -> Changed {
         let decided = move |metrics: &Metrics| metrics.replication.is_none() || near(metrics, member);
         let refused = |why: &str| Err(Unchanged::Refused(why.into()));
@@ -209,7 +211,7 @@ impl Node {
             }
             let Some(members) = self.members_in_log().await else { return Err(Unchanged::NotLeader(None)) };
             if !members.iter().any(|known| known.id == member) {
-                return refused(GONE); // whoever leads next is not to admit it anew
+                return refused(GONE); // a later leader must not admit it again
             }
             match waited {
                 Ok(metrics) => return Err(Unchanged::NotLeader(metrics.current_leader)),
@@ -225,13 +227,13 @@ impl Node {
         }
     }
 
-    /// Whether a replica has about as much of the log as this one, which leads.
+    /// Returns whether a replica has nearly all of the leader's log.
     pub(crate) fn has_caught_up(&self, member: u64) -> bool {
         near(&self.raft.metrics().borrow_watched(), member)
     }
 
-    /// Lets another replica lead, once it has what is in the log now: nothing is written while it takes over, so that
-    /// one whose disk or link holds it up is waited for before.
+    /// Transfers leadership to another replica, once it has all of the present log. Nothing can be written while it
+    /// takes over, so a replica that is held up by its disk or its link is waited for before that.
     pub(crate) async fn hand_over(&self, to: u64) -> Changed {
         let leader = self.leader();
         if leader == Some(to) {
@@ -258,18 +260,18 @@ impl Node {
         let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
         match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
             Ok(metrics) if metrics.current_leader == Some(to) => Ok(()),
-            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)), // and may be asked for the same
+            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)), // the caller may ask that leader instead
             Err(_) => Err(refused("the member has not taken over".into())),
         }
     }
 
-    /// Asks a replica to lead that is not heard; whether it does will not be heard either.
+    /// Asks a replica to lead without waiting for it: no answer would be heard.
     pub(crate) async fn hand_over_unheard(&self, to: u64) {
-        let _ = self.raft.trigger().transfer_leader(to).await; // a group that is shut down is led by nobody
+        let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
     }
 
-    /// Waits until one of some replicas has what is in the log of this one now, which leads; none when none has in
-    /// time.
+    /// Waits until one of the given replicas has all of the present log, and returns it. `None` when none has in time,
+    /// or this replica does not lead any more.
     async fn keep_up(&self, members: &[u64]) -> Option<u64> {
         let last = self.raft.metrics().borrow_watched().last_log_index;
         let first = |metrics: &Metrics| members.iter().copied().find(|member| matched(metrics, *member) >= last);
@@ -286,21 +288,22 @@ impl Node {
         tokio::time::timeout(TRANSFER_WAIT, kept).await.ok().flatten()
     }
 
-    /// Lets whichever replica has most of the log lead, if this one does and another can be reached.
+    /// Transfers leadership to the replica that has the most of the log, if this replica leads and another can be
+    /// reached.
     pub(crate) async fn give_up_leadership(&self) {
         self.rest().stir();
         let mut successors = self.successors();
         if successors.is_empty() {
-            return; // and nobody is waited for
+            return;
         }
-        // Whoever has everything first holds nobody up, and is asked first.
+        // The first replica that has everything takes over fastest, so it is asked first.
         if let Some(first) = self.keep_up(&successors).await {
             successors.sort_by_key(|member| (!self.may_lead(*member), *member != first));
         }
         let last = successors[successors.len() - 1];
         for successor in successors {
             if self.leader() != Some(self.id()) {
-                return; // another is about to lead
+                return; // another replica leads already, or will
             }
             let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
             match self.hand_over_now(successor, timeout).await {
@@ -308,12 +311,12 @@ impl Node {
                 Err(error) if successor == last => {
                     tracing::warn!(group = %self.name(), %error, "the leadership of a group could not be handed over");
                 }
-                Err(error) => tracing::debug!(group = %self.name(), %error, "another member is asked to take over"),
+                Err(error) => tracing::debug!(group = %self.name(), %error, "asking another member to take over"),
             }
         }
     }
 
-    /// Stands for election although the leader may have been heard of a moment ago, because it is known to be gone.
+    /// Stands for election at once, although the leader may have been heard a moment ago: it is known to be gone.
     pub(crate) async fn succeed(&self) {
         if self.is_excluded() {
             return;
@@ -321,18 +324,19 @@ impl Node {
         self.rest().stir();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {
-            tracing::debug!(group = %self.name(), "another has succeeded the leader already, or nobody can");
+            tracing::debug!(group = %self.name(), "another replica has succeeded the leader, or no majority answers");
             return;
         }
-        // What the leader would send to hand over. Whoever has more of the log refuses its vote, and stands itself.
+        // This is the request that the leader would send to hand over. A replica that has more of the log refuses its
+        // vote and stands itself.
         let handed = TransferLeaderRequest::new(from, self.id(), None);
         if let Ok(Err(error)) = self.raft.handle_transfer_leader(handed).await {
             tracing::debug!(%error, "this replica cannot succeed the leader");
         }
     }
 
-    /// The voters that can be reached besides this replica, which leads, by how much of the log they have; none when it
-    /// does not.
+    /// Returns the reachable voters besides this replica, those with the most of the log first. Empty when this replica
+    /// does not lead.
     fn successors(&self) -> Vec<u64> {
         let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
         let metrics = self.raft.metrics();
@@ -341,7 +345,7 @@ impl Node {
         let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
         let others = replication.into_iter().flat_map(|replication| replication.keys().copied());
         let mut others: Vec<u64> = others.filter(able).collect();
-        // One that is to lead nothing does so rather than nobody.
+        // A drained replica still leads rather than none.
         others.sort_by_key(|member| (!self.may_lead(*member), std::cmp::Reverse(matched(&metrics, *member))));
         others
     }
@@ -349,16 +353,17 @@ impl Node {
 
 type Metrics = RaftMetrics<TypeConfig>;
 
-/// Index of the last entry that a replica is known to have, by the leader whose metrics these are.
+/// Returns the index of the last entry that a replica is known to have, from the metrics of its leader. `None` when
+/// there is none.
 fn matched(metrics: &Metrics, member: u64) -> Option<u64> {
     let replication = metrics.replication.as_ref()?;
     Some(replication.get(&member).copied().flatten()?.index())
 }
 
-/// Whether a replica has about as much of the log as the leader whose metrics these are.
+/// Returns whether a replica has nearly all of the log, from the metrics of its leader.
 fn near(metrics: &Metrics, member: u64) -> bool {
     matched(metrics, member).is_some_and(|index| index + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
 }
 
-/// How many entries a replica may lack to be given a vote: it gets them while it is made a voter.
+/// How many entries a replica may lack when it is given a vote: it gets them while the change is made.
 const CAUGHT_UP_ENTRIES: u64 = 64;

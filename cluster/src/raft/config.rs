@@ -1,4 +1,4 @@
-//! How openraft runs a group.
+//! The configuration of openraft for a group.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use openraft::{Config, SnapshotPolicy};
 
 use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LONE_INTERVAL};
 
-/// How a group is to be run, by a replica that may have others.
+/// Returns the configuration of a group on a replica that may have others.
 pub(super) fn config(name: &str, has_others: bool) -> Config {
     let milliseconds = |duration: Duration| duration.as_millis() as u64;
     Config {
@@ -18,10 +18,10 @@ pub(super) fn config(name: &str, has_others: bool) -> Config {
         max_payload_entries: 1_024,
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: 0,
-        // A leader that restarts must be elected anew: else it might serve reads before it applied everything.
+        // A leader that restarts must be elected again, or it might serve reads before it has applied everything.
         enable_leader_restore: Some(false),
         enable_pre_vote: Some(true),
-        // A replica that has lost entries is found out by itself (`Node::append`); its leader must outlive that.
+        // A replica that has lost entries detects that itself (`Node::append`). Its leader must not panic before that.
         allow_log_reversion: Some(true),
         ..Config::default()
     }

@@ -1,4 +1,4 @@
-//! The log of one group, within the write-ahead log that all groups share.
+//! The log of one group, stored in the write-ahead log that all groups share.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -26,11 +26,11 @@ pub(crate) struct LogStore {
     group: GroupId,
     recent: Arc<Mutex<Recent>>,
     appended: Arc<AtomicU64>,
-    /// Woken by whatever is written.
+    /// Woken by every write.
     rest: Arc<Rest>,
 }
 
-/// The last entries, decoded: they are read again at once, to be applied and replicated.
+/// The last entries in decoded form: they are soon read again, to be applied and replicated.
 #[derive(Default)]
 struct Recent {
     entries: VecDeque<(Entry, usize)>,
@@ -68,37 +68,37 @@ impl LogStore {
         LogStore { wal, group, recent: Arc::default(), appended: Arc::default(), rest: Arc::default() }
     }
 
-    /// Index of the last entry that is known to be committed.
+    /// Returns the index of the last entry that is known to be committed.
     pub(crate) fn committed(&self) -> Option<u64> {
         self.wal.state(self.group).committed.map(|committed| committed.index)
     }
 
-    /// Bytes appended since opened.
+    /// Returns the bytes appended since the log was opened.
     pub(crate) fn appended(&self) -> u64 {
         self.appended.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the log that all groups share which cannot be given back because of this group.
+    /// Returns the bytes of the shared log that cannot be freed because of this group.
     pub(crate) fn held(&self) -> u64 {
         self.wal.held_by(self.group)
     }
 
-    /// Whether the log has another entry at this place.
+    /// Returns whether the log has a different entry at this index.
     pub(super) fn differs(&self, from: LogRef) -> bool {
         self.wal.entry_at(self.group, from.index).is_some_and(|own| own != from)
     }
 
-    /// The number of the group.
+    /// Returns the number of the group in the log.
     pub(super) fn group(&self) -> GroupId {
         self.group
     }
 
-    /// What the log says of the group, besides its entries.
+    /// Returns what the log contains of the group besides its entries.
     pub(super) fn state(&self) -> GroupState {
         self.wal.state(self.group)
     }
 
-    /// Whether the group rests.
+    /// Returns whether the group rests.
     pub(super) fn rest(&self) -> &Arc<Rest> {
         &self.rest
     }
@@ -117,7 +117,7 @@ impl LogStore {
         entry.map(Some).ok_or_else(|| io::Error::other(format!("the entry {index} cannot be read")))
     }
 
-    /// The largest revision that an entry of the log assigns or closes.
+    /// Returns the largest revision that an entry of the log assigns or closes.
     pub(super) fn last_revision(&self) -> io::Result<Option<Revision>> {
         let mut buffer = Vec::new();
         for index in self.present(..).rev() {
@@ -128,7 +128,7 @@ impl LogStore {
         Ok(None)
     }
 
-    /// The indexes of a range that the log has.
+    /// Returns the part of a range of indexes that the log has.
     pub(super) fn present(&self, range: impl RangeBounds<u64>) -> std::ops::Range<u64> {
         let state = self.wal.state(self.group);
         let (Some(first), Some(last)) = (state.first_index, state.last) else { return 0..0 };
@@ -147,7 +147,7 @@ impl LogStore {
 
     pub(super) fn read(&self, indexes: std::ops::Range<u64>) -> impl Iterator<Item = io::Result<Entry>> + use<> {
         let (log, mut buffer) = (self.clone(), Vec::new());
-        // An entry that is missing was purged meanwhile, which is allowed at the beginning only.
+        // A missing entry was purged meanwhile, which happens only at the beginning of the log.
         indexes.filter_map(move |index| log.entry(index, &mut buffer).transpose())
     }
 
@@ -159,15 +159,15 @@ impl LogStore {
         durable.await.map_err(io::Error::other)?
     }
 
-    /// Gives up all entries when they do not lead to what a snapshot holds, before the log is followed: it goes on
-    /// behind that then. Such are left by a process that ended while it took over the snapshot of another replica, or
-    /// by a leader of a later term whose entries were never committed.
+    /// Drops all entries when they do not lead to the last entry of the snapshot, before openraft reads the log: the
+    /// log then continues after the snapshot. Such entries are left by a process that ended while it installed the
+    /// snapshot of another replica, or by a leader of a later term whose entries were never committed.
     pub(super) async fn follow_snapshot(&self, last: LogRef) -> io::Result<()> {
         let state = self.wal.state(self.group);
         if state.purged.is_some_and(|purged| purged.index >= last.index) || self.wal.has(self.group, last) {
             return Ok(());
         }
-        tracing::warn!(%last, log = ?state.last, "giving up the entries of a log that does not lead to its snapshot");
+        tracing::warn!(%last, log = ?state.last, "dropping the entries of a log that does not lead to its snapshot");
         let write = self.write(|appender| {
             appender.truncate(last.index.checked_sub(1));
             appender.record(&Record::Purge(last));
@@ -175,7 +175,7 @@ impl LogStore {
         write.await
     }
 
-    /// Adds an entry and a vote, before the log is followed, and waits until both are durable.
+    /// Appends an entry and a vote, before openraft reads the log, and waits until both are durable.
     pub(super) async fn add(&self, entry: Entry, ballot: Ballot) -> io::Result<()> {
         let write = self.write(|appender| {
             appender.entry(log_ref(&entry.log_id), |out| types::put_entry(&entry, out));
@@ -242,7 +242,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdentity>) -> Result<(), io::Error> {
-        // Becomes durable with whatever is next: it only spares a restart the question to the other replicas.
+        // Becomes durable with the next write. Losing it costs nothing: after a restart the leader tells what is
+        // committed.
         if let Some(committed) = committed {
             self.wal.append(self.group, None, |appender| appender.committed(log_ref(&committed)));
         }
@@ -287,7 +288,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.rest.stir();
         let last = last.map(|last| last.index());
         self.recent.lock().truncate_after(last);
-        // A snapshot that contradicts what is dropped here may be taken over next, and is durable at once.
+        // A snapshot that contradicts the truncated entries may be installed next, so the truncation must be durable
+        // first.
         self.write(|appender| appender.truncate(last)).await
     }
 

@@ -1,9 +1,9 @@
-//! Whether what a leader asked for when it gave up is still to be done.
+//! Checks whether a request of a leader to take over is still valid.
 //!
-//! Voters elect whom a leader has asked to take over although they hear of one. A replica whose process stood still may
-//! find itself asked long after another took over, of which it knows nothing, and would depose that one. So it asks the
-//! others first whether they know of a later ballot. Whoever leads since was elected by a majority, and each majority
-//! has one of these: it does not matter who else stood still, nor for how long.
+//! Voters elect a replica that the leader has asked to take over even while they hear from a leader. A process that
+//! stood still may see such a request long after another replica took over, of which it does not know, and would depose
+//! that one. So it first asks the others whether they know of a later vote. Any later leader was elected by a majority,
+//! and every majority includes one of those that answer, no matter which others stood still or for how long.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,8 @@ use crate::limits::MANDATE_TIMEOUT;
 use crate::peer::{Lane, Target};
 
 impl Node {
-    /// Whether a majority knows of no leader or candidate after the leader with this ballot, which gave up or is gone.
+    /// Returns whether a majority knows of no leader or candidate after the leader with this ballot, which gave up or
+    /// is gone.
     pub(super) async fn is_last(&self, leader: &message::Ballot) -> bool {
         let began = Instant::now();
         let call = message::VoteCall { group: self.name().to_string(), ballot: *leader, last: None, transfer: true };
@@ -35,10 +36,10 @@ impl Node {
                 None => return false,
             }
         }
-        began.elapsed() < MANDATE_TIMEOUT // else this process stood still with the answers
+        began.elapsed() < MANDATE_TIMEOUT // otherwise this process stood still before it read the answers
     }
 
-    /// Asks a voter; its id if it knows of nobody after that leader.
+    /// Asks a voter. Returns its id if it knows of no ballot after that leader's.
     fn knows_of_none_after(
         &self,
         voter: u64,
@@ -49,13 +50,13 @@ impl Node {
         let (lane, method) = (Lane::Control, Method::PreVote as u32);
         let call = self.peers.as_ref().map(|peers| peers.call(&target, lane, method, call.clone(), MANDATE_TIMEOUT));
         async move {
-            // What members of older versions grant is something else: their ballot tells the same.
+            // Members of older versions grant something else, but the ballot in their answer says the same.
             let own = message::VoteAnswer::decode(call?.await.ok()?).ok()?.ballot;
             ((own.term, own.node) <= leader).then_some(voter)
         }
     }
 
-    /// The answer to a replica that asks whether this one knows of a later ballot than that of a leader which gave up.
+    /// Answers a replica that asks whether this one knows of a later ballot than that of a leader which gave up.
     pub(super) async fn judge_mandate(&self, call: &message::VoteCall) -> std::io::Result<message::VoteAnswer> {
         let own = self.raft.with_raft_state(|state| wire::ballot(state.vote_ref())).await;
         let ballot = own.map_err(std::io::Error::other)?;

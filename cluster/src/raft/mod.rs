@@ -1,14 +1,15 @@
-//! Raft, by openraft: nothing outside this module names one of its types.
+//! Raft, by means of openraft. No code outside this module names a type of openraft.
 //!
-//! [`types`] says what openraft is instantiated with and how its values are written down, [`config`] how it runs,
-//! [`log_store`] puts its log into the write-ahead log, [`state_machine`] applies what is committed and takes
-//! snapshots, [`replay`] has it apply what the log has, and [`starting`] puts them together to the [`node`] of one
-//! group, of which [`administration`] changes the members and the leader, [`status`] says how it is doing, and
-//! [`snapshotting`] decides when snapshots are written; [`survival`] has one go on alone, [`exclusion`] tells those who
-//! are no members any more, and [`mandate`] those who are to lead whether somebody does already. [`rest`] and
-//! [`resting`] let a group rest while nothing happens in it.
-//! [`network`] calls other replicas, where [`addresses`] has them, and notes what they have [`acknowledged`];
-//! [`service`] answers them, [`snapshot_sending`] does both for snapshots, all in the messages of [`wire`].
+//! - [`types`] instantiates openraft and encodes its values; [`config`] configures it; [`log_store`] stores its log in
+//!   the write-ahead log; [`state_machine`] applies committed entries, and takes and installs snapshots; [`replay`]
+//!   applies the log when a store is opened; [`starting`] combines these into the [`node`] of one group.
+//! - [`administration`] changes the members and the leader of a group; [`exclusion`] tells replicas that are not
+//!   members any more; [`mandate`] checks requests to take over; [`survival`] lets a replica go on alone.
+//! - [`proposals`] proposes batches; [`promises`] delays answers until other members have promised larger revisions;
+//!   [`snapshotting`] decides when snapshots are written; [`status`] reports the state of a group; [`rest`] and
+//!   [`resting`] let idle groups rest.
+//! - [`network`] calls other replicas at their [`addresses`], and records what they have [`acknowledged`]; [`service`]
+//!   answers them; [`snapshot_sending`] does both for snapshots. All use the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;

@@ -1,4 +1,4 @@
-//! How a group reaches its other replicas.
+//! Calls of a group to its other replicas.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +30,13 @@ use crate::limits::{APPEND_BYTES_IN_FLIGHT_MAX, APPEND_TIMEOUT, APPENDS_IN_FLIGH
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::roster::Replica;
 
-/// Makes the links of one group to its other replicas.
+/// Creates the links of one group to its other replicas.
 pub(super) struct Network {
-    /// None while this replica is to be the only one.
+    /// `None` on a store that has no others.
     pub(super) peers: Option<Arc<dyn Peers>>,
     pub(super) group: Arc<str>,
     pub(super) node: u64,
-    /// Where this replica is told that it is no member.
+    /// Set when this replica is told that it is not a member.
     pub(super) excluded: Excluded,
     pub(super) rest: Arc<Rest>,
     pub(super) acknowledged: Acknowledged,
@@ -76,7 +76,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     }
 }
 
-/// One group's way to one other replica.
+/// The link of one group to one other replica.
 #[derive(Clone)]
 pub(super) struct Link {
     peers: Option<Arc<dyn Peers>>,
@@ -97,12 +97,12 @@ impl Link {
         &self.group
     }
 
-    /// The replica whose link it is.
+    /// Returns the id of the replica that has this link.
     pub(super) fn node(&self) -> u64 {
         self.node
     }
 
-    /// Calls the other replica; the call is on its way when this returns.
+    /// Calls the other replica. The call has been sent when this returns; the future waits for the answer.
     pub(super) fn call<R: Message>(
         &self,
         lane: Lane,
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// What openraft makes of an error: what will not change at once it waits for, what may it repeats.
+    /// Converts an error for openraft: it pauses after `Unreachable`, and repeats at once after the others.
     fn failed(&self, action: RPCTypes, error: &PeerError, timeout: Duration) -> RPCError<TypeConfig> {
         match error {
             PeerError::Timeout => {
@@ -149,14 +149,14 @@ impl Link {
         A::decode(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
     }
 
-    /// Takes note of what a voter tells besides its vote.
+    /// Notes what a voter's answer says besides the vote.
     fn heed(&self, answer: &message::VoteAnswer) {
         if let Some(at) = answer.excluded.as_ref().map(wire::log_id) {
             self.excluded.send_if_modified(|known| *known < Some(at) && known.replace(at) != Some(at));
         }
     }
 
-    /// Sends entries; they are on their way when this returns.
+    /// Sends entries. They have been sent when this returns; the future waits for the answer.
     fn append(
         &self,
         request: &AppendEntriesRequest<TypeConfig>,
@@ -164,7 +164,7 @@ impl Link {
     ) -> impl Future<Output = RpcResult<AppendEntriesResponse<TypeConfig>>> + use<> {
         let member = self.target.member.unwrap_or_default();
         if self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member)) {
-            self.rest.wake(); // whoever hears of the leader again must not miss it afterwards
+            self.rest.wake(); // a replica that hears of the leader now expects heartbeats from then on
         }
         let (vote, last) = (request.vote, request.entries.last().map(|entry| entry.log_id.index()));
         let message = wire::put_append(&self.group, request, self.acknowledged.to(member, &vote));
@@ -183,7 +183,7 @@ impl Link {
     }
 }
 
-/// About how many bytes entries take on their way.
+/// Returns roughly how many bytes the entries of a request take.
 fn bytes(request: &AppendEntriesRequest<TypeConfig>) -> usize {
     let bytes = |entry: &Entry| match &entry.payload {
         EntryPayload::Normal(batch) => batch.bytes(),
@@ -192,7 +192,7 @@ fn bytes(request: &AppendEntriesRequest<TypeConfig>) -> usize {
     request.entries.iter().map(bytes).sum()
 }
 
-/// What a streamed append has come to, and whether the stream goes on after it.
+/// Returns the result of a streamed append, and whether the stream continues after it.
 fn streamed(
     response: AppendEntriesResponse<TypeConfig>,
     previous: Option<LogIdentity>,
@@ -203,7 +203,7 @@ fn streamed(
         AppendEntriesResponse::PartialSuccess(matched) => (Ok(matched), matched == last),
         AppendEntriesResponse::Conflict => match previous {
             Some(previous) => (Err(StreamAppendError::Conflict(previous)), false),
-            None => (Ok(None), false), // nothing comes before the beginning, so that nothing conflicts with it
+            None => (Ok(None), false), // nothing precedes the beginning of the log, so nothing can conflict
         },
         AppendEntriesResponse::HigherVote(vote) => (Err(StreamAppendError::HigherVote(vote)), false),
     }
@@ -240,7 +240,8 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let sent = admitted.map(move |(place, request)| {
             let previous = request.prev_log_id;
             let last = request.entries.last().map(|entry| entry.log_id).or(previous);
-            // Openraft would have them sent again after less than a disk takes now and then, and pause before.
+            // Openraft's own time limit is shorter than an occasional slow write of a disk; it would pause and send the
+            // entries again.
             let answer = link.append(&request, APPEND_TIMEOUT);
             async move {
                 let answer = answer.await;
@@ -248,7 +249,8 @@ impl RaftNetworkV2<TypeConfig> for Link {
                 answer.map(|response| streamed(response, previous, last))
             }
         });
-        // Several are under way at once; the answers come in their order, and none after the first that is no success.
+        // Several appends are in flight at once. Answers are returned in order, and none after the first that is no
+        // success.
         let answers = Box::pin(sent.buffered(APPENDS_IN_FLIGHT_MAX));
         let until_failed = stream::unfold(Some(answers), |answers| async move {
             let mut answers = answers?;
@@ -311,8 +313,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     }
 
     fn backoff(&self) -> Option<Backoff> {
-        // Calls of a peer that is away fail at once; the connection to it is what is tried again, with pauses of its
-        // own.
+        // Calls to an unreachable peer fail at once. The connection itself is retried with pauses of its own.
         Some(Backoff::new(std::iter::repeat(PEER_RETRY_INTERVAL)))
     }
 }

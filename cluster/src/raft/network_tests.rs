@@ -10,7 +10,7 @@ use crate::peer::{Contacts, Hello, Liveness};
 use crate::raft::types;
 use crate::wal::Ballot;
 
-/// Another replica, whose disk takes this long.
+/// Another replica, whose disk takes this long for a write.
 struct Slow(Duration);
 
 impl Peers for Slow {

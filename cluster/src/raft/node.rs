@@ -1,4 +1,4 @@
-//! One group on this replica.
+//! One Raft group on this replica.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -33,26 +33,26 @@ use crate::{ReadError, Revision};
 
 pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
 
-/// One group on this replica. Cheap to clone.
+/// One Raft group on this replica. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(super) node: u64,
     pub(super) name: Arc<str>,
     pub(super) raft: GroupRaft,
-    /// Where snapshots that the leader sends come in.
+    /// Receives the snapshots that the leader sends.
     pub(super) receiver: Receiver,
     pub(super) peers: Option<Arc<dyn Peers>>,
-    /// Where this replica was told that it is no member.
+    /// Set when this replica is told that it is not a member.
     pub(super) excluded: Excluded,
     pub(super) log: LogStore,
-    /// How far the group is closed here.
+    /// The clock with the closed revision of the group.
     pub(super) clock: Arc<GroupClock>,
-    /// Index of the last entry that is applied.
+    /// The index of the last entry that is applied.
     pub(super) applied: watch::Receiver<u64>,
-    /// The term in which this replica leads and has applied all that was in the log before; zero when it does not.
+    /// The term in which this replica leads and has applied everything before its election; zero when there is none.
     pub(super) tenure: Arc<AtomicU64>,
     pub(super) snapshot_log_bytes: u64,
-    /// What the next snapshot waits for; locked while one is being written.
+    /// The condition for the next snapshot; locked while one is being written.
     pub(super) snapshot_due: Arc<Mutex<Due>>,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -61,71 +61,71 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Id of this replica.
+    /// Returns the id of this replica.
     pub(crate) fn id(&self) -> u64 {
         self.node
     }
 
-    /// Name of the group.
+    /// Returns the name of the group.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Whether another replica has a connection with this one.
+    /// Returns whether another replica is connected to this one.
     pub(crate) fn is_reachable(&self, member: u64) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
-    /// Whether this replica has a connection with another one, and that with this one.
+    /// Returns whether this replica and another one are connected in both directions.
     pub(crate) fn is_in_touch(&self, member: u64) -> bool {
         let contacts = self.peers.as_ref().and_then(|peers| peers.contacts().get(&member).copied());
         contacts.is_some_and(|contacts| contacts.called.is_some() && contacts.calling.is_some())
     }
 
-    /// Whether another replica may be given the group to lead: there is a connection with it, and it is not drained.
+    /// Returns whether another replica may be given leadership: it is connected and not drained.
     pub(crate) fn may_lead(&self, member: u64) -> bool {
         self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))
     }
 
-    /// Whether a majority has room for more in the log, as far as the others have said that they lack it. Whether this
-    /// replica has it shows when it is reserved.
+    /// Returns whether a majority has room for more entries, as far as other replicas have announced a lack of room.
+    /// Whether this replica has room is seen when it is reserved.
     pub(crate) fn can_grow(&self) -> bool {
         let is_full = |voter| self.peers.as_ref().is_some_and(|peers| peers.is_full(voter));
         self.is_quorum(|voter| voter == self.node || !is_full(voter))
     }
 
-    /// Whether the disk of this replica has room for what leaders write.
+    /// Returns whether the disk of this replica has room for what leaders write.
     pub(crate) fn has_room(&self) -> bool {
         !*self.log.wal().lacks_room().borrow()
     }
 
-    /// The ids and descriptions of all members that this replica knows of, and whether each has a vote.
+    /// Returns all members that this replica knows of.
     pub(crate) fn members(&self) -> Vec<Member> {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         described(metrics.membership_config.membership())
     }
 
-    /// The ids of all members that this replica knows of.
+    /// Returns the ids of all members that this replica knows of.
     pub(super) fn member_ids(&self) -> Vec<u64> {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         metrics.membership_config.membership().nodes().map(|(id, _)| *id).collect()
     }
 
-    /// The members as the log has them now, which [`Node::members`] may tell a moment later. None when the group is
-    /// shut down.
+    /// Returns the members that are set at the end of the log, which [`Node::members`] may return only a moment later.
+    /// `None` when the group is shut down.
     pub(crate) async fn members_in_log(&self) -> Option<Vec<Member>> {
         self.raft.with_raft_state(|state| described(state.membership_state.effective().membership())).await.ok()
     }
 
-    /// The ids of those that have a vote.
+    /// Returns the ids of the voters.
     pub(crate) fn voters(&self) -> Vec<u64> {
         self.raft.voter_ids().collect()
     }
 
-    /// Tells the proposer whenever this replica begins or ceases to lead, until the group is shut down. A leader that
-    /// finds the group without a past begins it at `genesis`.
+    /// Tells the proposer whenever this replica starts or stops leading, until the group is shut down. A leader of a
+    /// group without history lets it begin at `genesis`.
     pub(crate) async fn follow_leadership(
         self,
         proposer: Addr<Proposer<Proposals>>,
@@ -155,7 +155,8 @@ impl Node {
                 leads.send_replace(false);
                 let _ = proposer.send(Lead { above: None, leader, term: 0 }).await;
             }
-            // That a leader has applied what it must is told by no change of these metrics.
+            // These metrics do not change when the leader has applied its first entry, so they are read again after a
+            // pause.
             let is_beginning = leader == Some(self.node) && term.is_none();
             let pause = if is_beginning { LEADER_BEGIN_INTERVAL } else { Duration::MAX };
             if let Ok(Err(_)) = tokio::time::timeout(pause, server.changed()).await {
@@ -167,14 +168,14 @@ impl Node {
         }
     }
 
-    /// The term in which this replica leads, as far as it knows, having applied all that was acknowledged before it
-    /// did.
+    /// Returns the term in which this replica leads, as far as it knows, and has applied everything acknowledged before
+    /// its election. `None` otherwise.
     pub(crate) fn tenure(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.tenure.load(Ordering::Acquire))
     }
 
-    /// Waits until everything is applied that was in the log before this replica began to lead; the largest revision
-    /// of it, and the term. None when it does not lead after all.
+    /// Waits until everything before this replica's election is applied. Returns the largest revision among it, and the
+    /// term. `None` when this replica does not lead after all.
     async fn begin_to_lead(&self, genesis: Revision) -> Option<(Revision, u64)> {
         let node = self.node;
         let decided = move |metrics: &Metrics| {
@@ -193,13 +194,14 @@ impl Node {
         Some((last.ok()?, metrics.current_term))
     }
 
-    /// Who leads, as far as this replica knows.
+    /// Returns the id of the leader, as far as this replica knows.
     pub(crate) fn leader(&self) -> Option<u64> {
         self.raft.server_metrics().borrow_watched().current_leader
     }
 
-    /// Who leads, in which term, and its address, as soon as this replica knows all of that: one that was just admitted
-    /// hears of the leader before it has the log that says where that is. None when the group is shut down.
+    /// Waits until the leader and its address are known; returns its id, the term and the address. A replica that was
+    /// just admitted hears from the leader before it has the log entry with its address. `None` when the group is shut
+    /// down.
     pub(crate) async fn leader_located(&self) -> Option<(u64, u64, String)> {
         let mut server = self.raft.server_metrics();
         loop {
@@ -216,14 +218,14 @@ impl Node {
         }
     }
 
-    /// The member's address, as the log has it.
+    /// Returns the member's address according to the log.
     pub(crate) fn address(&self, member: u64) -> Option<String> {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         metrics.membership_config.membership().get_node(&member).map(|replica| replica.address.clone())
     }
 
-    /// Waits until somebody else leads than now, or somebody at all. False when the group is shut down.
+    /// Waits until the leader changes. Returns false when the group is shut down.
     pub(crate) async fn leader_changed(&self) -> bool {
         let mut server = self.raft.server_metrics();
         let known = server.borrow_watched().current_leader;
@@ -235,9 +237,9 @@ impl Node {
         false
     }
 
-    /// Whether this replica leads and is the only one that votes: then it has acknowledged nothing that it has not
-    /// applied. Writes are answered after that, and those from before a restart precede the entry of its own that a
-    /// leader has applied.
+    /// Returns whether this replica leads and is the only voter. It has then applied everything that it has
+    /// acknowledged: writes are answered only once they are applied, and those from before a restart precede the
+    /// leader's own entry, which it has applied.
     pub(crate) fn leads_alone(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
@@ -245,8 +247,8 @@ impl Node {
         leads(&metrics, self.node) && voters.next() == Some(self.node) && voters.next().is_none()
     }
 
-    /// The index up to which a replica must have applied the log for its reads to be linearizable: a quorum confirms
-    /// that this replica leads.
+    /// Returns the index up to which a replica must have applied the log for its reads to be linearizable, after a
+    /// quorum has confirmed that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         self.rest().stir();
         if seeded!(LeaseRead) && self.leader() == Some(self.node) {
@@ -262,7 +264,7 @@ impl Node {
         }
     }
 
-    /// Waits until the log is applied here up to an index.
+    /// Waits until the log is applied here up to an index. Fails when the group is shut down.
     pub(crate) async fn reached(&self, index: u64) -> Result<(), ReadError> {
         match self.applied.clone().wait_for(|applied| *applied >= index).await {
             Ok(_) => Ok(()),
@@ -270,12 +272,12 @@ impl Node {
         }
     }
 
-    /// Drops history that nobody may ask for any more.
+    /// Drops history that no client may ask for any more.
     pub(crate) async fn trim(&self, now: Instant) {
         let trim = self
             .raft
             .external_state_machine_request(move |machine| Box::pin(async move { machine.applier().trim(now) }));
-        let _ = trim.await; // a group that is shut down has nothing to trim
+        let _ = trim.await; // fails only when the group is shut down
     }
 
     pub(crate) async fn shutdown(&self) {
@@ -284,7 +286,7 @@ impl Node {
     }
 }
 
-/// The members, as people are told of them.
+/// Returns the members of a membership.
 pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
     let voters: BTreeSet<u64> = membership.voter_ids().collect();
     let member = |(id, replica): (&u64, &Replica)| Member {
@@ -298,7 +300,7 @@ pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
 
 pub(super) type Metrics = openraft::RaftMetrics<TypeConfig>;
 
-/// Whether a node leads and has applied an entry of its term, and with it everything before.
+/// Returns whether a node leads and has applied an entry of its term, and with it everything before.
 fn leads(metrics: &Metrics, node: u64) -> bool {
     let own = LeaderId { term: metrics.current_term, node_id: node };
     let applied = metrics.last_applied.as_ref().map(|applied| *applied.committed_leader_id());

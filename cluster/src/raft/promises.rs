@@ -1,4 +1,4 @@
-//! When a write may be told of, or shown: once all who lead other groups assign larger revisions.
+//! Delays answers until the leaders of all other groups will assign only larger revisions.
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -7,7 +7,7 @@ use super::node::Node;
 use crate::Revision;
 use crate::limits::CLOCK_ANSWER_TIMEOUT;
 
-/// Has the clock know who may lead: the members of these groups, which are all that there are here.
+/// Tells the clock which members may lead: the members of these groups, which must be all groups of this replica.
 pub(crate) fn know_members(nodes: &[Node]) {
     if let Some(clock) = nodes.first().map(|node| node.clock.hybrid()) {
         clock.know(&nodes.iter().flat_map(Node::member_ids).collect());
@@ -15,14 +15,14 @@ pub(crate) fn know_members(nodes: &[Node]) {
 }
 
 impl Node {
-    /// Whether no other member assigns a revision up to this one any more, in any group.
+    /// Returns whether no other member will assign a revision up to this one, in any group.
     pub(super) fn is_promised(&self, revision: Revision) -> bool {
         let clock = self.clock.hybrid();
-        // Revisions of a group rise by its log, whoever leads.
+        // With a single group this always holds: its revisions rise through its log, whichever replica leads.
         !clock.is_shared() || seeded!(UnpromisedAnswer) || clock.is_promised(revision)
     }
 
-    /// Waits until that is so.
+    /// Waits until that holds.
     pub(crate) async fn promised(&self, revision: Revision) {
         if !self.is_promised(revision) {
             let owing = self.clock.hybrid().owing(revision);
@@ -33,11 +33,11 @@ impl Node {
     async fn promised_by(&self, member: u64, revision: Revision) {
         if let (Some(peers), Some(address)) = (&self.peers, self.address(member)) {
             let answer = peers.hello_of(&address, CLOCK_ANSWER_TIMEOUT);
-            tokio::spawn(answer); // it is heard as whatever else comes from there
+            tokio::spawn(answer); // its frame contains the promise, as every frame does
         }
         let clock = self.clock.hybrid();
         if timeout(CLOCK_ANSWER_TIMEOUT, clock.promised(member, revision)).await.is_err() {
-            tracing::debug!(member = %format_args!("{member:x}"), "a member does not say what its clock shows");
+            tracing::debug!(member = %format_args!("{member:x}"), "a member does not answer what its clock shows");
             clock.give_up(member);
         }
     }

@@ -12,8 +12,8 @@ use crate::{Revision, WriteError};
 /// Proposes batches to a group.
 pub(crate) struct Proposals {
     node: Node,
-    /// Told once the batch before is proposed. Batches are proposed in the order of their revisions, also when one has
-    /// to wait for room, and whichever of them is polled first.
+    /// Resolves once the batch before is proposed. Batches are proposed in the order of their revisions, even if one
+    /// must wait for room, and whichever future is polled first.
     before: Option<oneshot::Receiver<()>>,
 }
 
@@ -31,18 +31,18 @@ impl Log for Proposals {
         let before = self.before.replace(next);
         async move {
             if let Some(before) = before {
-                let _ = before.await; // however that went
+                let _ = before.await; // whether it succeeded or not
             }
             let (done, decided) = oneshot::channel();
             rouse(&node.raft, node.rest()).await;
-            // Members that cannot write down what they are sent answer no heartbeat either, and without these nobody
-            // could read.
+            // Members that cannot write the entries that they are sent answer no heartbeats either. Without those,
+            // reads would fail too.
             if !batch.commands().is_empty() && !batch.is_of_map() && !node.can_grow() {
                 return replies.fail(WriteError::NoSpace);
             }
             let reservation = match node.log.wal().reserve(batch.bytes()).await {
                 Ok(reservation) => Some(reservation),
-                // It is small, and there is room for what is about the groups themselves.
+                // The shard map is small, and there is always room for records of the groups themselves.
                 Err(_) if batch.is_of_map() => None,
                 Err(_) => return replies.fail(WriteError::NoSpace),
             };
@@ -59,18 +59,18 @@ impl Log for Proposals {
                             false => unpromised = Some((replies, outcomes)),
                         }
                     }
-                    // It is in the log of this replica, and perhaps of others, and a later leader may commit it. An
-                    // entry that openraft has discarded is no exception: its place was taken by what another leader
-                    // proposed, which need not be committed yet, or by a snapshot, which may include it; and that it is
-                    // gone from here is not durable yet.
+                    // The batch is in the log of this replica, and perhaps of others, and a later leader may commit it.
+                    // That also holds for an entry that openraft has discarded: it was replaced by an entry of another
+                    // leader, which need not be committed yet, or by a snapshot, which may include it; and the removal
+                    // is not durable here yet.
                     Err(_) => replies.fail(WriteError::Unknown),
                 }
                 drop(reservation);
                 let _ = done.send(unpromised);
             }));
-            // When the group is shut down the reaction is dropped, and with it the replies: the outcome is unknown.
+            // When the group is shut down the reaction is dropped with its replies: the outcome is unknown.
             let _ = node.raft.write(batch).responder(reaction).with_leader(leader).await;
-            let _ = proposed.send(()); // nothing may come after this one
+            let _ = proposed.send(()); // fails when no batch follows
             if let Ok(Some((replies, outcomes))) = decided.await {
                 node.promised(last).await;
                 replies.outcomes(outcomes);

@@ -1,4 +1,4 @@
-//! openraft's own suite for what implements its storage.
+//! Runs openraft's own test suite for implementations of its storage.
 
 use std::path::PathBuf;
 use std::sync::Arc;

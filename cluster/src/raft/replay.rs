@@ -1,8 +1,8 @@
-//! Applying what the log of a group has, before the group is followed.
+//! Applies the log of a group when a store is opened, before openraft starts.
 //!
-//! openraft would apply it, too, but one piece after the other: read, decoded, applied. Here some threads read and
-//! decode what comes next while the store's thread applies what comes before. The group in which most tables are does
-//! not even wait until the log was read: it takes what is known to be committed of it meanwhile.
+//! Openraft would apply it too, but reads, decodes and applies one piece after the other. Here some threads read and
+//! decode the next entries while the store's thread applies the ones before. For the default group, which has most
+//! tables, this begins while the log is still being read: it takes the entries that are already known to be committed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,19 +25,20 @@ struct Chunk {
 }
 
 impl StateMachine {
-    /// Applies what is told of the group's log while that is being read, as far as it follows from what there is.
+    /// Applies the group's entries that are announced while the log is being read, as long as they follow the state
+    /// that there is.
     ///
     /// # Errors
-    /// The log cannot be read, or takes back what it said was committed.
+    /// Fails when the log cannot be read, or revokes entries that it announced as committed.
     pub(crate) async fn follow(&mut self, told: mpsc::Receiver<Announced>) -> io::Result<()> {
         let ahead = Ahead { told, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
         self.take_all(stream::unfold(ahead, async |mut ahead| Some((ahead.next().await?, ahead)))).await
     }
 
-    /// Applies what else of the log is known to be committed.
+    /// Applies the remaining entries of the log that are known to be committed.
     ///
     /// # Errors
-    /// The log cannot be read.
+    /// Fails when the log cannot be read.
     pub(super) async fn catch_up(&mut self, log: &LogStore) -> io::Result<()> {
         let Some(committed) = log.state().committed.filter(|committed| log.wal().has(log.group(), *committed)) else {
             return Ok(());
@@ -77,16 +78,17 @@ fn decoded(places: &[Place]) -> io::Result<Vec<Entry>> {
     places.iter().map(entry).collect()
 }
 
-/// Entries that are to be applied, in order and without a gap.
+/// Entries to be applied, in order and without a gap.
 struct Queue {
-    /// What is there already.
+    /// The last entry that is applied already.
     last: Option<LogRef>,
     waiting: VecDeque<Place>,
-    /// Their bytes.
+    /// The size of the waiting entries, in bytes.
     bytes: usize,
-    /// Index of what comes next.
+    /// The index of the next entry.
     next: u64,
-    /// The log does not lead to what is there, or goes on elsewhere: whoever follows it sees to that.
+    /// Whether an entry did not follow: the log does not lead to the present state, or has a gap. Openraft handles what
+    /// comes after.
     ended: bool,
 }
 
@@ -121,14 +123,14 @@ impl Queue {
     }
 }
 
-/// Entries of a log that is being read.
+/// The entries of a log that is still being read.
 struct Ahead {
     told: mpsc::Receiver<Announced>,
     queue: Queue,
 }
 
 impl Ahead {
-    /// What comes next, once there is enough of it or no more.
+    /// Returns the next chunk, once it is full or the log has ended.
     async fn next(&mut self) -> Option<io::Result<Chunk>> {
         while !self.queue.ended && self.queue.bytes < REPLAY_CHUNK_BYTES {
             match self.told.recv().await {

@@ -1,28 +1,28 @@
-//! Whether a group rests on this replica: nothing happens in it, and nobody counts the time.
+//! The rest of a group on this replica: nothing happens in it, and neither heartbeats nor election timeouts run.
 //!
-//! A leader in whose group nothing happens asks the others to rest; from then on it sends no heartbeats, and they miss
-//! none. What they rely on instead is that the leader's process is there, which one connection tells for all groups.
-//! Whatever happens to the group wakes it. No promise of Raft depends on it: a replica that wakes too late or without
-//! need is one whose clock went wrong.
+//! The leader of an idle group asks the others to rest. From then on it sends no heartbeats, and they expect none. They
+//! rely instead on the leader's process being there, which one connection shows for all groups. Any event in the group
+//! wakes it. Raft's safety does not depend on this: a replica that wakes too late or without need is like one whose
+//! clock is wrong.
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How a group is on this replica.
+/// The phase of a group on this replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Time counts: a leader sends heartbeats, others miss them.
+    /// Timers run: a leader sends heartbeats, and others expect them.
     Awake,
     /// This replica leads, and has asked the others to rest.
     Settling,
-    /// This replica leads, and all others rest that could be asked.
+    /// This replica leads, and all others that could be asked rest.
     Leading,
-    /// Another replica leads, which is there as long as this connection tells so.
+    /// Another replica leads. It is considered there as long as this connection exists.
     Following {
-        /// Which one.
+        /// The id of the leader.
         leader: u64,
-        /// Number of the connection that it made.
+        /// The number of the connection that the leader made.
         connection: u64,
     },
 }
@@ -35,11 +35,11 @@ pub(crate) struct Rest {
 
 struct State {
     phase: Phase,
-    /// Counts what happened.
+    /// The number of events in the group.
     events: u64,
-    /// When something last happened.
+    /// The time of the last event.
     since: Instant,
-    /// When the group was last woken.
+    /// The time at which the group last woke.
     woke: Instant,
 }
 
@@ -52,27 +52,27 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// How the group is now.
+    /// Returns the present phase.
     pub(crate) fn phase(&self) -> Phase {
         self.state.lock().phase
     }
 
-    /// Since when nothing has happened.
+    /// Returns the time of the last event.
     pub(crate) fn since(&self) -> Instant {
         self.state.lock().since
     }
 
-    /// When the group last woke.
+    /// Returns the time at which the group last woke.
     pub(crate) fn woke(&self) -> Instant {
         self.state.lock().woke
     }
 
-    /// Whether the group rests here and another replica leads it, and when that changes.
+    /// Returns a receiver of whether the group rests here under another leader: now, and after every change.
     pub(super) fn follows(&self) -> watch::Receiver<bool> {
         self.follows.subscribe()
     }
 
-    /// Something happens in the group: it is awake, and stays so for a while.
+    /// Records an event in the group: it is awake, and stays so for a while.
     pub(crate) fn stir(&self) {
         let mut state = self.state.lock();
         state.events += 1;
@@ -90,14 +90,14 @@ impl Rest {
         }
     }
 
-    /// The leader asks others to rest: what counts as unchanged since then.
+    /// Starts settling, when the leader asks others to rest. Returns the number of events so far.
     pub(super) fn settle(&self) -> u64 {
         let mut state = self.state.lock();
         self.enter(&mut state, Phase::Settling);
         state.events
     }
 
-    /// All others rest: so does the leader, unless something has happened since it asked. Whether it rests.
+    /// Lets the leader rest once all others do, unless there was an event since it asked. Returns whether it rests.
     pub(super) fn lead(&self, events: u64) -> bool {
         let mut state = self.state.lock();
         let undisturbed = state.phase == Phase::Settling && state.events == events;
@@ -107,7 +107,7 @@ impl Rest {
         undisturbed
     }
 
-    /// The leader says that nothing happens any more.
+    /// Lets the group rest under another leader, as that one asked.
     pub(super) fn follow(&self, leader: u64, connection: u64) {
         self.enter(&mut self.state.lock(), Phase::Following { leader, connection });
     }

@@ -1,4 +1,4 @@
-//! When a group rests on this replica, and what wakes it.
+//! Decides when a group rests on this replica, and what wakes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::wire;
 use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
 use crate::peer::sight::Sight;
 
-/// A group that its leader wants to rest.
+/// A group whose leader wants it to rest.
 pub(crate) struct Settling {
-    /// What is asked of the others.
+    /// The request to the others.
     pub(crate) resting: message::Resting,
-    /// Whom: all who can be called, by id, with their addresses.
+    /// The members to ask: all that can be called, by id, with their addresses.
     pub(crate) members: BTreeMap<u64, String>,
     events: u64,
 }
 
-/// See [`Node::rouse`].
+/// Does what [`Node::rouse`] does.
 pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
     if rest.phase() == Phase::Awake && rest.woke().elapsed() > ROUSING {
         return;
@@ -35,12 +35,12 @@ pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
     rest.stir();
     let acked = raft.metrics().borrow_watched().last_quorum_acked;
     if acked.is_none_or(|acked| acked.into_inner().elapsed() >= HEARTBEAT_INTERVAL) {
-        // Who cannot be confirmed is refused what it asks for next, and told why.
+        // A leader that cannot be confirmed is refused by the next operation, with the reason.
         let _ = raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
     }
 }
 
-/// How long after a group woke its leader may not yet have been confirmed by the first heartbeat.
+/// How long after a group woke its leader may lack the confirmation of a first heartbeat.
 const ROUSING: Duration = ELECTION_TIMEOUT.end;
 
 impl Node {
@@ -48,9 +48,9 @@ impl Node {
         self.log.rest()
     }
 
-    /// Lets openraft count the time exactly as long as this replica is to miss a leader, until the group is shut down.
-    /// Leaders have their heartbeats sent by [`Node::beat`]; who is no member misses nobody, and asks now and then
-    /// whether it is one.
+    /// Lets openraft's election timer run only while this replica would have to notice a missing leader, until the
+    /// group is shut down. Leaders send heartbeats by [`Node::beat`] instead. A replica that is not a member needs no
+    /// leader, and asks now and then whether it has become one.
     pub(crate) async fn keep_time(self) {
         let mut server = self.raft.server_metrics();
         let mut follows = self.rest().follows();
@@ -71,37 +71,40 @@ impl Node {
         }
     }
 
-    /// Has a majority confirm that this replica leads, if it rested until now: before that openraft takes no entries.
+    /// Makes a majority confirm that this replica leads, if the group rested until now: before that openraft takes no
+    /// entries.
     pub(super) async fn rouse(&self) {
         rouse(&self.raft, self.rest()).await;
     }
 
-    /// Whether the group is being shut down.
+    /// Returns whether the group is being shut down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Has heartbeats sent, if this replica leads and the group is awake.
+    /// Sends heartbeats, if this replica leads and the group is awake.
     pub(crate) fn beat(&self) {
         if self.leader() == Some(self.id()) && self.rest().phase() == Phase::Awake {
-            // When it cannot be taken at once there is so much else to do that nobody misses this replica for it.
+            // A heartbeat that cannot be queued at once is skipped: then so much else is sent that no replica misses
+            // this leader.
             let _ = self.raft.trigger().heartbeat().now_or_never();
         }
     }
 
-    /// Who is there has changed: the group wakes unless that does not concern it.
+    /// Handles a change of which replicas are there: wakes the group if it is concerned.
     pub(crate) fn looked(&self, sight: &Sight) {
         match self.rest().phase() {
             Phase::Awake => {}
-            // A member that comes back may lack something, and one that goes may leave no majority.
+            // A member that comes back may lack entries, and one that goes may leave no majority.
             Phase::Settling | Phase::Leading => self.rest().stir(),
             Phase::Following { leader, connection } if sight.calls(leader) != Some(connection) => self.rest().stir(),
             Phase::Following { .. } => {}
         }
     }
 
-    /// Stops to send heartbeats if the group can rest: this replica leads, nothing has happened for a while, nothing
-    /// is under way, and all members who can be called have everything, and are a majority.
+    /// Stops sending heartbeats if the group can rest: this replica leads, nothing has happened for a while, nothing is
+    /// in progress, and all members that can be called have every entry and are a majority. Returns the request to the
+    /// others; `None` when the group cannot rest.
     pub(crate) fn settle(&self, sight: &Sight, now: Instant) -> Option<Settling> {
         let rest = self.rest();
         if self.leader() != Some(self.id()) || rest.phase() != Phase::Awake || now < rest.since() + REST_AFTER {
@@ -129,14 +132,15 @@ impl Node {
         Some(Settling { resting, members, events: rest.settle() })
     }
 
-    /// Rests when all whom it asked do; else it goes on sending heartbeats.
+    /// Rests when all members that were asked do; otherwise heartbeats continue.
     pub(crate) fn settled(&self, settling: &Settling, all_rest: bool) {
         if !all_rest || !self.rest().lead(settling.events) {
             self.rest().stir();
         }
     }
 
-    /// Rests when this replica knows of nothing but what the leader does, who is there. Whether it rests.
+    /// Lets the group rest if this replica has exactly the leader's state and the leader is there. Returns whether it
+    /// rests.
     pub(crate) fn agree_to_rest(&self, resting: &message::Resting, sight: &Sight) -> bool {
         let leader = resting.ballot.node;
         let Some(connection) = sight.calls(leader) else { return false };
@@ -154,14 +158,15 @@ impl Node {
         agrees
     }
 
-    /// Asks for the promise of votes, as a replica does that misses the leader, and stands for election when a majority
-    /// gives it.
+    /// Asks for pre-votes, as a replica does that misses the leader, and stands for election when a majority grants
+    /// them.
     pub(crate) async fn stand_if_others_would_vote(&self) {
-        let _ = self.raft.trigger().elect(true).await; // a group that is shut down has no elections
+        let _ = self.raft.trigger().elect(true).await; // fails only when the group is shut down
     }
 
-    /// The answer to a candidate that asks for a promise of votes, when this group rests: its leader is there. The
-    /// leader itself wakes, so that whoever missed it hears of it, if that is a member.
+    /// Returns the answer to a candidate that asks for a pre-vote while this group rests: its leader is there. If this
+    /// replica is the leader, it wakes and sends heartbeats, so that the candidate hears from it, provided that the
+    /// candidate is a member. `None` when the call must be decided by openraft.
     pub(super) fn refuse_while_resting(
         &self,
         call: &message::VoteCall,
@@ -169,7 +174,7 @@ impl Node {
     ) -> Option<message::VoteAnswer> {
         match self.rest().phase() {
             Phase::Awake => return None,
-            // It ended and came back, and does not lead any more.
+            // The leader's process ended and came back, so it does not lead any more.
             Phase::Following { leader, .. } if leader == call.ballot.node => return None,
             Phase::Following { .. } => {}
             Phase::Settling | Phase::Leading if !is_member => {}

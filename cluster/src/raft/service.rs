@@ -1,4 +1,4 @@
-//! What other replicas of a group ask of this one.
+//! Answers the calls of the group's other replicas.
 
 use std::cmp::Ordering;
 use std::io;
@@ -10,7 +10,7 @@ use super::node::Node;
 use super::types::TypeConfig;
 use super::{types, wire};
 
-/// Why a replica ends that knows better than its leader.
+/// The reason for which a replica stops that contradicts its leader about committed entries.
 const CONTRADICTED: &str = "a leader has other entries than this replica where these were committed: \
     a majority of the members runs on older copies of data, or on parts of it";
 
@@ -28,13 +28,13 @@ impl Node {
             (self.on_fatal)(CONTRADICTED);
             return Err(io::Error::other(CONTRADICTED));
         }
-        // Before it is committed: who is told of it may ask this replica for what there is up to then.
+        // Before it is committed: a client that learns of this revision may ask this replica for everything up to it.
         request.entries.iter().filter_map(types::last_revision).for_each(|last| self.clock.hybrid().learn(last));
         let response = self.raft.append_entries(request).await.map_err(io::Error::other)?;
         Ok(wire::put_append_answer(&response))
     }
 
-    /// Whether this replica told the leader that something is durable which it does not have: it runs on an older copy
+    /// Returns whether this replica acknowledged an entry to the leader that it does not have: it runs on an older copy
     /// of its data, or on a part of it, and has forgotten votes as well.
     fn has_forgotten(&self, request: &message::Append) -> bool {
         let state = self.log.state();
@@ -44,12 +44,13 @@ impl Node {
             _ if request.acknowledged == 0 => false,
             Ordering::Less => true,
             Ordering::Equal => last < Some(request.acknowledged),
-            Ordering::Greater => false, // another leader may have had it truncate its log since
+            Ordering::Greater => false, // a later leader may have truncated its log since
         }
     }
 
-    /// Whether a leader has another entry than this replica where that knows what was committed. Clients may have been
-    /// told of it: whoever has voted for such a leader has lost it. One that was deposed may have what it likes.
+    /// Returns whether a leader has a different entry at an index that this replica knows to be committed. Clients may
+    /// have been told of the committed entry, and every voter of such a leader has lost it. The log of a deposed leader
+    /// may differ.
     fn is_contradicted(&self, leader: (u64, u64), request: &AppendEntriesRequest<TypeConfig>) -> bool {
         let state = self.log.state();
         let is_deposed = state.vote.is_some_and(|vote| (vote.term, vote.node) > leader);
@@ -61,7 +62,7 @@ impl Node {
         told.any(|told| told.index() <= committed && self.log.differs(types::log_ref(told)))
     }
 
-    /// Votes for a candidate, or says whether it would.
+    /// Votes for a candidate, or answers its pre-vote.
     pub(crate) async fn vote(
         &self,
         from: u64,
@@ -86,7 +87,7 @@ impl Node {
         Ok(message::VoteAnswer { excluded, ..answer })
     }
 
-    /// Takes over the leadership that the leader gives up.
+    /// Takes over the leadership that the leader hands over.
     pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
         self.rest().stir();
         if request.to == self.id() && !self.is_last(&request.ballot).await {
@@ -96,7 +97,7 @@ impl Node {
         Ok(wire::put_transfer_answer(&response))
     }
 
-    /// Takes a piece of a snapshot.
+    /// Receives a piece of a snapshot.
     pub(crate) async fn snapshot_piece(
         &self,
         piece: message::SnapshotPiece,

@@ -1,4 +1,4 @@
-//! Sending a snapshot to a replica that is too far behind for the log, and taking one in.
+//! Sends a snapshot to a replica that is too far behind for the log, and receives one.
 
 use std::io;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ fn unsent(error: &PeerError) -> StreamingError<TypeConfig> {
     StreamingError::Unreachable(Unreachable::new(error))
 }
 
-/// Sends a snapshot, from where the other side has it, and waits until it is installed.
+/// Sends a snapshot, starting after the bytes that the other replica has already, and waits until it is installed.
 pub(super) async fn send(link: &Link, vote: &Vote, file: &SnapshotFile) -> Sent<SnapshotResponse<TypeConfig>> {
     let source = file.clone();
     let opened = file.aside(move || source.outgoing()).await.flatten();
     let outgoing = Arc::new(opened.map_err(|error| unreadable(&error))?);
-    // The same name stands for the same bytes, whoever sends them.
+    // The same name always stands for the same bytes, whichever transfer sends them.
     let size = outgoing.size();
     let name = format!("{:x}-{}-{size:x}", link.node(), file.name());
     let piece = |offset, bytes: bytes::Bytes| message::SnapshotPiece {
@@ -73,7 +73,7 @@ async fn read(file: &SnapshotFile, outgoing: &Arc<Outgoing>, offset: u64) -> Sen
     Ok(bytes)
 }
 
-/// Sends a piece; where the next begins.
+/// Sends a piece. Returns the offset of the next one.
 async fn put(link: &Link, piece: &message::SnapshotPiece) -> Sent<u64> {
     let answer = ask(link, Method::SnapshotPiece, piece, SNAPSHOT_PIECE_TIMEOUT).await?;
     Ok(message::SnapshotPieceAnswer::decode(answer).map_err(|error| unreadable(&error))?.offset)
@@ -83,12 +83,12 @@ async fn ask(link: &Link, method: Method, request: &impl Message, timeout: Durat
     link.call(Lane::Snapshot, method, request, timeout).await.map_err(|error| unsent(&error))
 }
 
-/// Takes in the snapshots of one group.
+/// Receives the snapshots of one group.
 #[derive(Clone)]
 pub(super) struct Receiver {
     snapshots: Snapshots,
     incoming: Arc<Mutex<Option<Incoming>>>,
-    /// Bytes that are left free for the log.
+    /// Bytes of the disk that must be left free for the log.
     spared: u64,
 }
 
@@ -97,7 +97,7 @@ impl Receiver {
         Receiver { snapshots, incoming: Arc::default(), spared }
     }
 
-    /// Takes a piece; where the next begins.
+    /// Receives a piece. Returns the offset of the next one.
     pub(super) async fn piece(&self, piece: message::SnapshotPiece) -> io::Result<message::SnapshotPieceAnswer> {
         if crc32c::crc32c(&piece.bytes) != piece.checksum || piece.bytes.len() > SNAPSHOT_PIECE_BYTES {
             return Err(io::Error::other("a piece of a snapshot does not match its checksum"));
@@ -121,7 +121,7 @@ impl Receiver {
         Ok(message::SnapshotPieceAnswer { offset: taken.await?? })
     }
 
-    /// Installs what was received.
+    /// Installs the snapshot that was received.
     pub(super) async fn install(
         &self,
         raft: &GroupRaft,

@@ -1,4 +1,4 @@
-//! When a group writes snapshots, and gives back the log before them.
+//! Decides when a group writes snapshots, and frees the log before them.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::starting::{StartError, refused};
 use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
 use crate::snapshot::Pace;
 
-/// What the next snapshot waits for.
+/// The condition for the next snapshot.
 #[derive(Default)]
 pub(super) struct Due {
-    /// Bytes appended when the last snapshot was begun.
+    /// The bytes that had been appended when the last snapshot was started.
     begun_at: u64,
-    /// Until when the next is not begun because the last failed, and how long that is in all.
+    /// The end of the pause after a failed snapshot, and the length of that pause.
     pause: Option<(Instant, Duration)>,
 }
 
@@ -23,43 +23,44 @@ impl Due {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
 
-    /// A snapshot could not be written, most likely because it does not fit: what it took is to be left to the log
-    /// before another takes it, longer each time.
+    /// Records that a snapshot could not be written, most likely because the disk is full. Another one starts only
+    /// after a pause, which doubles each time, so that the log can use the room that the failed one freed.
     fn failed(&mut self) {
         let last = self.pause.map(|(_, pause)| pause);
         let pause = last.map_or(SNAPSHOT_RETRY_INTERVAL, |last| (2 * last).min(SNAPSHOT_RETRY_INTERVAL_MAX));
         self.pause = Some((Instant::now() + pause, pause));
     }
 
-    /// A snapshot was written, begun when so many bytes were appended.
+    /// Records that a snapshot was written, which was started when `appended` bytes had been appended.
     fn written(&mut self, appended: u64) {
         *self = Due { begun_at: appended, pause: None };
     }
 }
 
 impl Node {
-    /// Whether the log has grown so much since the last snapshot that another may be due, while none is being written.
+    /// Returns whether the log has grown so much since the last snapshot that another may be due, and none is being
+    /// written.
     pub(crate) fn has_grown(&self) -> bool {
         let is_due = |due: &Due| !due.is_pausing() && self.grown(due.begun_at) >= self.snapshot_log_bytes();
         self.snapshot_due.try_lock().is_ok_and(|due| is_due(&due))
     }
 
-    /// How much the log grows before a snapshot: not as much on every member, so that they do not write at the same
-    /// time.
+    /// Returns how far the log grows before a snapshot. This differs between members, so that they do not write
+    /// snapshots at the same time.
     fn snapshot_log_bytes(&self) -> u64 {
         let voters = self.voters();
         let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
         self.snapshot_log_bytes + self.snapshot_log_bytes / 2 * before / (voters.len() as u64).max(1)
     }
 
-    /// How much the log has grown since so many bytes were appended.
+    /// Returns how much the log has grown since `appended` bytes had been appended.
     fn grown(&self, appended: u64) -> u64 {
-        // A group that is seldom written to must not keep the log of the others from being given back.
+        // A group with few writes must not keep the log of other groups from being freed.
         (self.log.appended() - appended).max(self.log.held() / SNAPSHOT_HELD_FACTOR)
     }
 
-    /// Writes a snapshot when the log has grown enough since the last, and gives back the log before it. One that
-    /// cannot be written, as on a full disk, is tried again after a pause.
+    /// Writes a snapshot when the log has grown enough since the last one, and frees the log before it. When writing
+    /// fails, as on a full disk, it is tried again after a pause.
     pub(crate) async fn snapshot_when_due(&self) {
         let Ok(mut due) = self.snapshot_due.try_lock() else { return };
         let (appended, grown) = (self.log.appended(), self.grown(due.begun_at));
@@ -75,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Writes a snapshot whether it is due or not, and gives back the log before it.
+    /// Writes a snapshot, due or not, and frees the log before it.
     pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
         let mut due = self.snapshot_due.lock().await;
         let appended = self.log.appended();

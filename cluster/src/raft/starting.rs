@@ -1,4 +1,4 @@
-//! Starting a group on this replica, and forming it.
+//! Starts a group on this replica, and forms it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,22 +22,22 @@ use crate::progress::Progress;
 use crate::roster::Replica;
 use crate::wal::{GroupId, Wal};
 
-/// What a group is started with.
+/// The parts and options with which a group is started.
 pub(crate) struct NodeOptions {
     pub(crate) node: u64,
     pub(crate) group: GroupId,
     pub(crate) name: Arc<str>,
     pub(crate) wal: Wal,
-    /// How other replicas are reached; none when there are to be none.
+    /// The connections to other replicas; `None` on a store that has no others.
     pub(crate) peers: Option<Arc<dyn Peers>>,
-    /// What its newest snapshot has, or more.
+    /// The state of its newest snapshot, or a later one.
     pub(crate) machine: StateMachine,
     pub(crate) snapshot_log_bytes: u64,
-    /// Whether this replica goes on alone, whatever the log says of others.
+    /// Whether this replica goes on alone, whatever members the log has.
     pub(crate) is_survivor: bool,
-    /// Called when the group stops by itself, as it does when its storage fails.
+    /// Called when the group stops by itself, which it does when its storage fails.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Called when this replica finds that it has lost what it acknowledged.
+    /// Called when this replica finds that it has lost entries that it acknowledged.
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn refused(error: impl std::fmt::Display) -> StartError {
 }
 
 impl Node {
-    /// Starts a group: applies what its log has, and begins to follow that.
+    /// Starts a group: applies the committed entries of its log, and then starts openraft.
     pub(crate) async fn start(options: NodeOptions) -> Result<(Node, Proposals), StartError> {
         let NodeOptions { node, group, name, wal, peers, mut machine, .. } = options;
         let config = Arc::new(config(&name, peers.is_some()).validate().map_err(refused)?);
@@ -113,13 +113,13 @@ impl Node {
         Ok((node, proposals))
     }
 
-    /// Whether the group has members, as far as this replica knows.
+    /// Returns whether the group has members, as far as this replica knows.
     pub(crate) async fn is_formed(&self) -> bool {
         self.raft.is_initialized().await.unwrap_or(false)
     }
 
-    /// Forms the group of these members, this one among them, and stands for election. One that is formed already is
-    /// left as it is, unless this replica is alone in it.
+    /// Forms the group with these members, which include this replica, and stands for election. Does not change a group
+    /// that is formed already, but stands for election if this replica is alone in it.
     pub(crate) async fn form(&self, members: BTreeMap<u64, Replica>) -> Result<(), StartError> {
         if self.is_formed().await {
             self.stand_if_alone().await;
@@ -128,11 +128,11 @@ impl Node {
         self.raft.initialize(members).await.map_err(refused)
     }
 
-    /// Lets this replica stand for election at once if it is the only member: nobody else can lead, and nobody's lease
-    /// needs to be waited for.
+    /// Makes this replica stand for election at once if it is the only member: no other can lead, and no lease must be
+    /// waited for.
     pub(crate) async fn stand_if_alone(&self) {
         if self.is_alone() && self.leader().is_none() {
-            let _ = self.raft.trigger().elect(false).await; // a group that is shut down has no elections
+            let _ = self.raft.trigger().elect(false).await; // fails only when the group is shut down
         }
     }
 

@@ -1,4 +1,4 @@
-//! Applies what is committed, and takes and installs snapshots.
+//! Applies committed entries, and takes and installs snapshots.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
 use crate::roster::Replica;
 use crate::snapshot::{Loaded, Meta, Outgoing, Pace, Snapshots};
 
-/// A snapshot: a file of this replica.
+/// A snapshot file of this replica.
 #[derive(Clone)]
 pub(crate) struct SnapshotFile {
     snapshots: Snapshots,
     path: PathBuf,
-    /// What was read of it already, when it was received and is still to be installed.
+    /// The content of a received snapshot that has been read already and is yet to be installed.
     received: Option<Arc<Mutex<Option<Loaded>>>>,
 }
 
@@ -32,7 +32,7 @@ impl SnapshotFile {
         SnapshotFile { snapshots: snapshots.clone(), path, received: None }
     }
 
-    /// Reads a received snapshot, to be installed; it has yet to get its place among the others.
+    /// Reads a received snapshot that is to be installed. The file is not among this replica's snapshots yet.
     pub(super) fn receive(snapshots: &Snapshots, path: &Path) -> io::Result<Snapshot> {
         let loaded = snapshots.load(path).map_err(io::Error::other)?;
         let meta = snapshot_meta(&loaded.meta)?;
@@ -40,28 +40,28 @@ impl SnapshotFile {
         Ok(Snapshot { meta, snapshot: SnapshotFile { received, ..SnapshotFile::new(snapshots, path.to_path_buf()) } })
     }
 
-    /// Does work on it that waits for the disk, where it holds nobody up.
+    /// Runs work that waits for the disk on a thread where that blocks nothing else.
     pub(super) async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         self.snapshots.aside(work).await
     }
 
-    /// Begins to send it.
+    /// Opens the snapshot for sending.
     pub(super) fn outgoing(&self) -> io::Result<Outgoing> {
         self.snapshots.outgoing(&self.path)
     }
 
-    /// Its name among the snapshots of this replica.
+    /// Returns the file's name among the snapshots of this replica.
     pub(super) fn name(&self) -> String {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Gives it its place among the others, after it was received; where that is.
+    /// Moves a received file among this replica's snapshots. Returns its path.
     async fn adopt(&self, meta: &Meta) -> io::Result<PathBuf> {
         let (file, meta) = (self.clone(), meta.clone());
         self.aside(move || file.snapshots.adopt(&file.path, &meta)).await.flatten()
     }
 
-    /// Its content, and whether it was received; read on a thread that may wait for the disk.
+    /// Returns the content, and whether the snapshot was received. Reads on a thread that may wait for the disk.
     async fn load(&self) -> io::Result<(Loaded, bool)> {
         if let Some(loaded) = self.received.as_ref().and_then(|received| received.lock().take()) {
             return Ok((loaded, true));
@@ -95,17 +95,17 @@ pub(crate) struct StateMachine {
     snapshots: Snapshots,
     /// The newest snapshot that is durable.
     current: Option<(SnapshotMeta, PathBuf)>,
-    /// Whether openraft has yet to learn of it.
+    /// Whether openraft has yet to be told of it.
     unannounced: bool,
-    /// Index of the last entry that is applied, told to whoever waits for one.
+    /// The index of the last entry that is applied.
     progress: watch::Sender<u64>,
 }
 
 impl StateMachine {
-    /// The state of the newest snapshot, or none.
+    /// Opens the state machine with the content of the newest snapshot, or empty when there is none.
     ///
     /// # Errors
-    /// The snapshot is damaged.
+    /// Fails when the snapshot is damaged.
     pub(crate) async fn open(applier: Applier, snapshots: Snapshots) -> io::Result<StateMachine> {
         let newest = snapshots.newest().map_err(io::Error::other)?;
         let membership = StoredMembership::default();
@@ -124,7 +124,7 @@ impl StateMachine {
         let Loaded { meta, shards } = loaded;
         let SnapshotMeta { last_log_id, last_membership } = snapshot_meta(&meta)?;
         let contents = self.applier.contents(meta.begun, shards);
-        // Other groups go on meanwhile.
+        // The thread of the store serves other groups meanwhile.
         let prepare = || contents.into_iter().map(|(id, shard, content)| (id, shard.clone(), shard.prepare(content)));
         let prepared = self.snapshots.aside(move || prepare().collect()).await?;
         let before = self.applier.adopt(meta.base, prepared);
@@ -135,7 +135,7 @@ impl StateMachine {
         Ok(())
     }
 
-    /// Tells the index of the last entry that is applied.
+    /// Returns a receiver of the index of the last entry that is applied.
     pub(crate) fn progress(&self) -> watch::Receiver<u64> {
         self.progress.subscribe()
     }
@@ -150,12 +150,12 @@ impl StateMachine {
         SnapshotMeta { last_log_id: self.last, last_membership: self.membership.clone() }
     }
 
-    /// The last entry that is applied.
+    /// Returns the last entry that is applied.
     pub(super) fn last(&self) -> Option<LogIdentity> {
         self.last
     }
 
-    /// The last entry that the newest snapshot has.
+    /// Returns the last entry that the newest snapshot includes.
     pub(super) fn restored(&self) -> Option<LogIdentity> {
         self.current.as_ref().and_then(|(meta, _)| meta.last_log_id)
     }
@@ -164,30 +164,30 @@ impl StateMachine {
         &self.snapshots
     }
 
-    /// Applies entries that nobody waits for, and drops history that there is no room for.
+    /// Applies entries for which no caller waits, and drops history that exceeds its bound.
     pub(super) async fn replay(&mut self, entries: Vec<Entry>) -> io::Result<()> {
         self.apply(stream::iter(entries.into_iter().map(|entry| Ok((entry, None))))).await?;
         self.applier.bound_history();
         Ok(())
     }
 
-    /// Who is in the group by what is applied.
+    /// Returns the membership according to the applied entries.
     pub(super) fn membership(&self) -> &Membership<u64, Replica> {
         self.membership.membership()
     }
 
-    /// The state machine's tables.
+    /// Returns the part that applies batches to tables.
     pub(crate) fn applier(&mut self) -> &mut Applier {
         &mut self.applier
     }
 
-    /// Begins a snapshot of what is applied, to be written while more is applied.
+    /// Captures the applied state for a snapshot, which is written while more entries are applied.
     pub(crate) fn capture(&self) -> Building {
         let captured = self.applier.capture(SNAPSHOT_WRITE_TIMEOUT);
         Building { meta: self.meta(), captured, snapshots: self.snapshots.clone() }
     }
 
-    /// A snapshot is durable; openraft is to learn of it.
+    /// Records that a snapshot is durable, so that openraft can be told of it.
     pub(crate) fn announce(&mut self, meta: SnapshotMeta, path: PathBuf) {
         if self.current.as_ref().is_none_or(|(current, _)| current.last_log_id < meta.last_log_id) {
             self.current = Some((meta, path));
@@ -267,7 +267,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotFile) -> Result<(), io::Error> {
         if self.current.as_ref().is_some_and(|(current, _)| current == meta) && self.last >= meta.last_log_id {
-            return Ok(()); // it is what was restored when opening
+            return Ok(()); // it was restored already when the store was opened
         }
         let (loaded, received) = snapshot.load().await?;
         let path = match received {
@@ -288,7 +288,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// A snapshot that has its content and is not written yet.
+/// A snapshot whose content is captured and not written yet.
 pub(crate) struct Building {
     meta: SnapshotMeta,
     captured: Captured,
@@ -296,7 +296,7 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Writes the snapshot, where that holds nobody up.
+    /// Writes the snapshot on threads where that blocks nothing else.
     pub(crate) async fn write(self, pace: Pace) -> io::Result<(SnapshotMeta, PathBuf)> {
         let last = self.meta.last_log_id.as_ref().map(log_ref);
         let membership = types::put_stored_membership(&self.meta.last_membership);
@@ -308,9 +308,9 @@ impl Building {
 
 /// Hands a snapshot to openraft.
 pub(crate) enum Builder {
-    /// It is durable already.
+    /// The snapshot is durable already.
     Written(Snapshot),
-    /// It is to be written now.
+    /// The snapshot must be written now.
     Unwritten(Option<Building>),
 }
 

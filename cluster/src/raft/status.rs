@@ -1,4 +1,4 @@
-//! How a group is doing, and who its members are.
+//! The status of a group and its members.
 
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
@@ -8,54 +8,55 @@ use super::rest::Phase;
 use super::types::LogIdentity;
 use crate::limits::QUORUM_SILENCE_MAX;
 
-/// How a group is doing.
+/// The status of a group on this replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatus {
-    /// Name of the group.
+    /// The name of the group.
     pub name: String,
-    /// The replica that leads it, when known.
+    /// The id of the leader, when known.
     pub leader: Option<u64>,
-    /// Its term.
+    /// The present term.
     pub term: u64,
-    /// Index of its last entry.
+    /// The index of the last entry in the log.
     pub last_index: u64,
-    /// Index of the last entry that is known to be committed.
+    /// The index of the last entry that is known to be committed.
     pub commit_index: u64,
-    /// Index of the last entry that is applied here.
+    /// The index of the last entry that is applied here.
     pub applied_index: u64,
-    /// Index of the last entry that a snapshot includes.
+    /// The index of the last entry that a snapshot includes.
     pub snapshot_index: u64,
-    /// Whether nothing happens in it, and nobody counts the time.
+    /// Whether the group rests: it is idle, and sends no heartbeats.
     pub rests: bool,
     /// Whether it has a leader that a majority follows, as far as this replica knows.
     pub is_led: bool,
-    /// When this replica leads it, how many entries each of the others is not known to have.
+    /// How far behind each other member is. Empty unless this replica leads.
     pub lags: Vec<Lag>,
 }
 
-/// How far behind its leader a member of a group is.
+/// How far a member of a group is behind its leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lag {
-    /// Name of the member.
+    /// The name of the member.
     pub member: String,
-    /// Entries that it is not known to have made durable.
+    /// The number of entries that it is not known to have made durable.
     pub entries: u64,
 }
 
 /// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id: another one each time that it begins with an empty disk.
+    /// The id of the replica: a member that starts again with an empty disk gets a new one.
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Where other replicas reach it, `HOST:PORT`.
+    /// The address at which other replicas reach it, `HOST:PORT`.
     pub address: String,
-    /// Whether it has a vote. Without one it is sent everything and counts for nothing.
+    /// Whether it has a vote. A member without a vote is a learner: it is sent all entries, but its acknowledgement
+    /// does not count.
     pub votes: bool,
 }
 
-/// How far behind each of the others is, by the metrics of the leader.
+/// Returns how far behind each other member is, from the metrics of the leader.
 fn lags(metrics: &Metrics, own: u64) -> Vec<Lag> {
     let members = metrics.membership_config.membership();
     let last = metrics.last_log_index.unwrap_or(0);
@@ -69,7 +70,7 @@ fn lags(metrics: &Metrics, own: u64) -> Vec<Lag> {
 
 impl Node {
     pub(crate) fn status(&self, name: &str) -> GroupStatus {
-        let is_led = self.is_led(); // which looks at the same, under the same lock
+        let is_led = self.is_led(); // before `metrics` below, which holds the same lock
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let index = |id: Option<LogIdentity>| id.map_or(0, |id| id.index());
@@ -87,7 +88,8 @@ impl Node {
         }
     }
 
-    /// Whether these voters are a majority, before and after a change of members that is under way.
+    /// Returns whether the voters that `counts` accepts are a majority; during a change of members, of both the old and
+    /// the new ones.
     pub(crate) fn is_quorum(&self, counts: impl Fn(u64) -> bool) -> bool {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
@@ -95,14 +97,15 @@ impl Node {
         sets.all(|voters| 2 * voters.iter().filter(|voter| counts(**voter)).count() > voters.len())
     }
 
-    /// Whether the group has a leader and this replica takes part. When it leads itself, a majority must have said so
-    /// lately, and else it and the leader must call each other: one that was left alone goes on believing what was, and
-    /// one that the leader cannot call is told nothing.
+    /// Returns whether the group has a leader and this replica takes part. As the leader, a majority must have
+    /// acknowledged it lately. As a follower, it and the leader must be connected in both directions: a replica that
+    /// was cut off would go on believing in the old leader, and one that the leader cannot call gets no entries.
     pub(crate) fn is_led(&self) -> bool {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
-        // A majority that rests says nothing, and is there; one that was woken has yet to say so.
+        // A majority that rests sends no acknowledgements and is still there. One that was just woken has yet to send
+        // them.
         let is_followed = || {
             let acked =
                 metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);

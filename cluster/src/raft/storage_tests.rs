@@ -1,4 +1,4 @@
-//! A group on a disk that is full, or that a crash left behind in the midst of a change.
+//! A group on a disk that is full, or that a crash left in the middle of a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk);
     while !disk.files().iter().any(|(path, size)| path.ends_with("blank-1.tmp") && *size as u64 == SEGMENT) {
-        tokio::time::sleep(Duration::from_millis(1)).await; // the second segment is made ready
+        tokio::time::sleep(Duration::from_millis(1)).await; // lets the second segment be prepared
     }
     disk.set_room(Some(SEGMENT + 6_000));
     let receiver = Receiver::new(snapshots(&disk), 0);
@@ -97,7 +97,7 @@ fn entry(term: u64, index: u64) -> Entry {
     Entry::new(types::log_id(LogRef { term, node: 2, index }), payload)
 }
 
-/// What a crash leaves behind: a log up to an index, whose last entry may be of another term, and a snapshot.
+/// Returns the disk after a crash: a log up to an index, whose last entry may be of another term, and a snapshot.
 async fn interrupted(term: u64, last: (u64, u64), snapshot: (u64, u64)) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     let wal = open(&disk);
@@ -138,7 +138,7 @@ async fn start(disk: &SimulatedDisk, wal: &Wal) -> Node {
     Node::start(options).await.unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// The group starts with the snapshot, goes on behind it, and can be started again.
+/// Checks that the group starts with the snapshot, continues after it, and can be started again.
 async fn goes_on_behind_the_snapshot(disk: SimulatedDisk, (term, index): (u64, u64)) {
     let wal = open(&disk);
     let node = start(&disk, &wal).await;

@@ -1,7 +1,7 @@
-//! Going on with a group alone, whatever its log says of other members.
+//! Lets a replica go on with a group alone, whatever other members its log has.
 //!
-//! This breaks what Raft promises: others might go on as well, and what this replica lacks is lost. So it is done to a
-//! copy of what a member has, when a majority of them is gone for good.
+//! This breaks the guarantees of Raft: others might go on as well, and what this replica lacks is lost. It is therefore
+//! only done to a copy of a member's data, when a majority of the members is gone for good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,15 +15,16 @@ use super::types::{Entry, LeaderId, log_ref};
 use crate::roster::Replica;
 use crate::wal::{Ballot, LogRef};
 
-/// Makes a replica the only member of a group, and everything in its log count, also what no quorum is known to have:
-/// it may have been acknowledged.
+/// Makes a replica the only member of a group. Everything in its log then counts as committed, also what no quorum is
+/// known to have, since it may have been acknowledged.
 ///
 /// # Errors
-/// The replica has no vote, so that it may have a part only; or the log cannot be read or written.
+/// Fails when the replica has no vote, so that it may have only part of the data, or when the log cannot be read or
+/// written.
 pub(super) async fn be_alone(log: &LogStore, machine: &StateMachine, node: u64) -> io::Result<()> {
     let (state, applied) = (log.state(), machine.last().map(|last| log_ref(&last)));
     if state.last.is_none() && applied.is_none() {
-        return Ok(()); // it was never formed here, and begins as any new one does
+        return Ok(()); // it was never formed here, and starts as a new group does
     }
     let membership = membership(log, machine)?;
     let name_and_address = membership.get_node(&node).filter(|_| membership.voter_ids().any(|voter| voter == node));
@@ -38,7 +39,7 @@ pub(super) async fn be_alone(log: &LogStore, machine: &StateMachine, node: u64) 
     log.add(entry, Ballot { term, node, committed: false }).await
 }
 
-/// Who is in the group by the end of the log.
+/// Returns the membership at the end of the log.
 fn membership(log: &LogStore, machine: &StateMachine) -> io::Result<Membership<u64, Replica>> {
     let mut newest = machine.membership().clone();
     for entry in log.read(log.present(..)) {

@@ -1,4 +1,4 @@
-//! What openraft is instantiated with, and how its values are written down.
+//! The types with which openraft is instantiated, and the encoding of its values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ type Runtime = openraft::impls::TokioRuntime;
 #[cfg(test)]
 type Runtime = crate::simulation::runtime::SeededRuntime;
 
-/// Flotilla's use of openraft.
+/// Flotilla's configuration of openraft's types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TypeConfig;
 
@@ -53,11 +53,11 @@ pub(super) type Vote = VoteOf<TypeConfig>;
 pub(super) type LogIdentity = LogIdOf<TypeConfig>;
 pub(super) type StoredMembership = StoredMembershipOf<TypeConfig>;
 
-/// What applying an entry came to: an outcome for each of its commands.
+/// The result of applying an entry: an outcome for each of its commands.
 #[derive(Debug, Default)]
 pub(crate) struct Applied(pub(crate) Outcomes);
 
-/// What to do with the result of a proposal, at once and on the thread that learns it.
+/// Handles the result of a proposal at once, on the thread that learns it.
 pub(crate) struct Reaction<T>(pub(crate) Box<dyn FnOnce(T) + Send>);
 
 impl<T: OptionalSend + 'static> Responder<TypeConfig, T> for Reaction<T> {
@@ -90,7 +90,7 @@ pub(super) fn vote(ballot: Ballot) -> Vote {
     openraft::Vote { leader_id, committed: ballot.committed }
 }
 
-/// The largest revision that an entry assigns or closes.
+/// Returns the largest revision that an entry assigns or closes; `None` for an entry without any.
 pub(super) fn last_revision(entry: &Entry) -> Option<Revision> {
     match &entry.payload {
         EntryPayload::Normal(batch) => batch.last(),
@@ -102,7 +102,7 @@ const BLANK: u8 = 0;
 const NORMAL: u8 = 1;
 const MEMBERSHIP: u8 = 2;
 
-/// Writes down what an entry says, without its place in the log.
+/// Encodes the content of an entry, without its position in the log.
 pub(super) fn put_entry(entry: &Entry, out: &mut Vec<u8>) {
     match &entry.payload {
         EntryPayload::Blank => out.push(BLANK),

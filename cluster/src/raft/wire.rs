@@ -1,4 +1,4 @@
-//! openraft's values as messages between replicas, and back.
+//! Converts openraft's values to and from messages between replicas.
 
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, append_result};
@@ -52,7 +52,7 @@ pub(super) fn put_append(
     }
 }
 
-/// The request; none when an entry cannot be read.
+/// Returns the request; `None` when an entry cannot be decoded.
 pub(super) fn append(message: &message::Append) -> Option<AppendEntriesRequest<TypeConfig>> {
     let entry = |entry: &message::Entry| {
         let at = LogRef { term: entry.at.term, node: entry.at.node, index: entry.at.index };
@@ -80,7 +80,7 @@ pub(super) fn put_append_answer(response: &AppendEntriesResponse<TypeConfig>) ->
     }
 }
 
-/// The response; none when it is of no known kind.
+/// Returns the response; `None` when it is of an unknown kind.
 pub(super) fn append_answer(message: &message::AppendAnswer) -> Option<AppendEntriesResponse<TypeConfig>> {
     Some(match message.result {
         append_result::SUCCESS => AppendEntriesResponse::Success,

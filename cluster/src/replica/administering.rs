@@ -1,4 +1,4 @@
-//! Changes of who is in a group and who leads it, asked of its leader from any replica.
+//! Changes of a group's members and leader: any replica can ask for them, and the leader of the group makes them.
 
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, Method, administration};
@@ -11,10 +11,11 @@ use crate::peer::{Lane, PeerError, Target};
 use crate::raft::Unchanged;
 
 impl Leader {
-    /// Has the leader change who is in the group or who leads it. Safe to repeat.
+    /// Makes the leader of the group change its members or transfer its leadership. Safe to repeat.
     ///
     /// # Errors
-    /// It cannot be done, nobody leads, or who is to be removed leads and nobody takes over from it.
+    /// Fails when the change is refused, when there is no leader, or when the replica to be removed leads and no other
+    /// replica takes over.
     pub(crate) async fn administer(&self, mut request: message::Administer) -> Result<(), Unchanged> {
         request.group = self.clock().name().to_string();
         let (mut search, mut searches) = (self.search(), 1);
@@ -23,14 +24,14 @@ impl Leader {
             let place = search.place().await.ok_or_else(nobody)?;
             let began = Instant::now();
             let done = match place {
-                // Apart, because it is seldom needed and large.
+                // Boxed, because this future is large and rarely needed.
                 Place::Here => Box::pin(self.node().administer(&request)).await,
                 Place::There(target, _) => self.administer_there(&target, &request).await,
             };
             if !matches!(done, Err(Unchanged::NotLeader(_))) {
                 return done;
             }
-            // Members catch up and leaders hand over for longer than anybody is searched for who leads.
+            // Catching up and handing over may take longer than the search for a leader, so the search starts anew.
             if began.elapsed() >= LEADER_WAIT / 4 && searches < LEADER_SEARCHES_MAX {
                 (search, searches) = (self.search(), searches + 1);
             }

@@ -1,7 +1,7 @@
-//! A replica that is the only member of its cluster, and is to have others.
+//! A replica that is the only member of its cluster, and gets a membership.
 //!
-//! A server that began without others has data of its own. It is the first member of a cluster as soon as it is started
-//! with addresses: whoever it finds there may join it, and founds nothing with it.
+//! A server that started without others has data of its own. Once it is started with peer addresses, it is the first
+//! member of a cluster: the replicas that it finds there may join it, but do not found a new cluster with it.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::raft::Node;
 use crate::roster::Replica;
 use crate::{Initial, OpenError};
 
-/// Has every group of which this replica is the only member say what it is called and where others reach it: who joins
-/// learns it from there. A log that began without others says neither.
+/// Records the name and the peer address of this replica in every group of which it is the only member, since a replica
+/// that joins learns them from there. A log that started without others has neither.
 pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenError> {
     let all = groups.all();
     try_join_all(all.iter().map(|(name, group)| describe_in(name, group, own))).await.map(drop)
@@ -26,7 +26,7 @@ pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenE
 
 async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), OpenError> {
     let node = group.leader.node();
-    // A log that was just opened says who is a member once it is followed.
+    // A log that was just opened does not know its members until a leader has applied it.
     if !node.is_formed().await || !node.is_alone() || node.is_described(own) {
         return Ok(());
     }
@@ -36,8 +36,8 @@ async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), Ope
     node.describe(own.clone()).await.map_err(failed)
 }
 
-/// Tells people of others that are at the initial addresses and not in this cluster, as long as this replica is alone
-/// in it: nothing happens to either by itself.
+/// Logs which replicas at the initial addresses are not in this cluster, as long as this replica is alone in it: none
+/// of them joins by itself.
 pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
     let mut told = BTreeMap::new();
     while node.is_alone() {
@@ -53,16 +53,16 @@ pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, 
     }
 }
 
-/// What another one is to a replica that is alone.
+/// What another replica is to one that is alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Other {
     /// It has no cluster, and can be admitted at this address.
     Waiting(String),
-    /// It is of another cluster.
+    /// It belongs to this other cluster.
     Foreign(String),
 }
 
-/// Those that are no members of the cluster of this replica, by name.
+/// Returns the replicas that are not in the cluster of this replica, by name.
 fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
     let others = found.members.iter().filter(|hello| hello.cluster != own.cluster);
     let other = |hello: &Hello| match hello.cluster.is_empty() {
@@ -75,12 +75,12 @@ fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
 fn tell(name: &str, other: &Other) {
     match other {
         Other::Waiting(address) => {
-            tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
+            tracing::info!(name, address, "another server is waiting to be admitted with `flotilla cluster join`")
         }
         Other::Foreign(cluster) => tracing::warn!(
             name,
             cluster,
-            "another server belongs to another cluster and has data of its own: both stay as they are. Start it with \
+            "another server belongs to another cluster and has data of its own; neither is changed. Start it with \
              an empty data directory to have it join this one"
         ),
     }

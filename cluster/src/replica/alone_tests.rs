@@ -1,4 +1,4 @@
-//! A store that began without others and is given some, over the real transport.
+//! A store that started without others and is given some, over the real transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{MembersError, Options, Revision, Standing, Store, TableOptions};
 
-/// Opens what is on a disk as the only replica, as a server does that is told of no others.
+/// Opens the store on a disk as a single replica, as a server does that is given no others.
 async fn alone(disk: &SimulatedDisk) -> Store {
     let sharded = TableOptions { shards: Some(1), ..TableOptions::default() };
     let tables = [(pods(), sharded)].into();
@@ -16,7 +16,7 @@ async fn alone(disk: &SimulatedDisk) -> Store {
     Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options).await.unwrap()
 }
 
-/// Makes a store of one replica with one object, and closes it again.
+/// Creates a store with one replica and one object, and closes it again.
 async fn filled(disk: &SimulatedDisk, key: &str) -> Revision {
     let store = alone(disk).await;
     let revision = create(&store, key).await;
@@ -38,7 +38,7 @@ async fn ready(store: &Store) {
 
 #[tokio::test]
 async fn a_store_that_was_alone_keeps_what_it_has_whoever_waits_for_it() {
-    // Its new name comes first, last, and is the one that it has.
+    // Its new name sorts first, then last, and then it is the name that the replica has already.
     for names in [["a", "b", "c"], ["x", "b", "c"], ["flotilla", "b", "c"]] {
         let (old, cluster) = (names[0], Cluster::new(&names, 1));
         let first = filled(&cluster.disks[old], "ns/first").await;
@@ -60,7 +60,7 @@ async fn a_store_that_was_alone_keeps_what_it_has_whoever_waits_for_it() {
             assert_eq!(read(store, "ns/first").await, Some(first));
         }
         let second = create(&c, "ns/second").await;
-        // Every group knows where it is: it follows others.
+        // Every group knows the replica's address, and follows others.
         b.transfer(None, "b").await.unwrap();
         let third = create(&c, "ns/third").await;
         a.shutdown().await;

@@ -1,14 +1,14 @@
-//! A write that is asked for again when nobody knows what became of it, and happens once all the same.
+//! Makes a write exactly once, although it may have to be attempted again after its outcome was lost.
 //!
-//! The expectation of a revision can hold only once: of several attempts at most one changes anything. When an attempt
-//! finds that it does not hold, the history tells whether that is because an earlier one was made after all.
+//! An expectation of a revision can hold only once, so at most one of several attempts changes anything. When an
+//! attempt finds that it does not hold, the history tells whether an earlier attempt was made after all.
 //!
-//! That nothing is there holds again once somebody has deleted what an earlier attempt made. So before a create is
-//! repeated, a write that changes nothing, under the same name, takes its way through the log: what was asked for
-//! before is either in the history by then, or is never made.
+//! The expectation that an object is absent can hold again, once another client has deleted what an earlier attempt
+//! created. So before a create is attempted again, a probe is sent through the log: a write with the same id that
+//! changes nothing. Once the probe has been applied, the earlier attempt is either in the history or is never made.
 //!
-//! A write that finds its shard ended, because the table is being divided anew, waits until the key is written to in
-//! another one.
+//! A write that finds its shard ended, because the table is being divided, waits until another shard takes writes of
+//! the key.
 
 use std::sync::Arc;
 
@@ -26,17 +26,17 @@ pub(crate) struct Attempts<'a> {
     groups: &'a Groups,
     table: Arc<Table>,
     write: Write,
-    /// How it is named.
+    /// The id of the write.
     attempt: Attempt,
-    /// How often it was asked for without an answer.
+    /// The number of attempts that were not answered.
     repeated: u32,
-    /// Where it is to be made.
+    /// The shard in which the write must be made.
     home: Home,
-    /// Where the group of the key stood before the first attempt.
+    /// The closed revision of the key's group before the first attempt.
     since: Revision,
-    /// Whether an attempt may have been made without an answer.
+    /// Whether an unanswered attempt may have been made.
     unknown: bool,
-    /// What has to take its way through the log before the write is asked for again, if anything has.
+    /// The probe that must go through the log before the next attempt, if any.
     probe: Option<Write>,
 }
 
@@ -48,10 +48,10 @@ impl<'a> Attempts<'a> {
         Attempts { groups, table, write, attempt, repeated: 0, home, since, unknown: false, probe: None }
     }
 
-    /// Makes the write, through whoever leads, until it is decided.
+    /// Makes the write on whichever replica leads, and returns once it is decided.
     ///
     /// # Errors
-    /// See [`WriteError`]; `Unknown` only when no leader could be asked for long.
+    /// See [`WriteError`]; `Unknown` only when no leader could be asked for a long time.
     pub(crate) async fn make(mut self, bytes: usize, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
         let leader = self.leader()?;
         let _permit = leader.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
@@ -70,9 +70,9 @@ impl<'a> Attempts<'a> {
                     self.probe = None;
                 }
                 Ok(decided) => return self.outcome(decided).await,
-                // What was decided in a tenure of the default group can be written nowhere else.
+                // A write that was decided in a tenure of the default group cannot be made in another group.
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => {
-                    // In a box, since it hardly ever happens.
+                    // In a box, since it is rarely needed.
                     let made = if self.unknown { Box::pin(self.made_here()).await? } else { None };
                     if let Some(change) = made {
                         return Ok(self.told(&change).await);
@@ -94,7 +94,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Nobody knows what became of an attempt.
+    /// Records that the outcome of an attempt is not known.
     fn miss(&mut self) {
         (self.unknown, self.repeated) = (true, self.repeated + 1);
         if seeded!(DuplicateOnRetry) {
@@ -104,7 +104,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// What became of an attempt in a term that is over, now that no leader can commit it any more that has not.
+    /// Returns the outcome of an attempt in a term that is over: no leader can commit it any more, so it is in the log
+    /// already or is never made.
     async fn found(&self) -> Result<Outcome, WriteError> {
         match self.made_here().await? {
             Some(change) => Ok(self.told(&change).await),
@@ -112,7 +113,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The outcome of a change that may have been made by a leader that has told nobody of it.
+    /// Returns the outcome of a change. Its leader may have told no one of it, so this first waits for the promises of
+    /// all groups.
     async fn told(&self, change: &Change) -> Outcome {
         if let Ok(leader) = self.leader() {
             leader.node().promised(change.object().revision()).await;
@@ -120,8 +122,8 @@ impl<'a> Attempts<'a> {
         committed(change)
     }
 
-    /// The change that an earlier attempt made, where none can be made any more: its term is over, or its shard takes
-    /// no writes. This replica may have less of that group than of the one that is written to next.
+    /// Returns the change of an earlier attempt when no further attempt can be made in its group: its term is over, or
+    /// its shard takes no writes. First catches up with that group, since this replica may lag behind in it.
     async fn made_here(&self) -> Result<Option<Arc<Change>>, WriteError> {
         let leader = self.leader().map_err(|_| WriteError::Unknown)?;
         let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
@@ -141,23 +143,23 @@ impl<'a> Attempts<'a> {
         Ok(group.leader.clone())
     }
 
-    /// Goes on where the key is written to now, as soon as that is somewhere else.
+    /// Continues in the shard that takes writes of the key, as soon as that is another one.
     async fn follow(&mut self, deadline: Instant) {
         let key = self.write.key.as_str();
         let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.home.epoch)).await;
         self.home = self.table.home(key);
         let closed = self.home.clock.closed();
-        // An attempt that was made before is somewhere after where the first one began.
+        // An earlier attempt is somewhere after the closed revision at which the first attempt began.
         self.since = if self.unknown { self.since.min(closed) } else { closed };
     }
 
-    /// The expectation that holds now.
+    /// Returns the expectation that holds at present.
     fn present(&self) -> Expectation {
         let object = self.table.get(self.write.key.as_str());
         object.map_or(Expectation::Absent, |object| Expectation::Revision(object.revision()))
     }
 
-    /// What was decided, once this replica is that far.
+    /// Returns the outcome of a decided write, once this replica has applied it.
     async fn applied(&self, decided: Decided) -> Result<Outcome, WriteError> {
         match decided {
             Decided::Here(outcome) => Ok(outcome),
@@ -165,7 +167,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// What the write came to, as this replica shows it.
+    /// Returns the final outcome of the write. A conflict is a success when an earlier attempt made the change.
     async fn outcome(&self, decided: Decided) -> Result<Outcome, WriteError> {
         let outcome = self.applied(decided).await?;
         match outcome {
@@ -177,7 +179,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The outcome of a write that was decided on another replica, once this one is that far.
+    /// Returns the outcome of a write that was decided on another replica, once this replica has applied it.
     async fn shown(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
         let key = self.write.key.as_str();
         let reached = tokio::time::timeout(WRITE_TIMEOUT, self.home.clock.reached(closed)).await;
@@ -190,7 +192,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The change that an earlier attempt made, if one did.
+    /// Returns the change that an earlier attempt made; `None` if none did.
     fn made_before(&self) -> Result<Option<Arc<Change>>, WriteError> {
         let changes = self.table.changes_beside(self.write.key.as_str(), self.since);
         let changes = changes.map_err(|_| WriteError::Unknown)?;
@@ -202,8 +204,8 @@ fn committed(change: &Change) -> Outcome {
     Outcome::Committed { object: change.object().clone(), previous: change.previous().cloned() }
 }
 
-/// A write beside one whose expectation may hold twice, that changes nothing wherever it comes: no object has such a
-/// revision.
+/// Returns the probe for a write whose expectation may hold twice; `None` for another. The probe changes nothing
+/// wherever it is applied: no object has the revision that it expects.
 fn probe(write: &Write) -> Option<Write> {
     let expectation = Expectation::Revision(Revision::new(1));
     let Write { table, key, .. } = write;
@@ -211,7 +213,7 @@ fn probe(write: &Write) -> Option<Write> {
     (write.expectation == Expectation::Absent).then(probe)
 }
 
-/// Whether a change is what a write of this name has done: somebody else may have done the same to the same version.
+/// Returns whether a change was made by this write: another one may have done the same to the same version.
 fn made(write: &Write, attempt: Attempt, change: &Change) -> bool {
     let is_alike = || {
         let before = change.previous().map(|previous| previous.revision());
@@ -237,7 +239,7 @@ mod tests {
         Write { table: TableId::new("pods"), key: Key::new("ns/a"), expectation, mutation }
     }
 
-    /// A store of its own, with an object of the table `pods`.
+    /// Opens a store with one object in the table `pods`.
     async fn store() -> (Store, Arc<Table>, Arc<Object>) {
         let machine = Machine::with_disk(Arc::new(SimulatedDisk::default()));
         let store = Store::open_on(machine, None, Options::new("/store")).await.unwrap();

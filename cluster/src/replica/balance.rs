@@ -1,4 +1,4 @@
-//! Spreading the leaders of groups over the members.
+//! Spreads the leaders of groups over the members.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::placement::{Named, Placement};
 use crate::limits::BALANCE_INTERVAL;
 use crate::raft::Unchanged;
 
-/// Hands groups over, one at a time: to whoever is preferred to lead them, and while this replica leads more than its
-/// share and another leads less; and all of them while it is drained.
+/// Hands groups over, one at a time: each to its preferred leader, and others while this replica leads more than its
+/// share and another replica leads less. Hands over all groups while this replica is drained.
 pub(crate) async fn keep_balanced(placement: &Placement) {
     loop {
         tokio::time::sleep(BALANCE_INTERVAL).await;
         let groups = placement.groups();
         if placement.is_drained() {
-            let _ = hand_over_all(placement).await; // what nobody can take yet is tried again
+            let _ = hand_over_all(placement).await; // groups that no other replica can take yet are tried again
             continue;
         }
         let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
-        let Some(leaders) = leaders else { continue }; // let elections come to an end first
+        let Some(leaders) = leaders else { continue }; // wait until elections have ended
         let own = placement.own();
         let seen = groups.iter().zip(leaders).map(|((name, _), leader)| Seen {
             leader,
@@ -34,10 +34,10 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
     }
 }
 
-/// Lets others lead what this replica leads, each time whoever leads least.
+/// Hands over all groups that this replica leads, each to the replica that leads the fewest.
 ///
 /// # Errors
-/// The groups that nobody else can lead now.
+/// Names the groups that no other replica can lead now.
 pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
     let (own, groups) = (placement.own(), placement.groups());
     let mut kept = Vec::new();
@@ -58,8 +58,8 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
     }
 }
 
-/// Those that may be given a group to lead: they have a vote in every group, and this replica is one of them or
-/// reaches them and knows of no wish against it.
+/// Returns the replicas that may be given a group: they have a vote in every group, and are this replica, or are
+/// reachable and not drained.
 fn able(own: u64, groups: &[Named]) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
@@ -70,18 +70,18 @@ fn able(own: u64, groups: &[Named]) -> Vec<u64> {
     votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()
 }
 
-/// A group, as whoever leads it decides by.
+/// A group, as its leader sees it when it decides about handing over.
 struct Seen {
     leader: u64,
-    /// Who is to lead it whenever that can.
+    /// The preferred leader of the group, if it has one.
     preferred: Option<u64>,
-    /// Whether it stays where it is for now.
+    /// Whether the group was transferred a while ago and must stay with its leader.
     is_held: bool,
 }
 
-/// The number of the group that this replica is to hand over next, and to whom. One that is preferred elsewhere goes
-/// there; only then are others moved to spread leaders evenly, and none away from where it is preferred. Who is
-/// preferred and cannot lead, or is no member, counts as nobody.
+/// Returns the index of the group that this replica hands over next, and the new leader. A group that prefers another
+/// member goes there. Only then are other groups moved to spread leaders evenly, and none away from its preferred
+/// leader. A preferred member that cannot lead, or is not a member any more, does not count.
 fn next_to_hand_over(
     own: u64,
     groups: &[Seen],
@@ -99,7 +99,7 @@ fn next_to_hand_over(
     })
 }
 
-/// Who is to lead one more, of those that lead at least two less than this replica.
+/// Returns the replica that leads the fewest groups, if it leads at least two fewer than this replica.
 fn underloaded(own: u64, leaders: &[u64], voters: &[u64]) -> Option<u64> {
     let led = |member: u64| leaders.iter().filter(|leader| **leader == member).count();
     let least = voters.iter().copied().filter(|voter| *voter != own).min_by_key(|voter| led(*voter))?;
@@ -126,14 +126,14 @@ mod tests {
         assert_eq!(underloaded(1, &[1], &voters), None);
         assert_eq!(underloaded(1, &[1, 1], &[1]), None);
     }
-    /// Groups by their leader and who is preferred, which 0 stands for nobody of.
+    /// Returns groups with these leaders and preferred leaders; 0 stands for no preference.
     fn groups<const N: usize>(of: [(u64, u64); N]) -> Vec<Seen> {
         let seen =
             |(leader, preferred)| Seen { leader, preferred: (preferred > 0).then_some(preferred), is_held: false };
         of.map(seen).into()
     }
 
-    /// Who leads when everybody has handed over what it is to, and nobody lacks anything.
+    /// Returns the leaders once every group has been handed over as it should be, while every replica has caught up.
     fn settled(groups: &mut [Seen], able: &[u64]) -> Vec<u64> {
         for _ in 0..100 {
             let next = able.iter().find_map(|own| next_to_hand_over(*own, groups, able, |_, _| true));
@@ -151,9 +151,9 @@ mod tests {
         assert_eq!(leaders[..4], [2; 4]);
         let led = |member| leaders[4..].iter().filter(|leader| **leader == member).count();
         assert_eq!((led(1), led(2), led(3)), (2, 0, 2), "all that a member leads counts");
-        // Even if it leads everything by that.
+        // Even if one member then leads everything.
         assert_eq!(settled(&mut groups([(2, 2), (2, 2), (3, 2)]), &able), [2; 3]);
-        // Of two members that are preferred, each gets its own.
+        // Each of two preferred members gets its own groups.
         assert_eq!(settled(&mut groups([(1, 1), (1, 2), (2, 1), (2, 2)]), &able), [1, 2, 1, 2]);
     }
 

@@ -1,4 +1,4 @@
-//! Where a replica asks for a group to be closed: at its leader.
+//! Passes requests to close a group on to its leader.
 
 use actix::{Actor, Context, Handler};
 
@@ -6,7 +6,7 @@ use super::leader::Leader;
 use crate::clock::Close;
 use crate::limits::GROUP_CLOSES_MAX;
 
-/// Passes on what is asked of a group's clock.
+/// Passes requests of a group's clock on to the leader of the group.
 pub(crate) struct Closer {
     leader: Leader,
 }
@@ -31,7 +31,7 @@ impl Handler<Close> for Closer {
     fn handle(&mut self, Close { revision, reply }: Close, _: &mut Context<Closer>) {
         let leader = self.leader.clone();
         actix::spawn(async move {
-            let _ = reply.send(leader.close_to(revision).await); // whoever went away does not want it
+            let _ = reply.send(leader.close_to(revision).await); // fails if the caller stopped waiting
         });
     }
 }

@@ -1,12 +1,14 @@
-//! Dividing a table into other shards while it is used.
+//! Divides a table into other shards while it is in use.
 //!
-//! The shard map names the next division of the table. From there on every replica does what falls to it as the leader
-//! of a group, and finds what to do in what is replicated, so that it is gone on with whoever leads next:
+//! The shard map names the next division of the table. From then on every replica does the part of the work for whose
+//! group it is the leader. It derives the next step from replicated state, so that a later leader continues:
 //!
-//! 1. The leader of each new shard's group fills it: with the objects of one revision, then with what changed since.
-//! 2. When all are nearly up to date, the leader of the default group says in the map that the old division is to end.
-//! 3. The leaders of the old shards' groups end them. Writers wait from here on.
-//! 4. The leaders of the new shards' groups add the last changes, and open them. Writers go on.
+//! 1. The leader of each new shard's group fills the shard: with the objects at one revision, then with the changes
+//!    since.
+//! 2. Once all new shards are nearly up to date, the leader of the default group marks the old division as ending in
+//!    the map.
+//! 3. The leaders of the old shards' groups end those shards. Writers wait from here on.
+//! 4. The leaders of the new shards' groups add the last changes and open the shards. Writers continue.
 //! 5. The leader of the default group makes the new division the serving one. The old one keeps its history.
 
 use std::collections::BTreeMap;
@@ -33,7 +35,7 @@ use crate::{
     Compacted, Expectation, Key, Object, Revision, Selection, Snapshot, SnapshotError, Table, TableId, WriteError,
 };
 
-/// Takes part in all changes of shards, for as long as the store is open.
+/// Takes part in every division of a table for as long as the store is open.
 pub(crate) async fn follow(starter: Rc<Starter>) {
     let mut maps = starter.tables.maps();
     let mut dividing: BTreeMap<(TableId, Epoch), Task> = BTreeMap::new();
@@ -54,11 +56,11 @@ pub(crate) async fn follow(starter: Rc<Starter>) {
     }
 }
 
-/// One change of the shards of a table.
+/// One change of the division of a table.
 struct Change {
     starter: Rc<Starter>,
     id: TableId,
-    /// The division that it leads to.
+    /// The epoch of the new division.
     next: Epoch,
 }
 
@@ -71,7 +73,7 @@ enum Untaken {
     Compacted(#[from] Compacted),
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// Another leader has taken one meanwhile.
+    /// Another leader has taken a step meanwhile.
     #[error("another step was taken instead")]
     Superseded,
 }
@@ -81,24 +83,24 @@ impl Change {
         &self.starter.tables
     }
 
-    /// What the map says of it, as long as it goes on.
+    /// Returns the table's placement in the map; `None` once this change has been completed.
     fn placement(&self, map: &ShardMap) -> Option<Placement> {
         let placement = map.tables.get(&self.id)?;
         placement.next.as_ref().filter(|next| next.epoch == self.next)?;
         Some(placement.clone())
     }
 
-    /// Does what falls to this replica until it is made.
+    /// Does this replica's part of the work until the change is completed.
     async fn make(self) {
         let table = self.tables().table(&self.id);
         let mut maps = self.tables().maps();
         let began = Instant::now();
-        tracing::info!(table = %self.id, epoch = self.next, "the shards of a table are changed");
+        tracing::info!(table = %self.id, epoch = self.next, "dividing a table into other shards");
         let mut fillers: Vec<Task> = Vec::new();
         loop {
             let turned = table.turned().notified();
             tokio::pin!(turned);
-            turned.as_mut().enable(); // before looking
+            turned.as_mut().enable(); // before looking, so that no change is missed
             let (map, at) = maps.borrow_and_update().clone();
             let Some(placement) = self.placement(&map) else { break };
             let divisions = table.divisions();
@@ -122,7 +124,7 @@ impl Change {
             }
         }
         let elapsed_ms = began.elapsed().as_millis() as u64;
-        tracing::info!(table = %self.id, epoch = self.next, elapsed_ms, "the shards of a table are changed now");
+        tracing::info!(table = %self.id, epoch = self.next, elapsed_ms, "the table is divided into other shards");
     }
 
     fn group(&self, name: &str) -> Option<Arc<Group>> {
@@ -133,7 +135,7 @@ impl Change {
         self.group(group).is_some_and(|group| *group.leads.borrow())
     }
 
-    /// Ends those shards of the old division whose groups this replica leads.
+    /// Ends the shards of the old division whose groups this replica leads.
     async fn end(&self, before: &Division) {
         let ending = before.places().iter().enumerate().map(|(number, place)| async move {
             let group = self.group(place.clock.name()).filter(|group| *group.leads.borrow());
@@ -147,7 +149,7 @@ impl Change {
         join_all(ending).await;
     }
 
-    /// Moves the map on when what it waits for is so.
+    /// Advances the shard map when the condition for its next state holds.
     async fn proceed(&self, map: &ShardMap, at: Revision, placement: &Placement, before: &Division, next: &Division) {
         let changed = match before.extent() {
             Extent::Ended(_) if next.is_open() => map.divided(&self.id, self.next),
@@ -165,7 +167,8 @@ impl Change {
         }
     }
 
-    /// Begins to fill the shards of the next division, each whenever this replica leads its group.
+    /// Starts to fill the shards of the next division. A filler works whenever this replica leads the group of its
+    /// shard.
     fn fill(&self, table: &Arc<Table>, before: &Arc<Division>, next: &Arc<Division>) -> Vec<Task> {
         let filler = |(number, place): (usize, &crate::table::Place)| Filler {
             groups: self.starter.groups.clone(),
@@ -180,7 +183,7 @@ impl Change {
     }
 }
 
-/// Whether so little has changed since the shards of a division were filled that the one before it can end.
+/// Returns whether the new shards lack so few changes that the old division can end.
 fn is_near(before: &Division, next: &Division) -> bool {
     let last = before.last_change();
     next.places().iter().all(|place| {
@@ -197,7 +200,7 @@ struct Filler {
     next: Arc<Division>,
     shard: Arc<Shard>,
     id: ShardId,
-    /// Keeps the history from where the shard was filled up to.
+    /// Keeps the history after the revision up to which the shard has been filled.
     held: Option<Snapshot>,
 }
 
@@ -209,23 +212,23 @@ impl Filler {
         while self.shard.stage().opened().is_none() {
             if !*leads.borrow_and_update() {
                 self.held = None;
-                // Whoever leads may open it, too.
+                // Another leader may fill and open the shard meanwhile.
                 let _ = timeout(DIVIDING_INTERVAL, leads.changed()).await;
                 continue;
             }
             if let Err(error) = self.go_on(&group).await {
-                tracing::debug!(%error, shard = ?self.id, "a shard could not be filled further");
+                tracing::debug!(%error, shard = ?self.id, "the filling of a shard was interrupted");
                 sleep(DIVIDING_RETRY_INTERVAL).await;
             }
         }
     }
 
-    /// Takes the next steps.
+    /// Takes the next step, if there is one.
     async fn go_on(&mut self, group: &Group) -> Result<(), Untaken> {
         let table = self.table.clone();
         let turned = table.turned().notified();
         tokio::pin!(turned);
-        turned.as_mut().enable(); // before looking
+        turned.as_mut().enable(); // before looking, so that no change is missed
         let progress = self.shard.stage().filled();
         let Some(through) = progress.through else { return self.copy(group, progress.step).await };
         let (target, ended) = match self.before.extent() {
@@ -250,7 +253,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Takes over the objects as of one revision.
+    /// Copies the objects of the old division at one revision.
     async fn copy(&mut self, group: &Group, mut step: u64) -> Result<(), Untaken> {
         let revision = match self.before.extent() {
             Extent::Closed(revision) | Extent::Ended(revision) => revision,
@@ -275,7 +278,7 @@ impl Filler {
             let taken = Filling { step, through: (!more).then_some(revision), ..std::mem::take(&mut filling) };
             self.take(group, Action::Fill(taken)).await?;
             bytes = 0;
-            sleep(began.elapsed()).await; // what clients do comes first
+            sleep(began.elapsed()).await; // leaves half of the time to clients
         }
         Ok(())
     }
@@ -284,7 +287,7 @@ impl Filler {
         self.next.number_of(key.as_str()) == self.id.number
     }
 
-    /// What has changed after a revision and up to another, as far as one step takes.
+    /// Returns a step with the changes after one revision and up to another, as many as fit into one step.
     fn changes(&self, after: Revision, target: Revision) -> Result<Filling, Compacted> {
         let (mut changes, mut operations, mut bytes) = (Vec::new(), Vec::new(), 0);
         let of = Stretch { after, through: target, max: FILLING_OBJECTS_MAX };

@@ -1,4 +1,4 @@
-//! Tables that are divided into other shards under traffic, through crashes, and with leaders that go meanwhile.
+//! Tables that are divided under traffic, through crashes, and while leaders change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,13 +52,13 @@ async fn fill(store: &Store, objects: usize) {
     futures_util::future::join_all(keys.iter().map(|key| create(store, key))).await;
 }
 
-/// How long a change that can be seen may take until it is in the history, on a machine with other work.
+/// How long a visible change may take to reach the history, on a busy machine.
 const RECORDING_TIME: Duration = Duration::from_secs(5);
 
-/// The last that a writer was told of each key: its revision, and whether it is there.
+/// The last answer that a writer received for each key: the revision, and whether the object exists.
 type Told = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
 
-/// Writers, readers, pagers and watchers that go on until they are stopped.
+/// Writers, readers, pagers and watchers that run until they are stopped.
 pub(super) struct Traffic {
     stopped: Arc<AtomicBool>,
     told: Told,
@@ -70,7 +70,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// Begins to write to some stores, in turn, and to read from all of them.
+    /// Starts to write to some stores, in turn, and to read from all of them.
     pub(super) fn begin(stores: &[Store]) -> Traffic {
         let since = stores.iter().map(|store| store.table(&pods()).revision()).min().unwrap();
         let (stopped, told, slowest) = (Arc::default(), Told::default(), Arc::default());
@@ -89,7 +89,8 @@ impl Traffic {
         traffic
     }
 
-    /// Ends it, and checks what was seen against the history of a store. The longest time that a write took.
+    /// Stops the traffic, and checks what it saw against the history of a store. Returns the longest time that a write
+    /// took.
     pub(super) async fn end(self, store: &Store) -> Duration {
         self.stopped.store(true, Ordering::SeqCst);
         for task in self.tasks {
@@ -114,7 +115,7 @@ impl Traffic {
     }
 }
 
-/// Every change follows from the one before it of the same key, and says what that was.
+/// Checks that every change names the version that the change before it of the same key left.
 fn check_history(changes: &[Arc<Change>]) {
     assert!(changes.windows(2).all(|pair| pair[0].revision() < pair[1].revision()));
     let mut last: BTreeMap<&Key, (Revision, bool)> = BTreeMap::new();
@@ -160,7 +161,7 @@ async fn keep_writing(
     count
 }
 
-/// What was acknowledged before a consistent read is in it.
+/// Checks again and again that a consistent read shows what was acknowledged before it.
 async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usize {
     let table = store.table(&pods());
     let mut count = 0;
@@ -183,7 +184,7 @@ async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usi
             assert!(is_later, "{key} at {revision}: {shown:?}, and not {acknowledged}");
             if let Ok(live) = store.most_recent(&table, key).await {
                 let live = live.map(|object| object.revision());
-                // An object is seen to be gone a moment before the history says so.
+                // A read may show that an object is gone a moment before the history has the deletion.
                 let until = Instant::now() + RECORDING_TIME;
                 while live < present.then_some(*acknowledged) && !is_deleted(&table, key, *acknowledged) {
                     assert!(Instant::now() < until, "{key}: {live:?}, and not {acknowledged}");
@@ -197,7 +198,7 @@ async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usi
     count
 }
 
-/// Whether a key that was there at a revision was deleted after it.
+/// Returns whether a key that existed at a revision was deleted after it.
 fn is_deleted(table: &Table, key: &str, since: Revision) -> bool {
     let changes = table.changes_beside(key, since).unwrap();
     changes.iter().any(|change| change.kind() == ChangeKind::Deleted && change.object().key().as_str() == key)
@@ -209,7 +210,8 @@ fn list(snapshot: &Snapshot, chunk: usize) -> Vec<(Key, Revision)> {
     objects.iter().map(|object| (object.key().clone(), object.revision())).collect()
 }
 
-/// Pages of one revision, each found anew by the last key of the one before, are what a list of it was.
+/// Checks again and again that the pages of one revision, each resumed from the last key of the one before, make up the
+/// list at that revision.
 async fn keep_paging(store: Store, stopped: Arc<AtomicBool>) -> usize {
     let table = store.table(&pods());
     let mut count = 0;
@@ -239,7 +241,7 @@ async fn keep_paging(store: Store, stopped: Arc<AtomicBool>) -> usize {
     count
 }
 
-/// Follows all changes, and begins anew now and then from the last one or from a bookmark.
+/// Follows all changes, and resumes now and then from the last change or from a bookmark.
 async fn keep_watching(store: Store, stopped: Arc<AtomicBool>, since: Revision) -> Vec<Arc<Change>> {
     let table = store.table(&pods());
     let mut seen: Vec<Arc<Change>> = Vec::new();
@@ -355,10 +357,10 @@ impl Outcome {
     }
 }
 
-/// A moment of a change of shards.
+/// A stage of a division: its name, and whether a store is in it.
 type Stage = (&'static str, fn(&Store) -> bool);
 
-/// The moments at which stores are stopped, in the order in which they come.
+/// The stages at which stores are stopped, in order.
 pub(super) const STAGES: [Stage; 5] = [
     ("the next division is known", |store| store.shards().iter().any(|table| table.next.is_some())),
     ("some shard is being filled", |store| next(store, |stage| stage.filled.step > 0)),
@@ -376,7 +378,7 @@ fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) ->
     next.map(|place| place.shard.stage().get()).any(|stage| is_so(&stage))
 }
 
-/// Waits for a moment, or until it is over.
+/// Waits until a store is in a stage, or past it.
 pub(super) async fn until(store: &Store, (what, is_now): &Stage) {
     let began = Instant::now();
     let is_over = || store.shards().iter().any(|table| table.next.is_none());

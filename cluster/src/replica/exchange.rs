@@ -1,4 +1,4 @@
-//! Answers what other replicas ask.
+//! Answers the calls of other replicas.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -20,13 +20,13 @@ use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
 use crate::{Outcome, ReadError, Revision, Tenure, WriteError};
 
-/// Answers other replicas, on the thread of the store.
+/// Answers the calls of other replicas, on the thread of the store.
 pub(crate) struct Exchange {
     identity: Arc<IdentityFile>,
     placement: Arc<Placement>,
     groups: Groups,
     sight: Arc<Sight>,
-    /// Told when this replica has become a member of a cluster because another one said so.
+    /// Called when this replica becomes a member of a cluster because another replica treats it as one.
     belongs: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -51,13 +51,13 @@ impl Exchange {
         Exchange { identity, placement, groups, sight, belongs: Box::new(belongs) }
     }
 
-    /// Whether a replica may ask anything of this one: it must be of the same cluster. A replica without one joins
-    /// that of whoever first treats it as a member.
+    /// Checks that a calling replica belongs to the same cluster. A replica without a cluster joins that of the first
+    /// caller that has one.
     fn check(&self, from: &Hello) -> Result<(), Refusal> {
         let own = self.identity.get();
         if own.cluster.is_empty() && !from.cluster.is_empty() {
             self.identity.belong(&from.cluster).map_err(refused)?;
-            tracing::info!(cluster = from.cluster, "this replica belongs to a cluster now");
+            tracing::info!(cluster = from.cluster, "this replica now belongs to a cluster");
             (self.belongs)();
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Service for Exchange {
 type Answering = BoxFuture<'static, Answer>;
 
 impl Exchange {
-    /// Reads a request, and begins to answer it.
+    /// Decodes a request, and returns the future that answers it.
     fn start(&self, from: u64, method: Method, payload: Bytes) -> Result<Answering, Refusal> {
         Ok(match method {
             Method::Append => {
@@ -166,7 +166,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// Lets groups rest.
+    /// Answers which of these groups this replica agrees to let rest.
     fn rest(&self, request: &message::Rest) -> message::RestAnswer {
         let rests = |resting: &message::Resting| {
             self.node(&resting.group).is_ok_and(|node| node.agree_to_rest(resting, &self.sight))
@@ -175,13 +175,13 @@ impl Exchange {
     }
 }
 
-/// Makes a write for a replica that found this one to lead.
+/// Makes a write for a replica that considers this one the leader.
 async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcome {
     let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
     let shard = (request.epoch, request.shard as u16); // there are at most SHARDS_MAX
     let attempt = Attempt::numbered(request.attempt);
     if attempt.is_some_and(|attempt| !leader.repeats().admits(attempt, request.repeated)) {
-        return put_write_error(&WriteError::Unknown); // nobody waits for it any more
+        return put_write_error(&WriteError::Unknown); // its caller has moved on to a later attempt
     }
     let tenure = NonZeroU64::new(request.term).map(Tenure);
     let outcome = leader.propose(read_write(request), attempt, shard, bytes, tenure).await;

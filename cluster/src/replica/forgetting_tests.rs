@@ -10,7 +10,7 @@ use crate::OpenError;
 use crate::wal::WalError;
 use crate::wal::disk::Disk;
 
-/// Where a member notes that it must not go on.
+/// The file that records that a member must not go on.
 const FORFEIT: &str = "/store/forfeit";
 
 fn has_forfeited(disk: &dyn Disk) -> bool {
@@ -28,7 +28,7 @@ async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
     let c = cluster.open("c").await;
     let second = create(&a, "ns/second").await;
     assert_eq!(read(&c, "ns/second").await, Some(second));
-    // The others have committed it; that c has it on its disk, too, the leader hears a little later.
+    // The others have committed it. The leader learns a little later that c has it on its disk, too.
     tokio::time::sleep(Duration::from_millis(300)).await;
     c.shutdown().await;
 
@@ -56,7 +56,7 @@ async fn who_has_told_of_what_a_leader_lacks_ends_rather_than_take_it_back() {
     create(&b, "ns/second").await;
     tokio::join!(a.shutdown(), b.shutdown());
 
-    // Of those that have the second one b is not there, and a does not know of it any more.
+    // Of the members that have the second entry, b is down, and a does not have it any more.
     cluster.disks.insert("a".into(), older);
     let (a, c) = tokio::join!(cluster.open("a"), cluster.open("c"));
     create(&a, "ns/third").await;

@@ -1,13 +1,14 @@
-//! Making a cluster of replicas that have none yet.
+//! Forms a cluster of replicas that have none yet.
 //!
-//! All initial members must be there and see each other: each says under which random id it has begun, and the one
-//! whose name comes first founds the cluster with exactly these ids. A replica that comes back with an empty disk has
-//! another id, so that it is no member of what was founded, and cannot vote in it; it waits until it is admitted in its
-//! own place. So does one that finds a replica with data of its own, which is a cluster already.
+//! All initial members must be up and see each other. Each announces the random id with which it started. The one whose
+//! name sorts first founds the cluster with exactly these ids. A replica that returns with an empty disk has another
+//! id, so it is not a member of the cluster that was founded and cannot vote in it; it waits to be admitted in place of
+//! its former self. A replica that finds another one with data of its own, which is a cluster already, also waits to be
+//! admitted.
 //!
-//! Members that find each other by a host name resolve it each for itself, and more may answer than are to be members.
-//! Members that are told all addresses may be told wrong ones. What was founded with those could not be put right by
-//! starting its members anew: so nothing is founded until all see the same ones, each where it is to be.
+//! Members that find each other by a host name each resolve it themselves, and more replicas may answer than should be
+//! members. Members that are given all addresses may be given wrong ones. A cluster founded on such errors could not be
+//! repaired by restarting its members, so nothing is founded until all see the same members at the expected addresses.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use crate::raft::Node;
 use crate::roster::Replica;
 use crate::{Initial, chance};
 
-/// Takes part in forming a cluster, until the default group has members as far as this replica knows.
+/// Takes part in forming a cluster, until this replica knows that the default group has members.
 pub(crate) async fn form(
     node: &Node,
     peers: &dyn Peers,
@@ -53,7 +54,7 @@ pub(crate) async fn form(
     }
 }
 
-/// Asks at the initial addresses who is there. This replica counts, however it is found.
+/// Asks the initial addresses who answers there. The result always includes this replica.
 pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) -> Found {
     let mut found = match initial {
         Initial::Members(members) => gather_named(peers, own, members).await,
@@ -63,7 +64,7 @@ pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) ->
     found
 }
 
-/// Asks at the addresses of the others.
+/// Asks the addresses of the other members.
 async fn gather_named(peers: &dyn Peers, own: &Hello, members: &BTreeMap<String, String>) -> Found {
     let asked = members.iter().filter(|(name, _)| **name != own.name).map(|(name, address)| async move {
         let hello = peers.hello_of(address, HELLO_TIMEOUT).await.ok()?;
@@ -81,7 +82,7 @@ async fn gather_named(peers: &dyn Peers, own: &Hello, members: &BTreeMap<String,
     found
 }
 
-/// Asks whoever is at the addresses of a host name.
+/// Asks all addresses of a host name.
 async fn gather_any(peers: &dyn Peers, own: &Hello, address: &str) -> Found {
     let addresses: Vec<String> = match peers.resolve(address).await {
         Ok(addresses) => addresses.into_iter().take(MEMBERS_FOUND_MAX).collect(),
@@ -114,7 +115,7 @@ fn tell(gathering: &Gathering, found: &Found) {
                     address,
                     expected,
                     found,
-                    "another member answers there than is to: no cluster is formed until the addresses are right"
+                    "another member than expected answers: no cluster is formed until the addresses are right"
                 );
             }
         }
@@ -122,21 +123,21 @@ fn tell(gathering: &Gathering, found: &Found) {
             "the others have formed a cluster of which this replica is not a member: admit it with `flotilla cluster join`"
         ),
         Gathering::Ambiguous(names) => {
-            tracing::error!(names, "more members are there than are to form the cluster, or several of one name")
+            tracing::error!(names, "there are more members than should form the cluster, or several with the same name")
         }
         Gathering::Waiting => {
-            tracing::info!("all members are there; waiting for the first of them to found the cluster")
+            tracing::info!("all members are up; waiting for the first of them to found the cluster")
         }
         Gathering::Founding(members) => tracing::info!(members = members.len(), "founding the cluster"),
     }
 }
 
-/// An id for a new cluster.
+/// Draws an id for a new cluster.
 pub(crate) fn new_cluster() -> String {
     format!("{:016x}", chance::number())
 }
 
-/// Founds the cluster. Safe to repeat: whoever has begun it goes on under the same id of the cluster.
+/// Founds the cluster. Safe to repeat: the id of the cluster is stored first and then kept.
 async fn found_with(
     node: &Node,
     members: BTreeMap<u64, Replica>,

@@ -1,4 +1,4 @@
-//! What follows from who answers at the initial addresses.
+//! Decides what to do by the replicas that answer at the initial addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,28 +6,28 @@ use crate::Initial;
 use crate::peer::Hello;
 use crate::roster::Replica;
 
-/// Who answers at the initial addresses.
+/// The replicas that answer at the initial addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    /// Those that are where they are to be, and this replica.
+    /// Those at the expected addresses, and this replica.
     pub(crate) members: Vec<Hello>,
-    /// Those that are not, if it is known who is to be where.
+    /// Those at the address of another member, if addresses are known by name.
     pub(crate) misplaced: Vec<Misplaced>,
 }
 
-/// Somebody who answers where another is to be.
+/// A replica that answers at the address of another member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misplaced {
-    /// Where.
+    /// The address.
     pub(crate) address: String,
-    /// Who is to be there.
+    /// The name of the member that is expected there.
     pub(crate) expected: String,
-    /// Who is.
+    /// The name of the replica that answers.
     pub(crate) found: String,
 }
 
 impl Found {
-    /// What tells whether two replicas see the same ones.
+    /// Returns a checksum of the replicas found, by which two replicas compare whether they see the same ones.
     pub(crate) fn sight(&self) -> u32 {
         let seen: BTreeSet<_> = self.members.iter().map(|hello| (hello.member, &hello.name, &hello.address)).collect();
         crc32c::crc32c(format!("{seen:?}").as_bytes())
@@ -37,7 +37,7 @@ impl Found {
         self.members.iter().map(|hello| &hello.name).collect()
     }
 
-    /// The names of those that do not see the same ones as this replica does.
+    /// Returns the names of the replicas that do not see the same ones as this replica.
     fn blind(&self, own: &Hello) -> Vec<String> {
         let sight = self.sight();
         let blind = self.members.iter().filter(|hello| hello.member != own.member && hello.sees != sight);
@@ -45,29 +45,29 @@ impl Found {
     }
 }
 
-/// What the replicas that are to form a cluster have come to.
+/// The state of the replicas that are to form a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Gathering {
-    /// Some are not there yet, or do not see the others.
+    /// Some are not up yet, or do not see the others.
     Incomplete {
-        /// The names of those that are not there, as far as names are known.
+        /// The names of the missing ones, if names are known.
         missing: Vec<String>,
-        /// The names of those that do not see the same ones as this replica.
+        /// The names of those that do not see the same replicas as this one.
         blind: Vec<String>,
     },
-    /// Some answer where others are to be.
+    /// Some answer at the address of another member.
     Crossed(Vec<Misplaced>),
-    /// There is a cluster already, of which this replica is not.
+    /// There is a cluster already, and this replica is not a member.
     Formed,
-    /// More are there than are to form it, or two have this name.
+    /// There are more replicas than should form the cluster, or two of the same name. Contains the names.
     Ambiguous(String),
-    /// Somebody else is to found it.
+    /// Another replica is to found the cluster.
     Waiting,
-    /// This replica is to found it, with these members.
+    /// This replica is to found the cluster, with these members.
     Founding(BTreeMap<u64, Replica>),
 }
 
-/// What follows from who answers at the initial addresses, this replica among them.
+/// Decides by the replicas that answer at the initial addresses, this one among them.
 pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &Found) -> Gathering {
     let founded = found.members.iter().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
     if founded {
@@ -87,7 +87,7 @@ pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &Found) -> Gather
     }
 }
 
-/// The members that are to form the cluster, once all of them are there and see each other.
+/// Returns the members that are to form the cluster. Fails unless all of them are up and see each other.
 fn members(own: &Hello, initial: &Initial, found: &Found) -> Result<BTreeMap<u64, Replica>, Gathering> {
     let (names, blind) = (found.names(), found.blind(own));
     match initial {
@@ -123,13 +123,13 @@ mod tests {
         Hello { cluster: cluster.into(), member, name: name.into(), version: 1, address, ..Hello::default() }
     }
 
-    /// Those that are there, none of which sees another.
+    /// Returns the replicas that are up, none of which sees another.
     fn found(hellos: &[(&str, u64, &str)]) -> Found {
         let members = hellos.iter().map(|(name, member, cluster)| hello(name, *member, cluster)).collect();
         Found { members, misplaced: Vec::new() }
     }
 
-    /// The same when they see each other.
+    /// Makes all replicas see each other.
     fn all_see(mut found: Found) -> Found {
         let sight = found.sight();
         found.members.iter_mut().for_each(|hello| hello.sees = sight);
@@ -156,7 +156,7 @@ mod tests {
         let Gathering::Founding(members) = gathering(&a, &initial, &all) else { panic!() };
         assert_eq!(members.keys().copied().collect::<Vec<_>>(), [11, 22, 33]);
         assert_eq!(members[&22].address, "h:2");
-        // One that has another list, or finds nobody where this replica is to be.
+        // One has another list, or finds no replica at this one's address.
         all.members[1].sees = two.sight();
         assert_eq!(gathering(&a, &initial, &all), incomplete(&[], &["b"]));
     }
@@ -172,11 +172,11 @@ mod tests {
         let misplaced = vec![at("h:2", "b", "c"), at("h:3", "c", "b")];
         let alone = Found { misplaced: misplaced.clone(), ..found(&[("a", 11, "")]) };
         assert_eq!(gathering(&hello("a", 11, ""), &initial, &alone), Gathering::Crossed(misplaced));
-        // Everybody is there, and one is there twice.
+        // All members are up, and one is up twice.
         let all = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
         let twice = Found { misplaced: vec![at("h:3", "c", "b")], ..all };
         assert!(matches!(gathering(&hello("a", 11, ""), &initial, &twice), Gathering::Crossed(_)));
-        // A cluster that is there is what counts for one that is to be admitted to it.
+        // A replica that is to be admitted must see that there is a cluster, whatever else it finds.
         let formed = Found { misplaced: vec![at("h:3", "c", "d")], ..found(&[("a", 11, ""), ("b", 22, "x")]) };
         assert_eq!(gathering(&hello("a", 11, ""), &initial, &formed), Gathering::Formed);
     }
@@ -187,7 +187,7 @@ mod tests {
         let blank = hello("a", 99, "");
         let formed = all_see(found(&[("a", 99, ""), ("b", 22, "x")]));
         assert_eq!(gathering(&blank, &initial, &formed), Gathering::Formed);
-        // Whoever has begun to found it goes on.
+        // The one that has started to found the cluster goes on.
         let begun = hello("a", 11, "x");
         let others = all_see(found(&[("a", 11, "x"), ("b", 22, "x")]));
         assert!(matches!(gathering(&begun, &initial, &others), Gathering::Founding(_)));

@@ -1,4 +1,4 @@
-//! The groups of this replica.
+//! The groups that this replica takes part in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use super::leader::Leader;
 use super::reads::Reads;
 use crate::raft::Node;
 
-/// What readers and writers need of a group.
+/// The parts of a group that readers and writers need.
 #[derive(Clone)]
 pub(crate) struct Group {
     pub(crate) leader: Leader,
     pub(crate) reads: Reads,
-    /// Whether this replica leads it.
+    /// Whether this replica leads the group: now, and after every change.
     pub(crate) leads: watch::Receiver<bool>,
 }
 
 impl Group {
-    /// Whether a replica has a vote in it, as far as this one knows.
+    /// Returns whether a replica has a vote in the group, as far as this one knows.
     pub(crate) fn has_voter(&self, id: u64) -> bool {
         self.leader.node().voters().contains(&id)
     }
 }
 
-/// The groups of this replica, by name. More may come while the store is open; none goes. Cheap to clone.
+/// The groups of this replica, by name. Groups are added while the store is open, and none is removed. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Groups(Arc<Known>);
 
 #[derive(Default)]
 struct Known {
     groups: RwLock<BTreeMap<Arc<str>, Arc<Group>>>,
-    /// Told when a group comes.
+    /// Notified when a group is added.
     came: Notify,
 }
 
@@ -49,12 +49,12 @@ impl Groups {
         self.0.groups.read().get(name).cloned()
     }
 
-    /// All groups that there are now, by name.
+    /// Returns all present groups, by name.
     pub(crate) fn all(&self) -> BTreeMap<Arc<str>, Arc<Group>> {
         self.0.groups.read().clone()
     }
 
-    /// What this replica is in each of them.
+    /// Returns this replica's node in each of them.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         self.0.groups.read().values().map(|group| group.leader.node().clone()).collect()
     }
@@ -64,7 +64,7 @@ impl Groups {
         loop {
             let came = self.0.came.notified();
             tokio::pin!(came);
-            came.as_mut().enable(); // before looking
+            came.as_mut().enable(); // before looking, so that no group is missed
             if let Some(group) = self.get(name) {
                 return group;
             }

@@ -1,9 +1,9 @@
-//! Leading through whom most members are reached.
+//! Keeps leadership with replicas that reach the most members.
 //!
-//! Where the link between two members is cut and others reach both, neither is to lead: the other would be told
-//! nothing, and its clients would wait. So each says in its hello how many it hears which also hear it. One that hears
-//! fewer than another that it hears lets others lead, as if it had been drained. Nobody hears more than it where a
-//! member is gone, or cut off from all.
+//! When the link between two members is cut and a third one reaches both, neither of the two should lead: the other
+//! would get no entries, and its clients would wait. So each replica announces in its hello how many members it hears
+//! that also hear it. One that hears fewer than another that it hears hands over its leadership, as if it were drained.
+//! When a member is down, or cut off from all, no replica hears more than the others, and nothing changes.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::peer::Peers;
 use crate::peer::sight::Sight;
 use crate::raft::Node;
 
-/// What this replica hears of the others, beside what they hear.
+/// Compares how many members this replica hears with what others announce.
 pub(super) struct Hearing {
     placement: Arc<Placement>,
     peers: Arc<dyn Peers>,
-    /// Since when another one has been hearing more.
+    /// Since when another replica has been hearing more.
     since: Option<Instant>,
-    /// When those were called last that are not heard.
+    /// When the members that are not heard were last called.
     called: Option<Instant>,
     /// Since when no majority has been heard.
     alone: Option<Instant>,
-    /// Whether that was told.
+    /// Whether this was logged.
     alone_told: bool,
 }
 
@@ -36,7 +36,7 @@ impl Hearing {
         Hearing { placement, peers, since: None, called: None, alone: None, alone_told: false }
     }
 
-    /// Goes by what was seen of the members of a group.
+    /// Updates the state with what was seen of the members of a group.
     pub(super) fn look(&mut self, group: &Node, sight: &Sight, now: Instant) {
         let (own, voters) = (self.placement.own(), group.voters());
         let has_vote = voters.contains(&own);
@@ -57,30 +57,30 @@ impl Hearing {
         }
     }
 
-    /// Tells when no majority has been heard for a while, and when one is again.
+    /// Logs when no majority has been heard for a while, and when one is heard again.
     fn look_for_majority(&mut self, is_alone: bool, now: Instant) {
         self.alone = is_alone.then(|| self.alone.unwrap_or(now));
         let is_long = self.alone.is_some_and(|since| now >= since + MAJORITY_PATIENCE);
         if is_long && !self.alone_told {
-            tracing::warn!("no majority of the members is reached: nothing can be written, nor read most recently");
+            tracing::warn!("no majority of the members is reachable: writes and consistent reads fail");
             self.alone_told = true;
         } else if self.alone.is_none() && self.alone_told {
-            tracing::info!("a majority of the members is reached again");
+            tracing::info!("a majority of the members is reachable again");
             self.alone_told = false;
         }
     }
 
     fn tell(&self, hemmed: bool) {
         if !hemmed {
-            return tracing::info!("this replica reaches as many members as any other again");
+            return tracing::info!("this replica again reaches as many members as any other");
         }
-        tracing::warn!("another replica reaches more members than this one: others are to lead");
+        tracing::warn!("another replica reaches more members than this one: handing over leadership");
         let placement = self.placement.clone();
-        // What nobody can take yet is tried again by whoever keeps the balance.
+        // Groups that no other replica can take yet are tried again by `balance`.
         actix::spawn(async move { balance::hand_over_all(&placement).await.unwrap_or_default() });
     }
 
-    /// Calls a member, so that there is a connection as soon as there can be one: nobody else may have a reason to.
+    /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
     fn call(&self, group: &Node, member: u64) {
         let address = group.address(member).unwrap_or_default();
         actix::spawn(self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));

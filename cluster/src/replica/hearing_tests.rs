@@ -15,9 +15,9 @@ use crate::machine::Machine;
 use crate::peer::{Connected, Connecting, Listener, Network, TlsNetwork};
 use crate::{PeerTls, Store};
 
-/// The network of a member whose link to another one can be cut.
+/// The network of a member whose link to one other member can be cut.
 struct Severable {
-    /// The address of the other one.
+    /// The address of that member.
     to: String,
     cut: watch::Sender<bool>,
 }
@@ -57,7 +57,7 @@ impl Network for Severable {
     }
 }
 
-/// Opens all members, with a link between the first and the last one that can be cut.
+/// Opens all members. The link between the first and the last one can be cut.
 async fn open_severable(cluster: &Cluster, cut: &watch::Sender<bool>) -> Vec<Store> {
     let names: Vec<&String> = cluster.addresses.keys().collect();
     let (first, last) = (names[0], names[names.len() - 1]);
@@ -76,7 +76,7 @@ async fn open_severable(cluster: &Cluster, cut: &watch::Sender<bool>) -> Vec<Sto
     join_all(opened).await
 }
 
-/// How many groups each member leads, and whether it is drained, as one of them has it.
+/// Returns how many groups each member leads, and whether it is drained, according to one of them.
 fn leads(store: &Store) -> Vec<(usize, bool)> {
     store.cluster().members.iter().map(|member| (member.leads.len(), member.drained)).collect()
 }

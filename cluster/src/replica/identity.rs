@@ -1,4 +1,4 @@
-//! Who this replica is: kept in its data directory, made anew when that is empty.
+//! The identity of this replica: kept in its data directory, and new when the directory is empty.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,24 +10,24 @@ use parking_lot::Mutex;
 use crate::chance;
 use crate::wal::disk::Disk;
 
-/// Who a replica is. A replica that lost its disk comes back under another id, so that it cannot vote again in what
-/// it has voted in before.
+/// The identity of a replica. A replica that lost its disk comes back with another id, so that it cannot vote twice in
+/// a term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Its name.
     pub(crate) name: String,
     /// Its id: random, and never zero.
     pub(crate) id: u64,
-    /// The cluster that it belongs to; empty before it belongs to one.
+    /// The id of its cluster; empty before it belongs to one.
     pub(crate) cluster: String,
 }
 
-/// What is told of a replica that has forgotten what it acknowledged: it has forgotten votes as well, and would break
-/// the promises of others with them.
+/// The reason for which a replica stops that has lost entries that it acknowledged. It has lost votes as well, and
+/// could break promises that rest on them.
 pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
     part of it is gone; start it with an empty data directory, and join it again";
 
-/// The name of a replica that has had no others yet.
+/// The name of a replica that has never had others.
 pub(crate) const SINGLE_NAME: &str = "flotilla";
 
 /// The identity of this replica and the file that it is kept in.
@@ -38,27 +38,27 @@ pub(crate) struct IdentityFile {
 }
 
 const FILE: &str = "member";
-/// The file that says that the identity must not be used any more.
+/// The name of the file that says that the identity must not be used any more.
 pub(crate) const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
 
 impl IdentityFile {
-    /// Where the identity is kept in a data directory.
+    /// Returns the path of the identity in a data directory.
     pub(crate) fn path(directory: &Path) -> PathBuf {
         directory.join(FILE)
     }
 
-    /// Whether a data directory holds an identity.
+    /// Returns whether a data directory contains an identity.
     pub(crate) fn is_there(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
         Ok(disk.list(directory)?.contains(&IdentityFile::path(directory)))
     }
 
-    /// The identity in a data directory; a new one, of this name, when it holds none. A replica that was the only one
-    /// until now takes the name, since nobody knows it by another; that is written down when it belongs to a cluster.
-    /// Without a name, one that is there is opened whatever it is called.
+    /// Reads the identity in a data directory, or creates one of this name when there is none. A replica that was the
+    /// only one until now takes the new name, since no other knows its old one; the name is stored once the replica
+    /// belongs to a cluster. Without a name the identity is opened whatever its name is.
     ///
     /// # Errors
-    /// The file cannot be read or written, is damaged, or is of a member of another name.
+    /// Fails when the file cannot be read or written, is damaged, or belongs to a member of another name.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: &Path, name: Option<&str>) -> io::Result<IdentityFile> {
         let path = IdentityFile::path(directory);
         let files = disk.list(directory)?;
@@ -97,12 +97,12 @@ impl IdentityFile {
         self.disk.sync_directory(&self.directory)
     }
 
-    /// The identity.
+    /// Returns the identity.
     pub(crate) fn get(&self) -> Identity {
         self.current.lock().clone()
     }
 
-    /// Makes this replica a member of a cluster, for good. False when it belongs to another.
+    /// Makes this replica belong to a cluster, for good. Returns false when it belongs to another one.
     pub(crate) fn belong(&self, cluster: &str) -> io::Result<bool> {
         let mut current = self.current.lock();
         if current.cluster.is_empty() {
@@ -135,7 +135,8 @@ fn read(disk: &dyn Disk, path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| invalid(path, "it is no text"))
 }
 
-/// A line for the format, one for each part, and one with the checksum of those before.
+/// Returns the text of the file: a line with the format, one for each field, and one with the checksum of the lines
+/// above.
 fn text(identity: &Identity) -> String {
     let Identity { name, id, cluster } = identity;
     let mut text = format!("{FORMAT}\nname {name}\nid {id:x}\ncluster {cluster}\n");
@@ -183,7 +184,8 @@ mod tests {
         let directory = Path::new("/member");
         disk.create_directory(directory).unwrap();
         let alone = IdentityFile::open(disk.clone(), directory, Some(SINGLE_NAME)).unwrap().get();
-        // It does not, as long as it belongs to none: whoever opens it as before finds it as it was.
+        // The name is not stored as long as the replica belongs to no cluster: opened under its old name, it is
+        // unchanged.
         let named = IdentityFile::open(disk.clone(), directory, Some("a")).unwrap();
         assert_eq!(named.get(), Identity { name: "a".into(), ..alone.clone() });
         assert_eq!(IdentityFile::open(disk.clone(), directory, Some(SINGLE_NAME)).unwrap().get(), alone);

@@ -1,4 +1,4 @@
-//! The leader of a group, wherever it is: what only it can do, asked of it from any replica.
+//! A client of a group's leader: any replica can make requests to it, wherever it is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::raft::{Node, Proposals};
 use crate::shard_map::Epoch;
 use crate::{Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
-/// The leader of one group. Cheap to clone.
+/// A client of the leader of one group. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Leader {
     node: Node,
@@ -34,50 +34,51 @@ pub(crate) struct Leader {
     peers: Option<Arc<dyn Peers>>,
 }
 
-/// A write as it is asked for.
+/// A write, as it is sent to the leader.
 pub(crate) struct Asked<'a> {
     pub(crate) write: &'a Write,
-    /// How it is named.
+    /// The id of the write.
     pub(crate) attempt: Attempt,
-    /// How often it was asked for before without an answer.
+    /// The number of earlier attempts that were not answered.
     pub(crate) repeated: u32,
-    /// The division of its table, and its shard there.
+    /// The division of the table, and the number of the shard there.
     pub(crate) shard: (Epoch, u16),
 }
 
-/// What a write came to on the leader.
+/// A write that the leader has decided.
 pub(crate) enum Decided {
-    /// Here: this is the outcome.
+    /// This replica leads: the outcome.
     Here(Outcome),
-    /// Elsewhere: what this replica shows once it is closed up to a revision.
+    /// Another replica leads: the outcome becomes visible here once this replica has closed up to a revision.
     Elsewhere {
-        /// The revision of the write; none when its expectation did not hold.
+        /// The revision of the write; `None` when its expectation did not hold.
         committed: Option<Revision>,
-        /// Up to where this replica's group must be closed.
+        /// The revision up to which the group must be closed here.
         closed: Revision,
     },
 }
 
-/// Who can be asked.
+/// Where the leader is.
 pub(super) enum Place {
     Here,
-    /// Elsewhere, in this term.
+    /// On another replica, in this term.
     There(Target, u64),
 }
 
-/// A search for whoever leads.
+/// A search for the leader, up to a deadline.
 pub(super) struct Search<'a> {
     leader: &'a Leader,
     deadline: Instant,
 }
 
 impl Search<'_> {
-    /// Who is to be asked; none when nobody is known to lead for too long.
+    /// Returns where the leader is. `None` when none becomes known before the deadline.
     pub(super) async fn place(&self) -> Option<Place> {
         self.leader.place(self.deadline).await
     }
 
-    /// Whether to ask again, since who was asked was elected a moment ago, or is about to learn that another was.
+    /// Waits a moment and returns true when the leader should be asked again: the replica that was asked may have just
+    /// been elected, or may be about to learn that another one was. Returns false after the deadline.
     pub(super) async fn goes_on(&self, is_elsewhere: bool) -> bool {
         let goes_on = is_elsewhere && Instant::now() < self.deadline;
         if goes_on {
@@ -98,22 +99,22 @@ impl Leader {
         Leader { node, id, clock, admission: Arc::default(), repeats: Arc::default(), proposer, peers }
     }
 
-    /// The group on this replica.
+    /// Returns this replica's node in the group.
     pub(crate) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The clock of the group on this replica.
+    /// Returns the clock of the group on this replica.
     pub(crate) fn clock(&self) -> &Arc<GroupClock> {
         &self.clock
     }
 
-    /// The writes of this replica that wait for the group.
+    /// Returns the count of this replica's writes that wait for the group.
     pub(crate) fn admission(&self) -> &Arc<Admission> {
         &self.admission
     }
 
-    /// The writes that this replica was asked for again.
+    /// Returns the repeated writes that this replica was asked for as the leader.
     pub(crate) fn repeats(&self) -> &Repeats {
         &self.repeats
     }
@@ -122,7 +123,7 @@ impl Leader {
         Search { leader: self, deadline: Instant::now() + LEADER_WAIT }
     }
 
-    /// Where the leader is, when anyone is known to lead before the deadline.
+    /// Returns where the leader is. `None` when none is known before the deadline.
     async fn place(&self, deadline: Instant) -> Option<Place> {
         let (leader, term, address) = tokio::time::timeout_at(deadline, self.node.leader_located()).await.ok()??;
         Some(match leader == self.id {
@@ -131,8 +132,8 @@ impl Leader {
         })
     }
 
-    /// What the leader answers, or this error as soon as another leads: a leader that is frozen or cut off does not
-    /// say so.
+    /// Returns what the leader answers, or the error `otherwise` as soon as another replica leads: a leader that is
+    /// frozen or cut off does not answer.
     async fn unless_succeeded<T, E>(&self, asked: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
         let succeeded = self.node.leader_changed();
         tokio::select! {
@@ -156,12 +157,12 @@ impl Leader {
         A::decode(answer).map_err(|error| PeerError::Refused(error.to_string()))
     }
 
-    /// Whether there may be other replicas.
+    /// Returns whether there may be other replicas.
     pub(crate) fn has_others(&self) -> bool {
         self.peers.is_some()
     }
 
-    /// Makes a write on the leader, whoever that is; only here and in that term where it was decided by a tenure.
+    /// Makes a write on the leader, wherever it is. With a tenure it is made on this replica and in that term only.
     ///
     /// # Errors
     /// See [`WriteError`].
@@ -186,7 +187,7 @@ impl Leader {
             };
             let is_elsewhere = match &decided {
                 Err(WriteError::NotLeader { .. } | WriteError::Unavailable) => true,
-                Err(WriteError::NoSpace) => self.has_room_elsewhere(), // who leads hands over
+                Err(WriteError::NoSpace) => self.has_room_elsewhere(), // the leader will hand over
                 _ => false,
             };
             if !search.goes_on(is_elsewhere).await {
@@ -198,7 +199,7 @@ impl Leader {
         }
     }
 
-    /// Whether another than the leader can lead, and has room for what that writes.
+    /// Returns whether another member than the leader can lead and has room on its disk.
     fn has_room_elsewhere(&self) -> bool {
         let leader = self.node.leader();
         let can_lead = |member: u64| match member == self.id {
@@ -231,7 +232,7 @@ impl Leader {
         }
     }
 
-    /// Has a shard of the group take a step, if this replica leads, and waits until it is applied here.
+    /// Makes a shard of the group take a step, if this replica leads, and waits until it is applied here.
     pub(crate) async fn advance(&self, step: Step) -> Result<(), WriteError> {
         let (reply, taken) = oneshot::channel();
         self.proposer.send(Advance { step, reply }).await.map_err(|_| WriteError::Closed)?;
@@ -251,10 +252,11 @@ impl Leader {
         }
     }
 
-    /// The index up to which this replica must have applied the log for its reads to be linearizable.
+    /// Returns the index up to which this replica must have applied the log for its reads to be linearizable (Raft's
+    /// ReadIndex).
     ///
     /// # Errors
-    /// No leader could be found, or it could not confirm that it leads.
+    /// Fails when no leader can be found, or it cannot confirm that it leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         let search = self.search();
         loop {
@@ -284,10 +286,10 @@ impl Leader {
 }
 
 impl Leader {
-    /// Has the leader commit that the group gives no revision up to this one any more.
+    /// Makes the leader commit that the group assigns no revision up to this one any more.
     ///
     /// # Errors
-    /// No leader could be found, or it could not commit it.
+    /// Fails when no leader can be found, or it cannot commit this.
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
         let search = self.search();
         loop {
@@ -303,7 +305,7 @@ impl Leader {
         }
     }
 
-    /// Commits that, if this replica leads.
+    /// Does so if this replica leads.
     pub(crate) async fn close_here(&self, revision: Revision) -> Result<(), ReadError> {
         let (reply, closed) = oneshot::channel();
         self.proposer.try_send(Close { revision, reply }).map_err(|_| ReadError::Unavailable)?;
@@ -324,12 +326,12 @@ impl Leader {
     }
 }
 
-/// Whether who was asked does not lead, or not yet.
+/// Returns whether the replica that was asked does not lead, or does not lead yet.
 fn is_elsewhere<T>(answer: &Result<T, ReadError>) -> bool {
     matches!(answer, Err(ReadError::NotLeader { .. } | ReadError::Unavailable))
 }
 
-/// What is told when nobody who was asked leads.
+/// Converts the error for a caller that has asked every leader: a replica that does not lead is of no use to it.
 fn unavailable(error: ReadError) -> ReadError {
     match error {
         ReadError::NotLeader { .. } => ReadError::Unavailable,
@@ -337,8 +339,8 @@ fn unavailable(error: ReadError) -> ReadError {
     }
 }
 
-/// What is known of a write that the leader was asked for and has not answered. A refusal says nothing: a leader that
-/// stops drops what it has taken in already, and that is told as one.
+/// Converts a failed call into what is known of the write. A refusal says nothing about it: a leader that stops drops
+/// requests that it has already taken in, and these are reported as refused.
 fn unanswered(error: &PeerError) -> WriteError {
     match error {
         PeerError::QueueFull | PeerError::TooLarge { .. } => WriteError::QueueFull,

@@ -1,4 +1,4 @@
-//! Keeping to the shard map: founding it, learning it, and taking part in the groups that it names.
+//! Follows the shard map: founds it, takes over every new version, and takes part in the groups that it names.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,18 +17,18 @@ use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
 use crate::task::Task;
 use crate::{Expectation, Interest, Key, Mutation, OpenError, Outcome, Table, TableId, Write, WriteError};
 
-/// Learns the map that this replica has, if it has one.
+/// Takes over the map that this replica has applied, if there is one.
 pub(crate) fn look(tables: &Tables) {
     let Some(object) = tables.map_table().get(MAP_KEY) else { return };
     match ShardMap::read(object.bytes()) {
         Ok(map) => tables.learn(map, object.revision()),
         Err(error) => {
-            tracing::error!(%error, "a later release has changed the shard map: this one goes on with the last")
+            tracing::error!(%error, "the shard map is of a later release: keeping the last one that can be read")
         }
     }
 }
 
-/// Learns every map, and takes part in the groups that it names, for as long as the store is open.
+/// Takes over every new map, and takes part in the groups that it names, for as long as the store is open.
 pub(crate) async fn follow(starter: Rc<Starter>) {
     let mut forming: BTreeMap<Arc<str>, Task> = BTreeMap::new();
     loop {
@@ -50,7 +50,7 @@ pub(crate) async fn follow(starter: Rc<Starter>) {
     }
 }
 
-/// Waits until the map may be another one than when this was called.
+/// Waits until the map may differ from the one at the time of the call.
 async fn changed(table: &Arc<Table>) {
     let known = table.get(MAP_KEY).map(|object| object.revision());
     loop {
@@ -65,14 +65,15 @@ async fn changed(table: &Arc<Table>) {
             }
             subscription.changed().await;
             if subscription.read(usize::MAX, &mut Vec::new()).is_err() {
-                break; // it was restored
+                break; // the history was replaced
             }
         }
     }
 }
 
-/// Forms a new group of its founders. Whoever leads the default group does so at once, the others when it does not: all
-/// begin the log with the same entry. One that goes on alone forms what it has no log of, unless objects were in it.
+/// Forms a new group with its founders. The leader of the default group does so at once, the other founders only if it
+/// does not: each starts the log with the same entry. A survivor forms a group alone if it has no log of it and no
+/// objects were in it.
 async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u64, Replica>) {
     let node = group.leader.node();
     if starter.options.is_survivor {
@@ -95,18 +96,18 @@ async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u6
     }
 }
 
-/// The founders of a group, as they are to stand in its log. One that was alone may have got a name and an address
-/// since the map was written.
+/// Returns the founders of a group as its log should record them. A replica that was alone may have got a name and an
+/// address since the map was written.
 fn described(starter: &Starter, founders: &BTreeMap<u64, Replica>) -> BTreeMap<u64, Replica> {
     let default = starter.groups.get(DEFAULT_GROUP).filter(|_| founders.len() == 1);
     let known = default.map(|default| voters(default.leader.node())).unwrap_or_default();
     founders.iter().map(|(id, replica)| (*id, known.get(id).unwrap_or(replica).clone())).collect()
 }
 
-/// Waits until this replica keeps to the map of its cluster, which is founded with one if it has none.
+/// Waits until this replica uses the shard map of its cluster. Founds one if there is none.
 ///
 /// # Errors
-/// The store was closed, or its map is of a later release.
+/// Fails when the store is closed, or the map is from a later release.
 pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
     let Starter { tables, groups, options, .. } = starter;
     let table = tables.map_table();
@@ -118,29 +119,29 @@ pub(crate) async fn settle(starter: &Starter) -> Result<(), OpenError> {
             Err(_) => sleep(ATTEMPT_INTERVAL).await,
             Ok(_) => {}
         }
-        let _ = default.reads.barrier().await; // what another one has founded
+        let _ = default.reads.barrier().await; // another replica may have founded it
     }
     look(tables);
     let map = table.get(MAP_KEY).map(|object| ShardMap::read(object.bytes())).transpose()?.unwrap_or_default();
     let wanted = ShardMap::founding(options, &BTreeMap::new())?;
     if (map.shards(), map.data_groups()) != (wanted.shards(), wanted.data_groups()) {
-        tracing::info!(%map, "tables are kept in shards as the cluster has them; what this server was started with only founds");
+        tracing::info!(%map, "tables keep the shards of the cluster: configured ones are only used to found one");
     }
     Ok(())
 }
 
-/// Who has a vote.
+/// Returns the members with a vote.
 pub(crate) fn voters(node: &Node) -> BTreeMap<u64, Replica> {
     with_vote(node.members())
 }
 
-/// Those of some members that have a vote.
+/// Returns those of the given members that have a vote.
 pub(crate) fn with_vote(members: Vec<Member>) -> BTreeMap<u64, Replica> {
     let voters = members.into_iter().filter(|member| member.votes);
     voters.map(|member| (member.id, Replica { name: member.name, address: member.address })).collect()
 }
 
-/// Makes a map the one of the cluster, if that is as it is expected to be.
+/// Replaces the shard map of the cluster, if the expectation holds.
 pub(crate) async fn write(
     tables: &Tables,
     groups: &Groups,

@@ -19,7 +19,7 @@ use crate::wal::disk::Disk;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{Expectation, MembersError, Outcome, Standing, Store, salvage};
 
-/// Why a member is not removed.
+/// Returns why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
     let removing = tokio::time::timeout(Duration::from_secs(20), store.remove(name));
     match removing.await.expect("an answer in time").unwrap_err() {
@@ -57,7 +57,7 @@ async fn a_member_that_moves_is_sent_the_log_where_it_is() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     cluster.addresses.insert("c".into(), elsewhere);
     let c = cluster.begin("c").await;
-    // It calls the others, and nobody calls it.
+    // It calls the others, but they do not call it.
     until("it asks the leader", || a.cluster().members.iter().all(|member| member.reachable)).await;
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -68,7 +68,7 @@ async fn a_member_that_moves_is_sent_the_log_where_it_is() {
     c.ready().await;
     until("it is of use", || c.is_available()).await;
     assert_eq!(read(&c, "ns/first").await, Some(first));
-    // It counts.
+    // Its vote counts.
     b.shutdown().await;
     let second = create(&a, "ns/second").await;
     assert_eq!(read(&c, "ns/second").await, Some(second));
@@ -87,11 +87,11 @@ async fn whoever_is_half_replaced_is_removed_with_the_replacement() {
         cluster.disks.insert("c".to_owned(), SimulatedDisk::default());
         let c = cluster.begin("c").await;
         let address = cluster.addresses["c"].to_string();
-        // Whoever asked does not wait, and nobody goes on with the groups that are left.
+        // The caller stops waiting, and no other replica goes on with the remaining groups.
         let _ = tokio::time::timeout(Duration::from_millis(pause_ms), a.admit("c", &address)).await;
         let removing = async {
             while let Err(MembersError::Refused { .. }) = b.remove("c").await {
-                tokio::time::sleep(Duration::from_millis(20)).await; // what was begun is not over yet
+                tokio::time::sleep(Duration::from_millis(20)).await; // the change that was started has not ended yet
             }
         };
         tokio::time::timeout(Duration::from_secs(30), removing).await.expect("it is removed");
@@ -117,7 +117,7 @@ async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
         let node = c.running().groups.get(held).unwrap().leader.node().clone();
         node.hold_applying(released.map(drop)).await;
         let first = create(&a, "ns/first").await;
-        // The others take it for a voter that has everything, since it has that in its log.
+        // The others consider it a voter that has everything, since its log has that.
         a.admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
         until("c has its votes", || votes() == c.running().groups.nodes().len()).await;
         let shown = async || {
@@ -135,7 +135,7 @@ async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
     }
 }
 
-/// Opens one more replica, which nobody has admitted, and says where it is.
+/// Opens one more replica, which was not admitted, and returns its address.
 async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     cluster.addresses.insert(name.into(), address);
@@ -143,7 +143,7 @@ async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
     (cluster.begin(name).await, address.to_string())
 }
 
-/// The names of those that have a vote in a group, as a store knows.
+/// Returns the names of the members with a vote in a group, as a store knows.
 fn voters(store: &Store, group: &str) -> Vec<String> {
     let members = store.running().groups.get(group).map(|group| group.leader.node().members()).unwrap_or_default();
     let mut names: Vec<String> = members.into_iter().filter(|m| m.votes).map(|m| m.name).collect();
@@ -155,7 +155,7 @@ fn votes(store: &Store, name: &str) -> bool {
     store.cluster().members.iter().any(|member| member.name == name && member.votes)
 }
 
-/// Waits until these have a vote in so many groups, and nobody else has.
+/// Waits until exactly these members have a vote in this many groups.
 async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
     let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
     let is_so = || all().len() == groups && all().iter().all(|voters| voters == names);
@@ -313,7 +313,7 @@ async fn nobody_says_from_memory_that_there_is_no_such_member() {
     c.shutdown().await;
 }
 
-/// Three stores, of which the first leads, and one that was shut down while the last is asked to admit it.
+/// Opens three stores, of which the first leads, and one that is shut down while the last is asked to admit it.
 async fn admit_one_that_is_gone(cluster: &mut Cluster) -> (Vec<Store>, tokio::task::JoinHandle<Result<(), Unchanged>>) {
     let stores = cluster.open_all().await;
     stores[0].transfer(None, "a").await.unwrap();
@@ -375,7 +375,7 @@ async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
     let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader.node().clone();
     let (from, other, to) = (node(&a), node(&b), c.node());
     until("b knows who leads", || other.leader() == Some(from.id())).await;
-    c.shutdown().await; // it has everything, and does not take over
+    c.shutdown().await; // it has everything, but cannot take over
     let standing = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         other.succeed().await;
@@ -386,7 +386,7 @@ async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
     b.shutdown().await;
 }
 
-/// Puts the files of a directory of a simulated disk into a real one.
+/// Copies the files of a directory of a simulated disk into a real one.
 fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for path in disk.list(Path::new(from)).unwrap() {
@@ -418,7 +418,7 @@ async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
     for store in [a, b, c] {
         store.shutdown().await;
     }
-    // The snapshot has its name, and the log still ends where it did.
+    // The snapshot has the group's name, and the log still ends where it did.
     copy(disk, "/store/snapshots/default", &directory.join("snapshots/default"));
 
     let copied = scratch.path().join("copy");
@@ -432,7 +432,7 @@ async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
 
 #[tokio::test]
 async fn what_is_salvaged_is_all_of_the_tables_or_nothing() {
-    // In the end the pods are in a group that `c` has, or in one of which it has not heard.
+    // In the end the pods are in a group that `c` has, or in one that it does not know.
     for (shards, is_there) in [(vec![2, 1], true), (vec![3], false)] {
         let cluster = Cluster::new(&["a", "b", "c"], 1);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));

@@ -1,14 +1,19 @@
-//! This replica among the others.
+//! This replica among the others of its cluster.
 //!
-//! [`identity`] says who it is, [`groups`] what it takes part in, [`formation`] makes a cluster of replicas that have
-//! none yet, as [`gathering`] decides, and [`alone`] readies one that had no others for them; [`mapping`] keeps to the
-//! shard map and [`dividing`] changes the shards of tables, [`exchange`] answers what others ask and [`leader`] asks
-//! the leader of a group, wherever it is, also for what is [`administering`]; [`attempts`] makes a write happen once
-//! although it may have to be asked for twice, with the help of [`repeats`]; [`placement`] knows what people want it to
-//! lead, [`balance`] spreads leaders, and [`succession`] follows those that go; [`standing`] tells whether it is a
-//! member; [`reads`] gathers reads that need to know how far a replica must be, so that one question serves them all;
-//! [`room`] lets others lead while the disk is full; [`pulse`] is the one clock of all groups, which lets those rest in
-//! which nothing happens as long as [`crate::peer::sight`] shows who is there.
+//! - [`identity`] stores who it is; [`groups`] lists the groups that it takes part in; [`standing`] reports whether it
+//!   is a member.
+//! - [`formation`] forms a cluster of replicas that have none yet, as [`gathering`] decides; [`alone`] prepares a
+//!   single replica for others.
+//! - [`mapping`] follows the shard map; [`dividing`] changes the shards of tables.
+//! - [`exchange`] answers the calls of other replicas. [`leader`] makes requests to the leader of a group, wherever it
+//!   is, also for [`administering`].
+//! - [`attempts`] makes a write exactly once although it may be sent twice; [`repeats`] helps the leader with that.
+//!   [`reads`] lets reads that wait for a read point share one question to the leader.
+//! - [`placement`] knows what this replica should lead; [`balance`] spreads leaders over members; [`succession`]
+//!   replaces leaders that are gone; [`hearing`] and [`room`] move leadership away from a replica that reaches too few
+//!   members or whose disk is full.
+//! - [`pulse`] is the one timer of all groups. It lets idle groups rest as long as [`crate::peer::sight`] shows that
+//!   the other replicas are there.
 
 mod administering;
 pub(crate) mod alone;

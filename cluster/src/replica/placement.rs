@@ -1,8 +1,7 @@
-//! Where leaders are to be, as far as people have said so.
+//! What this replica should lead, as far as people or its own state decide it.
 //!
-//! What is said for a while is kept by the replica that it is about, and in memory: it ends with its process.
-//! Others are told with its hello that a replica is drained. Which member is preferred to lead a group stands in
-//! the shard map.
+//! Temporary decisions are kept in the memory of the replica that they concern, and end with its process. A replica
+//! tells others in its hello that it is drained. The preferred leaders of groups are in the shard map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +20,10 @@ use crate::peer::Hello;
 use crate::raft::Node;
 use crate::shard_map::group_slot;
 
-/// A group by its name.
+/// A group with its name.
 pub(crate) type Named = (Arc<str>, Node);
 
-/// What this replica is to lead.
+/// What this replica should lead.
 pub(crate) struct Placement {
     own: u64,
     hello: watch::Sender<Hello>,
@@ -35,23 +34,23 @@ pub(crate) struct Placement {
     reasons: Mutex<Reasons>,
 }
 
-/// That a group stays where it was transferred to.
+/// A group that was transferred here stays for a while.
 struct Hold {
     until: Instant,
-    /// Who was preferred to lead it when it was transferred.
+    /// The member that was preferred when the group was transferred.
     preferred: Option<u64>,
 }
 
-/// Why this replica is to lead nothing, if it is to.
+/// The reasons for which this replica should lead nothing.
 #[derive(Default)]
 struct Reasons {
-    /// Somebody wants it so.
+    /// It was drained by request.
     wished: bool,
     /// Its disk has no room for what leaders write.
     full: bool,
-    /// Its disk is too slow for that.
+    /// Its disk is too slow for what leaders write.
     slow: bool,
-    /// Another one reaches more members.
+    /// Another replica reaches more members.
     hemmed: bool,
 }
 
@@ -66,7 +65,7 @@ impl Placement {
         Placement { own, hello, groups, tables, held: Mutex::default(), reasons: Mutex::default() }
     }
 
-    /// Id of this replica.
+    /// Returns the id of this replica.
     pub(crate) fn own(&self) -> u64 {
         self.own
     }
@@ -75,27 +74,28 @@ impl Placement {
         self.groups.all().into_iter().map(|(name, group)| (name, group.leader.node().clone())).collect()
     }
 
-    /// Whether this replica is to lead nothing, as long as others can.
+    /// Returns whether this replica should lead nothing, as long as others can.
     pub(crate) fn is_drained(&self) -> bool {
         self.hello.borrow().drained
     }
 
-    /// Who is to lead a group whenever that can, if somebody said so.
+    /// Returns the preferred leader of a group, if it has one.
     pub(crate) fn preferred(&self, group: &str) -> Option<u64> {
         self.tables.map().preferred.get(&group_slot(group)?).copied()
     }
 
-    /// Whether a group is to stay where it was transferred to: for a while, and until another is preferred.
+    /// Returns whether a group must stay where it was transferred to: for a while, unless another member is preferred
+    /// since.
     pub(crate) fn is_held(&self, group: &str) -> bool {
         let preferred = self.preferred(group);
         let holds = |hold: &Hold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
         self.held.lock().get(group).is_some_and(holds)
     }
 
-    /// Does what is asked of this replica.
+    /// Carries out a request that concerns this replica.
     ///
     /// # Errors
-    /// Why it cannot be done, for people.
+    /// The reason for which it cannot be done, for people.
     pub(crate) async fn heed(&self, request: &Administer) -> Result<(), String> {
         match request.action {
             administration::DRAIN => self.drain().await,
@@ -110,30 +110,32 @@ impl Placement {
         }
     }
 
-    /// Says whether the disk of this replica has no room for what leaders write. As long as that is so, it is drained.
+    /// Sets whether the disk of this replica has no room for what leaders write. While that is so, the replica is
+    /// drained.
     pub(crate) fn set_full(&self, full: bool) {
         self.set(|reasons| reasons.full = full);
     }
 
-    /// Says whether the disk of this replica is too slow for what leaders write. As long as that is so, it is drained.
+    /// Sets whether the disk of this replica is too slow for what leaders write. While that is so, the replica is
+    /// drained.
     pub(crate) fn set_slow(&self, slow: bool) {
         self.set(|reasons| reasons.slow = slow);
     }
 
-    /// Says whether another one reaches more members than this replica. As long as that is so, it is drained. Whether
-    /// that is not as it was.
+    /// Sets whether another replica reaches more members than this one. While that is so, this one is drained. Returns
+    /// whether the value has changed.
     pub(crate) fn set_hemmed(&self, hemmed: bool) -> bool {
         let is_changed = self.reasons.lock().hemmed != hemmed; // one task sets it
         self.set(|reasons| reasons.hemmed = hemmed);
         is_changed
     }
 
-    /// Says how many members with a vote hear this replica and are heard by it, itself among them.
+    /// Announces how many voting members hear this replica and are heard by it, itself included.
     pub(crate) fn say_hears(&self, hears: u32) {
         self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.hears, hears) != hears);
     }
 
-    /// Has others know whether there is a reason for this replica to lead nothing; whether that is not as it was.
+    /// Changes the reasons and announces whether there is any. Returns whether what is announced has changed.
     fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);
@@ -145,7 +147,7 @@ impl Placement {
         })
     }
 
-    /// Lets others lead from now on, as far as they can take over at once.
+    /// Hands over all leadership from now on, as far as others can take it at once.
     pub(crate) async fn step_down(&self) {
         self.set(|reasons| reasons.wished = true);
         let groups = self.groups();
@@ -158,13 +160,13 @@ impl Placement {
             return Err("no other can lead".into());
         }
         if self.set(|reasons| reasons.wished = true) {
-            tracing::info!("this replica is drained: others lead");
+            tracing::info!("this replica is drained: handing over its leadership");
         }
         self.held.lock().clear();
         let deadline = Instant::now() + DRAIN_WAIT;
         loop {
             match balance::hand_over_all(self).await {
-                // Others may lack something at the moment, or be about to connect.
+                // Others may lag behind at the moment, or may be about to connect.
                 Err(_) if Instant::now() < deadline => tokio::time::sleep(PEER_RETRY_INTERVAL).await,
                 handed => return handed,
             }
@@ -186,7 +188,7 @@ impl Placement {
     }
 }
 
-/// Whether what is asked for is for a replica to heed, and not for the leader of a group.
+/// Returns whether a request is for one replica, and not for the leader of a group.
 pub(crate) fn is_about_one(request: &Administer) -> bool {
     matches!(request.action, administration::DRAIN | administration::UNDRAIN | administration::HOLD)
 }

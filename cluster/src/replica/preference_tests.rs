@@ -1,4 +1,4 @@
-//! Groups that have a member which is to lead them whenever it can.
+//! Groups with a preferred leader.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::limits::BALANCE_INTERVAL;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{MembersError, Store};
 
-/// Name of the member that leads a group, as a store knows.
+/// Returns the name of the member that leads a group, as a store knows.
 fn leader(store: &Store, group: &str) -> String {
     let members = store.cluster().members;
     let leads = |member: &&crate::MemberStatus| member.leads.iter().any(|led| led == group);
     members.iter().find(leads).map(|member| member.name.clone()).unwrap_or_default()
 }
 
-/// How many groups a member leads, as a store knows.
+/// Returns how many groups a member leads, as a store knows.
 fn led(store: &Store, name: &str) -> usize {
     store.cluster().members.iter().filter(|member| member.name == name).map(|member| member.leads.len()).sum()
 }

@@ -1,10 +1,10 @@
-//! The one clock of all groups: heartbeats at the same time, looks at who is there, and rest for idle groups.
-//! Leaders that fall silent are missed here.
+//! The one timer of all groups: heartbeats, checks which replicas are there, rest for idle groups, and the search for
+//! leaders that have fallen silent.
 //!
-//! Heartbeats of all groups that a replica leads fall due together, so that those to one replica leave in one write and
-//! are read by one. Groups in which nothing happens send none: their leader asks all others, in one call for each
-//! replica, to expect none. From then on it is the replica that is watched, and all that rests under it wakes when it
-//! is not heard of any more.
+//! Heartbeats of all groups that a replica leads are due at the same time, so that those to one replica are sent by one
+//! write and received by one read. Idle groups send none: their leader asks every other replica, in one call each, to
+//! expect none. From then on the replica itself is watched, and all groups that rest under it wake when it is not heard
+//! any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, Settling, know_members};
 use crate::shard_map::DEFAULT_GROUP;
 
-/// Keeps the time of groups, until all of them are shut down.
+/// Runs the timer until all groups are shut down.
 pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
     let mut at = Instant::now();
     let (mut beat_at, mut rest_at) = (at, at);
@@ -61,7 +61,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
     }
 }
 
-/// Asks the others whether these groups can rest, and lets those that all agree about.
+/// Asks the other replicas whether these groups can rest, and lets those rest on which all agree.
 async fn rest(settling: Vec<(Node, Settling)>, peers: Arc<dyn Peers>) {
     let mut asked: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
     for (number, (_, settling)) in settling.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Waiting for a revision that a table does not have yet.
+//! Waits for a revision that a table has not reached yet.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::{Revision, TableId};
 async fn a_table_of_another_group_comes_to_a_revision_that_was_assigned_elsewhere() {
     let cluster = Cluster::new(&["a", "b", "c"], 2);
     let stores = cluster.open_all().await;
-    // Pods are in groups of their own, and nothing is written to what is in the group `default`.
+    // Pods are in groups of their own, and the group `default` gets no writes.
     let written = create(&stores[1], "ns/pod").await;
     for store in &stores {
         let idle = store.table(&TableId::new("configmaps"));
         let reached = store.reach(&idle, written, Instant::now() + Duration::from_secs(10)).await;
         reached.expect("a revision that somebody was told of");
         assert!(idle.revision() >= written);
-        // One that nobody was told of is not made come true.
+        // A revision that no client can have received is not reached by closing groups.
         let never = Revision::new(written.get() + (1 << 40));
         let refused = store.reach(&idle, never, Instant::now() + Duration::from_millis(300)).await;
         assert!(refused.expect_err("nobody assigned it").current < never);

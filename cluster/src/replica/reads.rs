@@ -1,4 +1,4 @@
-//! Read points: reads that wait for one share the question to the leader.
+//! Read points. Reads that wait for one share the question to the leader.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -6,10 +6,10 @@ use super::leader::Leader;
 use crate::ReadError;
 use crate::limits::{READ_POINT_WAIT, READS_PER_ROUND_MAX};
 
-/// What a read waits for.
+/// The channel on which a waiting read is answered.
 type Waiting = oneshot::Sender<Result<(), ReadError>>;
 
-/// Where reads of one group ask for a read point. Cheap to clone.
+/// The read points of one group. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reads {
     node: crate::raft::Node,
@@ -17,7 +17,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Starts to answer, on the thread of the store.
+    /// Starts the task that serves reads, on the thread of the store.
     pub(crate) fn start(leader: Leader) -> Reads {
         let node = leader.node().clone();
         let (waiting, asked) = mpsc::channel(READS_PER_ROUND_MAX);
@@ -36,7 +36,7 @@ impl Reads {
     }
 }
 
-/// One round after the other: whoever came before a round began is served by it.
+/// Runs one round after the other. A round serves all reads that arrived before it began.
 async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
     while asked.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
@@ -49,7 +49,7 @@ async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
             Err(error) => Err(error),
         };
         for waiting in waiting.drain(..) {
-            let _ = waiting.send(reached); // a read that went away does not want it
+            let _ = waiting.send(reached); // fails if the read stopped waiting
         }
     }
 }

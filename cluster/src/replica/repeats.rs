@@ -1,7 +1,8 @@
-//! Writes that were asked for again: what comes of an earlier time after a later one is not made any more.
+//! Remembers repeated writes at the leader: once a later attempt has arrived, an earlier one that arrives after it must
+//! not be made any more.
 //!
-//! Nothing that is asked for once is remembered. A write that was asked of this replica before it last began to lead is
-//! bound to that term, and so is not made either.
+//! Writes that are attempted only once are not remembered. An attempt that was sent before this replica was last
+//! elected is bound to the earlier term, and is refused for that.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,19 +11,19 @@ use parking_lot::Mutex;
 use crate::limits::REPEATED_WRITES_MAX;
 use crate::object::Attempt;
 
-/// The writes that were asked for more than once, and how often.
+/// The writes that were attempted more than once, with the number of their latest attempt.
 #[derive(Default)]
 pub(crate) struct Repeats(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     times: HashMap<u64, u32>,
-    /// In the order in which they came, to forget the oldest.
+    /// Their ids in the order of arrival, to forget the oldest.
     order: VecDeque<u64>,
 }
 
 impl Repeats {
-    /// Whether a write is to be made that was asked for so many times before: not when it was repeated meanwhile.
+    /// Returns whether an attempt may be made that had `before` earlier attempts: only when no later one has arrived.
     pub(crate) fn admits(&self, attempt: Attempt, before: u32) -> bool {
         let mut known = self.0.lock();
         let Known { times, order } = &mut *known;

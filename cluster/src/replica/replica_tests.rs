@@ -22,7 +22,7 @@ use crate::{
 
 /// The members of a cluster, each with its disk.
 pub(super) struct Cluster {
-    /// Data groups, over which the pods are spread.
+    /// The number of data groups, over which the pods are spread.
     groups: u8,
     authority: Authority,
     pub(super) addresses: BTreeMap<String, SocketAddr>,
@@ -48,7 +48,7 @@ impl Cluster {
         store
     }
 
-    /// Opens a member, which need not have the others.
+    /// Opens a member, whose peers may be down.
     pub(super) async fn begin(&self, name: &str) -> Store {
         self.try_to_open(name).await.unwrap()
     }
@@ -105,7 +105,7 @@ pub(super) async fn create(store: &Store, key: &str) -> Revision {
     }
 }
 
-/// What a most recent read shows.
+/// Returns what a consistent read shows.
 pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();
@@ -119,12 +119,12 @@ async fn any_replica_writes_and_reads() {
     for (number, store) in stores.iter().enumerate() {
         let key = format!("ns/{number}");
         let revision = create(store, &key).await;
-        // What a write has come to is seen at once where it was made, and by most recent reads everywhere.
+        // The outcome of a write is visible at once where it was made, and to consistent reads everywhere.
         assert_eq!(store.table(&pods()).get(&key).map(|object| object.revision()), Some(revision));
         for other in &stores {
             assert_eq!(read(other, &key).await, Some(revision));
         }
-        // A conflict shows what is there, wherever it is found.
+        // A conflict returns the present object, on whichever replica it is found.
         for other in &stores {
             match other.write(put(&key, Expectation::Absent)).await.unwrap() {
                 Outcome::Conflict { current } => assert_eq!(current.unwrap().revision(), revision),
@@ -160,14 +160,14 @@ async fn a_cluster_outlives_each_of_its_members() {
     }
 }
 
-/// Divides the pods under traffic, and stops who leads the default group at each stage.
+/// Divides the pods under traffic, and stops the leader of the default group at each stage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_is_divided_although_leaders_go_at_any_stage() {
     for (number, stage) in dividing_tests::STAGES.iter().enumerate() {
         let cluster = Cluster::new(&["a", "b", "c"], 0);
         let stores = cluster.open_all().await;
         let traffic = Traffic::begin(&stores[..2]);
-        // The traffic is with two of them; the third one leads and goes.
+        // The traffic uses two of the stores; the third one leads and is stopped.
         stores[0].transfer(None, "c").await.unwrap();
         until("c leads", || *stores[2].leadership().borrow()).await;
         let dividing = stores[0].clone();
@@ -185,7 +185,7 @@ async fn a_table_is_divided_although_leaders_go_at_any_stage() {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -225,7 +225,7 @@ async fn a_member_that_lost_its_disk_is_replaced_by_one_command() {
     for number in 0..50 {
         assert!(read(&replacement, &format!("ns/{number}")).await.is_some());
     }
-    // It counts: without another one of the three, writes are still made.
+    // Its vote counts: without another one of the three, writes still succeed.
     stores.remove("b").unwrap().shutdown().await;
     create(&replacement, "ns/after").await;
     // Repeating the command changes nothing.
@@ -246,7 +246,7 @@ async fn leaders_are_spread_transferred_and_drained() {
     assert!(stores[0].transfer(Some("none"), "a").await.is_err());
     assert!(stores[0].transfer(None, "nobody").await.is_err());
 
-    // What is transferred stays, although it is uneven.
+    // Transferred groups stay, although leaders are spread unevenly.
     stores[2].transfer(None, "a").await.unwrap();
     tokio::time::sleep(BALANCE_INTERVAL * 3).await;
     assert_eq!(leads(&stores[1], "a").len(), 6);
@@ -295,7 +295,7 @@ async fn a_leader_whose_disk_is_full_lets_another_lead_before_it_has_to_refuse_a
         let (key, expectation) = (Key::new(&format!("ns/{number}")), Expectation::Absent);
         Write { table: pods(), key, expectation, mutation: Mutation::Put(draft) }
     };
-    // More than what its log still holds, written where it is, then elsewhere.
+    // More entries than its log still has, written on one replica, then on another.
     for number in 0..120 {
         let written = stores[usize::from(number >= 60)].write(large(number)).await;
         assert!(matches!(written, Ok(Outcome::Committed { .. })), "{number}: {written:?}");
@@ -363,7 +363,7 @@ async fn a_member_is_removed_and_a_new_one_joins() {
     let stores = cluster.open_all().await;
     let first = create(&stores[0], "ns/first").await;
     stores[0].remove("b").await.unwrap();
-    stores[0].remove("b").await.unwrap_err(); // nobody has that name any more
+    stores[0].remove("b").await.unwrap_err(); // no member has that name any more
     assert_eq!(stores[0].cluster().members.len(), 2);
     create(&stores[2], "ns/second").await;
     assert_eq!(read(&stores[2], "ns/first").await, Some(first));
@@ -398,7 +398,7 @@ async fn others_join_a_store_that_began_alone() {
     assert_eq!(read(&b, "ns/first").await, Some(first));
     let second = create(&b, "ns/second").await;
     assert_eq!(read(&a, "ns/second").await, Some(second));
-    // Nobody reads there what was before the store began.
+    // Revisions from before the store began cannot be read on either replica.
     assert_eq!(b.table(&pods()).floor(), a.table(&pods()).floor());
     a.shutdown().await;
     b.shutdown().await;
@@ -461,7 +461,7 @@ async fn a_member_that_was_removed_learns_of_it() {
     stores[0].remove("c").await.unwrap();
     until("c knows", || *stores[2].standing().borrow() == Standing::Removed).await;
     assert!(!stores[2].is_available());
-    // Admitted again with what it has, it is one of them.
+    // Admitted again with the data that it has, it is a member.
     let second = create(&stores[0], "ns/second").await;
     stores[1].admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
     tokio::time::timeout(Duration::from_secs(30), stores[2].ready()).await.expect("c is a member");
@@ -478,7 +478,7 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }
 
-/// What a member knows of the others: names, and whether all have votes everywhere.
+/// Returns what a member knows of the others: their names, and whether all of them have votes everywhere.
 fn voters(store: &Store) -> Vec<(String, bool)> {
     store.cluster().members.into_iter().map(|member| (member.name, member.votes)).collect()
 }
@@ -520,7 +520,7 @@ async fn a_join_that_a_leader_left_half_done_is_finished_by_asking_again() {
     }
 }
 
-/// A network on which one name has addresses that change.
+/// A network on which one name resolves to addresses that change.
 struct Named {
     addresses: Arc<Mutex<Vec<String>>>,
 }
@@ -551,7 +551,7 @@ async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
     let addresses = Arc::new(Mutex::new(all[..2].to_vec()));
     let begin = async |name: &str| {
         let initial = Initial::Found { address: "peers.example:7443".into(), size: 3 };
-        // What is told is a name: it is resolved for each connection.
+        // The advertised address is a name, which is resolved for each connection.
         let advertise = format!("localhost:{}", cluster.addresses[name].port());
         let network = Arc::new(Named { addresses: addresses.clone() });
         let machine = Machine { network, ..Machine::with_disk(Arc::new(cluster.disks[name].clone())) };
@@ -560,7 +560,7 @@ async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
     let stores = futures_util::future::join_all(["a", "b", "c"].map(&begin)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(stores.iter().all(|store| store.cluster().members.is_empty()), "c has not been found by a and b");
-    // One of the addresses is nobody's any more.
+    // No member listens at one of the addresses any more.
     *addresses.lock() = [&all[..], &["127.0.0.1:1".to_owned()]].concat();
     for store in &stores {
         tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("a cluster");
@@ -573,7 +573,7 @@ async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
     for store in stores {
         store.shutdown().await;
     }
-    // A start after that takes nobody to be found by the name.
+    // A later start does not look for members by the name.
     addresses.lock().clear();
     let stores = futures_util::future::join_all(["a", "b", "c"].map(&begin)).await;
     for store in &stores {

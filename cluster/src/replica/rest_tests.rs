@@ -11,14 +11,14 @@ fn groups(store: &Store) -> Vec<GroupStatus> {
     store.status().groups
 }
 
-/// Waits until every group rests on every replica, once all have been balanced; the terms by group.
+/// Waits until leaders are balanced and every group rests on every replica. Returns the term of each group.
 async fn all_rest(stores: &[Store]) -> BTreeMap<String, u64> {
     let all = || stores.iter().flat_map(groups).collect::<Vec<_>>();
     until("all groups rest", || all().iter().all(|group| group.rests)).await;
     all().into_iter().map(|group| (group.name, group.term)).collect()
 }
 
-/// Longer than anybody waits for a leader that is not there.
+/// Waits longer than any replica waits for a missing leader.
 async fn wait_for_elections() {
     tokio::time::sleep(4 * ELECTION_TIMEOUT.end).await;
 }
@@ -41,7 +41,7 @@ async fn idle_groups_rest_and_writes_and_reads_wake_theirs() {
         }
         undisturbed += u32::from(all_rest(&stores).await == terms);
     }
-    // On a machine that stands still now and then somebody may be missed who is there.
+    // On a machine that stands still now and then, a replica may be considered missing although it is up.
     assert!(undisturbed > 0, "neither rest nor waking deposes anybody");
     for store in stores {
         store.shutdown().await;
@@ -56,7 +56,7 @@ async fn who_asks_for_votes_under_a_leader_that_rests_gets_none_and_wakes_it() {
     let node = |store: &Store| store.running().groups.nodes().remove(0);
     let follower = stores.iter().map(node).find(|node| node.leader() != Some(node.id())).unwrap();
     let leader = follower.leader();
-    wait_for_elections().await; // nobody remembers the last heartbeat
+    wait_for_elections().await; // the last heartbeat is long past
     follower.stand_if_others_would_vote().await;
     let is_woken = || stores.iter().filter(|store| Some(store.node()) == leader).all(|store| !groups(store)[0].rests);
     until("the leader wakes", is_woken).await;

@@ -1,8 +1,8 @@
-//! A disk on which the log cannot grow any more: another replica is to lead before the first write has to be refused.
-//! The same goes for one that is far behind what its replica leads.
+//! Moves leadership away from a replica whose disk has no room for the log to grow, before the first write must be
+//! refused; also from one whose disk is too slow for what the replica leads.
 //!
-//! One such replica goes on voting and following as long as the segment that it writes has room. What comes after that
-//! waits, and is written when there is room again.
+//! Such a replica goes on voting and following as long as the segment that it writes has room. Records beyond that
+//! wait, and are written once there is room again.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::wal::Wal;
 pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     let mut lacks = wal.lacks_room();
     while lacks.wait_for(|lacks| *lacks).await.is_ok() {
-        tracing::error!("the disk has no room for the log to grow: others are to lead, and writes may be refused");
+        tracing::error!("the disk has no room for the log to grow: handing over leadership; writes may be refused");
         placement.set_full(true);
-        let _ = balance::hand_over_all(&placement).await; // what nobody can take yet is tried again there
+        let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
         while *lacks.borrow_and_update() {
             let _ = tokio::time::timeout(WAL_ROOM_INTERVAL, lacks.changed()).await;
             wal.want_room();
@@ -27,7 +27,7 @@ pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     }
 }
 
-/// Keeps this replica from leading while its disk cannot follow what it leads.
+/// Keeps this replica from leading while its disk cannot keep up with what it leads.
 pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
     loop {
         wal.fell_behind().await;
@@ -35,13 +35,13 @@ pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
         if !wal.is_behind() {
             continue;
         }
-        tracing::error!("the disk is too slow for the log: others are to lead, and writes wait");
+        tracing::error!("the disk is too slow for the log: handing over leadership; writes wait");
         placement.set_slow(true);
         while wal.is_behind() {
-            let _ = balance::hand_over_all(&placement).await; // what nobody can take yet is tried again
+            let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
             tokio::time::sleep(WAL_RETRY_INTERVAL).await;
         }
         placement.set_slow(false);
-        tracing::info!("the disk has followed the log");
+        tracing::info!("the disk has caught up with the log");
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::replica_tests::{Cluster, create, pods, until};
 use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Write, WriteError};
 
-/// Between two writes: who has no room says so while the segment has some, which is small here.
+/// The pause between two writes. Segments are small here, and a replica must report the lack of room while its segment
+/// still has some.
 const PACE: Duration = Duration::from_millis(5);
 
 fn large(number: usize) -> Write {
@@ -14,7 +15,7 @@ fn large(number: usize) -> Write {
     Write { table: pods(), key, expectation, mutation: Mutation::Put(draft) }
 }
 
-/// That is how one gets out of it.
+/// Adding room is how operators recover from it.
 #[tokio::test]
 async fn members_are_removed_although_a_majority_has_no_room_for_writes() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);

@@ -1,4 +1,4 @@
-//! What of a store lives on its thread.
+//! The parts of a running store that its handles use.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::standing::Standing;
 use crate::peer::Peers;
 use crate::wal::Wal;
 
-/// What was started on the thread of the store.
+/// The parts of a store that were started on its thread.
 pub(crate) struct Running {
     /// Id of this replica.
     pub(crate) id: u64,
     pub(crate) identity: Arc<IdentityFile>,
-    /// How other replicas are reached; none when there are to be none.
+    /// The connections to other replicas; `None` on a store that has no others.
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) groups: Groups,
     pub(crate) wal: Wal,
-    /// What it is to lead.
+    /// What this replica should lead.
     pub(crate) placement: Arc<Placement>,
-    /// What this replica is to its cluster.
+    /// The standing of this replica in its cluster: now, and after every change.
     pub(crate) standing: watch::Receiver<Standing>,
 }

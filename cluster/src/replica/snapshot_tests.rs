@@ -21,10 +21,10 @@ use crate::{Draft, Expectation, Interest, Key, Layout, Mutation, Outcome, Scope,
 
 const PIECE: u64 = SNAPSHOT_PIECE_BYTES as u64;
 
-/// What was written of each key.
+/// The bytes that were written, by key.
 type Written = BTreeMap<String, Bytes>;
 
-/// Writes objects that nothing can make smaller, so many pieces and a bit of them.
+/// Writes incompressible objects that fill this many pieces and a little more.
 async fn fill(store: &Store, pieces: usize, object_bytes: usize) -> Written {
     let mut random = SmallRng::seed_from_u64(1);
     let drafts = (0..pieces * SNAPSHOT_PIECE_BYTES / object_bytes + 1).map(|number| {
@@ -32,7 +32,7 @@ async fn fill(store: &Store, pieces: usize, object_bytes: usize) -> Written {
         random.fill_bytes(&mut bytes);
         (format!("ns/{number}"), bytes)
     });
-    // As much at a time as a segment of the log takes for sure.
+    // As many at a time as a segment of the log certainly has room for.
     let at_once = (256 << 10) / object_bytes;
     stream::iter(drafts).map(|(key, bytes)| put(store, key, bytes)).buffer_unordered(at_once).collect().await
 }
@@ -50,7 +50,7 @@ async fn put(store: &Store, key: String, bytes: Vec<u8>) -> (String, Bytes) {
     }
 }
 
-/// Checks that a most recent read of everything shows what was written, and nothing else.
+/// Checks that a consistent read of everything shows exactly what was written.
 async fn check(store: &Store, written: &Written) {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();
@@ -61,14 +61,14 @@ async fn check(store: &Store, written: &Written) {
     assert_eq!(table.snapshot().count(&Scope::default()).unwrap(), written.len() as u64);
 }
 
-/// Makes members forget the log of what they have: nobody can be sent it any more.
+/// Makes members drop their logs after a snapshot, so that the entries cannot be sent any more.
 async fn forget_log(stores: impl IntoIterator<Item = &Store>) {
     for store in stores {
         store.write_snapshots().await.unwrap();
     }
 }
 
-/// Begins a replica behind a tap, with an empty disk and at an address that nobody has had.
+/// Starts a replica behind a tap, with an empty disk and at a new address.
 async fn begin_tapped(cluster: &mut Cluster, name: &str, tap: &Tap) -> Store {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     cluster.addresses.insert(name.to_owned(), address);
@@ -78,7 +78,7 @@ async fn begin_tapped(cluster: &mut Cluster, name: &str, tap: &Tap) -> Store {
     cluster.begin_as(machine, cluster.membership(name)).await
 }
 
-/// Has a replica made a member, however often that must be asked for, and waits until it is one.
+/// Makes a replica a member, as often as that must be asked for, and waits until it is one.
 async fn join(cluster: &Cluster, by: &Store, name: &str, joining: &Store) {
     let address = cluster.addresses[name].to_string();
     let admitted = async {
@@ -91,7 +91,7 @@ async fn join(cluster: &Cluster, by: &Store, name: &str, joining: &Store) {
     tokio::time::timeout(Duration::from_secs(30), admitted).await.expect("a member in time");
 }
 
-/// A cluster of one member, which leads whatever happens, with much in the group `g1` of which no log is left.
+/// Opens a cluster with one member, which leads in any case, and fills the group `g1`, whose log is then dropped.
 async fn alone() -> (Cluster, Store, Written) {
     let cluster = Cluster::new(&["a"], 1);
     let a = cluster.open("a").await;
@@ -100,7 +100,7 @@ async fn alone() -> (Cluster, Store, Written) {
     (cluster, a, written)
 }
 
-/// Where pieces begin.
+/// Returns the offsets of pieces.
 fn offsets(pieces: &[Piece]) -> Vec<u64> {
     pieces.iter().map(|piece| piece.offset).collect()
 }
@@ -112,7 +112,7 @@ async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_i
     let mut written = fill(&b, 4, 32 << 10).await;
     c.shutdown().await;
     forget_log([&a, &b]).await;
-    // What comes after the snapshot is sent as the log of it.
+    // Entries after the snapshot are sent from the log.
     let (key, bytes) = put(&a, "ns/after".into(), vec![b'0'; 200]).await;
     written.insert(key, bytes);
 
@@ -122,7 +122,7 @@ async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_i
     check(&c, &written).await;
     let sent: BTreeSet<Piece> = tap.pieces("g1").into_iter().collect();
     assert!(sent.len() > 3, "{sent:?}");
-    // It counts.
+    // Its vote counts.
     b.shutdown().await;
     create(&c, "ns/last").await;
 }
@@ -168,7 +168,7 @@ async fn a_snapshot_that_is_damaged_where_it_lies_is_not_installed() {
     let tap = Tap::default();
     let c = begin_tapped(&mut cluster, "c", &tap).await;
     let mending = async {
-        // As much of it is right as can be seen piece by piece.
+        // As much of the snapshot is right as can be checked piece by piece.
         let whole = || tap.pieces("g1").iter().filter(|piece| piece.offset == 4 * PIECE).count();
         until("it was sent twice", || whole() >= 2).await;
         assert!(c.table(&pods()).is_empty());
@@ -194,17 +194,17 @@ async fn a_leader_that_goes_while_it_sends_a_snapshot_is_succeeded_by_one_that_s
         until("two pieces have come", || tap.has_met()).await;
         a.shutdown().await;
         until("another one sends", || tap.pieces("g1").iter().any(is_of_another)).await;
-        tap.heal(); // and something of the first one comes yet
+        tap.heal(); // messages of the first transfer still arrive
     };
     tokio::join!(join(&cluster, &b, "d", &d), leaving);
     check(&d, &written).await;
     let first = tap.pieces("g1").into_iter().find(is_of_another).map(|piece| piece.offset);
     assert_eq!(first, Some(0), "what is there of one snapshot is not the beginning of another");
-    // It counts: without it these would not be most of four.
+    // Its vote counts: without it there is no majority of four.
     create(&c, "ns/last").await;
 }
 
-/// A table of the group `default`.
+/// Returns the name of a table in the group `default`.
 fn leases() -> TableId {
     TableId::new("leases")
 }
@@ -223,7 +223,7 @@ async fn keep_renewing(store: Store, stopped: watch::Receiver<bool>) {
     }
 }
 
-/// The longest time for which a watcher of the leases hears nothing, until it is stopped.
+/// Returns the longest time for which a watcher of the leases receives nothing, until it is stopped.
 async fn longest_silence(store: Store, mut stopped: watch::Receiver<bool>) -> Duration {
     let table = store.table(&leases());
     let mut watch = table.subscribe(Interest::default(), table.revision()).unwrap();
@@ -245,8 +245,8 @@ async fn longest_silence(store: Store, mut stopped: watch::Receiver<bool>) -> Du
 /// How long a disk stands still.
 const STANDSTILL: Duration = Duration::from_millis(1_250);
 
-/// Has disks stand still when a snapshot of the group `g1` is read on any of them for the first time from now on, and
-/// when one is written. Answers what has become of that.
+/// Makes disks stand still on the first read of a snapshot of the group `g1` from now on, and on the first write of
+/// one. Returns which of these have happened.
 fn stand_still(disks: &[&SimulatedDisk]) -> Arc<Mutex<BTreeSet<Access>>> {
     let seen = Arc::<Mutex<BTreeSet<Access>>>::default();
     for disk in disks {
@@ -260,7 +260,8 @@ fn stand_still(disks: &[&SimulatedDisk]) -> Arc<Mutex<BTreeSet<Access>>> {
     seen
 }
 
-/// The disks stand still meanwhile: whoever waits for them where all groups do their work holds these up for as long.
+/// The disks stand still meanwhile: if the thread that serves all groups waited for them, all groups would wait as
+/// long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_groups_go_on_while_a_large_snapshot_is_sent_and_taken_in() {
     let mut cluster = Cluster::new(&["a", "b"], 1);

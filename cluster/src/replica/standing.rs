@@ -1,4 +1,4 @@
-//! What this replica is to its cluster: whether what it shows counts.
+//! The standing of this replica in its cluster: whether its state may be shown to clients.
 
 use std::rc::Rc;
 
@@ -14,28 +14,28 @@ use crate::raft::{Node, Votes};
 use crate::shard_map::{DEFAULT_GROUP, group_name};
 use crate::{OpenError, ReadError};
 
-/// What a replica is to its cluster.
+/// The standing of a replica in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is none of the members yet, or does not know where tables are: what it has is nothing, or a part.
+    /// It is not a member yet, or does not know the shard map: it has nothing, or only part of the data.
     Waiting,
-    /// It is a member, and shows what its log holds; what the others have done since is not all here.
+    /// It is a member, and shows what its log contains. It may lack what others have done since.
     Starting,
-    /// It is a member, and has had everything since it started.
+    /// It is a member, and has caught up since it started.
     Member,
-    /// It is not a member any more, and learns of no change: what it has only gets older.
+    /// It is not a member any more, and learns of no changes: its data becomes outdated.
     Removed,
 }
 
 impl Standing {
-    /// Whether it is a member, so that reads may be answered by what is here.
+    /// Returns whether it is a member, so that reads may be answered from its state.
     pub fn is_member(self) -> bool {
         matches!(self, Standing::Starting | Standing::Member)
     }
 }
 
-/// Finds out what this replica is to its cluster, for as long as the store is open. Members come and go group by group,
-/// the default one first.
+/// Keeps the standing of this replica up to date for as long as the store is open. Members are added and removed in one
+/// group after the other; the default group comes first.
 pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standing>) {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader.node().clone();
     let mut votes = default.votes();
@@ -46,12 +46,12 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
             ((), ready) = join(start(&starter, &standing), ready(&starter)) => match ready {
                 Ok(()) => {
                     standing.send_replace(Standing::Member);
-                    tracing::info!("this replica is a member and has everything that was acknowledged");
+                    tracing::info!("this replica is a member and has caught up");
                     changes(&default, &mut votes, false).await;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "this replica does not become a member");
-                    return; // the store is being closed, or cannot read what there is
+                    return; // the store is being closed, or cannot read its data
                 }
             },
             () = changes(&default, &mut votes, false) => {}
@@ -64,8 +64,9 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
     }
 }
 
-/// Lets what the log holds be shown, if the shard map is there, and as soon as this replica has a vote in each of its
-/// groups, and shows what was there when it was given it: it has nothing of a group before.
+/// Makes the standing [`Standing::Starting`] once this replica has a vote in every group of the shard map and has
+/// applied the entry that gave it the vote: before that it may have nothing of a group. Does nothing without a shard
+/// map.
 async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader.node().clone();
     default.applied_membership().await;
@@ -80,15 +81,15 @@ async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
     standing.send_replace(Standing::Starting);
 }
 
-/// Waits until this replica has a vote in a group, or until it has not.
+/// Waits until whether this replica has a vote in a group equals `has`.
 async fn changes(node: &Node, votes: &mut Votes, has: bool) {
     while node.has_vote() != has {
         votes.changed().await;
     }
 }
 
-/// Waits until what is read here is not stale: each group in which tables are kept, or are about to be, has a leader,
-/// and this replica everything that was acknowledged.
+/// Waits until reads here are not stale: each group in which tables are kept, now or soon, has a leader, and this
+/// replica has applied everything that was acknowledged.
 pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await;
     ready_in(DEFAULT_GROUP, &default).await?;
@@ -105,14 +106,14 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Why a replica that goes on alone does not, when it lacks a group.
+/// The error of a survivor that lacks a group.
 const NO_LOG: &str = "the replica has no log of it, so that it may have a part of the tables only";
 
 async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     let mut waiting = Instant::now();
     loop {
         match group.reads.barrier().await {
-            // Whoever leads alone takes writes only once it has told its proposer.
+            // A replica that leads alone takes writes only once its proposer knows that it leads.
             Ok(()) if group.leader.node().leads_alone() => {
                 let _ = group.leads.clone().wait_for(|leads| *leads).await;
                 return Ok(());

@@ -1,4 +1,4 @@
-//! Starting groups, before and while the store is open.
+//! Starts groups, while the store is being opened and later.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ pub(crate) struct Starter {
     pub(crate) tables: Arc<Tables>,
     pub(crate) groups: Groups,
     pub(crate) wal: Wal,
-    /// Id of this replica.
+    /// The id of this replica.
     pub(crate) id: u64,
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
-    /// The state of the default group, made while the log is being read.
+    /// The state machine of the default group, which is built while the log is being read.
     pub(crate) ahead: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
 }
 
 /// Why a group could not be started.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The state of a group as its newest snapshot has it.
+/// Opens the state machine of a group with the content of its newest snapshot.
 pub(crate) async fn open_machine(
     clock: &Arc<GroupClock>,
     options: &Options,
@@ -55,7 +55,7 @@ pub(crate) async fn open_machine(
 }
 
 impl Starter {
-    /// The group with a number, started if it was not.
+    /// Returns the group with this slot, and starts it if it is not running.
     pub(crate) async fn start(&self, slot: Slot) -> Result<Arc<Group>, OpenError> {
         let clock = self.tables.clock(slot);
         if let Some(group) = self.groups.get(clock.name()) {

@@ -1,16 +1,15 @@
-//! Succeeding a leader whose process is gone, without waiting until it is missed.
+//! Replaces a leader whose process is gone, without waiting for the election timeout.
 //!
-//! A connection that breaks says little; that nobody listens at the address any more says that the process has ended,
-//! and with it whatever it led. Should it live after all, and only this replica be unable to reach it, then another
-//! leads after an election, which is all that it costs.
+//! A broken connection says little. But if nothing listens at the leader's address any more, its process has ended, and
+//! it leads no longer. If it is alive after all and only this replica cannot reach it, the cost is one election.
 //!
-//! A leader that is frozen or cut off says nothing on any connection, on which it would say something every quarter of
-//! a second. Who misses it asks the others whether they would vote, which they refuse for as long as they hear of it:
-//! so that this deposes nobody whom a majority hears, however late this replica is. Replicas do so one after the other,
-//! and before the time of the groups is over, which is what is left when all else fails.
+//! A leader that is frozen or cut off sends nothing on any connection, although it would send a beat every quarter of a
+//! second. A replica that misses it asks the others whether they would vote. They refuse as long as they hear the
+//! leader, so a leader that a majority hears is not deposed, however late this replica is. Replicas ask one after the
+//! other, and before the election timeout of the groups, which remains the last resort.
 //!
-//! A leader that others hear, but that does not hear them, would keep them from electing another. It knows, and asks
-//! them to lead instead, one after the other.
+//! A leader that others hear, but that does not hear them, would keep them from electing another. It notices this
+//! itself, and asks the others to lead instead, one after the other.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::peer::sight::Sight;
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
 
-/// Stands for election in the groups of every leader that goes, for as long as the store is open.
+/// Stands for election in the groups of every leader that disconnects, for as long as the store is open.
 pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {
     let mut liveness = peers.liveness();
     let mut known = liveness.borrow_and_update().clone();
@@ -37,7 +36,7 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
     }
 }
 
-/// Asks for votes in the groups of every leader that is silent, whenever it is the turn of this replica.
+/// Asks for votes in the groups of every leader that is silent, whenever it is this replica's turn.
 pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
     for node in nodes.iter().filter(|node| !node.is_excluded()) {
         let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
@@ -45,13 +44,13 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
         let successors = successors(leader, node).len() as u32 + 1;
         if is_turn(&silence, rank(placement, leader, node), successors) {
             let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
-            tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "missing the leader of a group");
+            tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "the leader of a group is silent");
             node.stand_if_others_would_vote().await;
         }
     }
 }
 
-/// Asks others to lead in every group in which this replica does, and hears nothing of a majority.
+/// Asks others to take over every group that this replica leads without hearing a majority of its voters.
 pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight) {
     let own = placement.own();
     for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
@@ -59,21 +58,23 @@ pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight)
             continue;
         }
         let mut successors = successors(own, node);
-        // A leader that has asked another decides nothing any more until one leads: none is asked that lacks much.
+        // A leader that has asked another to take over decides nothing until one leads, so only replicas that have
+        // nearly everything are asked.
         successors.retain(|successor| node.has_caught_up(*successor));
         successors.sort_by_key(|successor| !node.may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {
             let silence = sight.silence(*successor).unwrap_or_default();
             if is_turn(&silence, rank, successors.len() as u32) {
                 let (group, to) = (node.name(), format_args!("{successor:x}"));
-                tracing::debug!(%group, %to, "hearing nothing of a majority: handing over the leadership of a group");
+                tracing::debug!(%group, %to, "no majority is heard: handing over the leadership of a group");
                 node.hand_over_unheard(*successor).await;
             }
         }
     }
 }
 
-/// Whether, while a silence went on from its start to its end, the turn came of one of so many replicas.
+/// Returns whether the turn of a replica came during a silence that grew from `silence.start` to `silence.end`. `rank`
+/// is its place among `of` replicas, which take turns.
 fn is_turn(silence: &Range<Duration>, rank: u32, of: u32) -> bool {
     let first = PEER_SILENCE_MAX + MISSING_INTERVAL * rank;
     let turns = |silence: Duration| {
@@ -90,7 +91,7 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
         return;
     }
     tracing::info!(member = %format_args!("{member:x}"), groups = led.len(), "the leader of groups is gone: standing for election");
-    // By rank, so that those who can succeed do not stand against each other.
+    // By rank, so that the possible successors do not stand against each other.
     let mut waited = 0;
     for node in led {
         let rank = rank(&placement, member, &node);
@@ -102,20 +103,21 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
     }
 }
 
-/// Which of those that may succeed a member this replica is: those that are to lead nothing come last.
+/// Returns the place of this replica among the possible successors of a member. Replicas that should not lead come
+/// last.
 fn rank(placement: &Placement, member: u64, node: &Node) -> u32 {
     let own = (placement.is_drained(), placement.own());
     let earlier = |other: &&u64| (!node.may_lead(**other), **other) < own;
     successors(member, node).iter().filter(earlier).count() as u32
 }
 
-/// The others that may succeed a member.
+/// Returns the other replicas that may succeed a member.
 fn successors(member: u64, node: &Node) -> Vec<u64> {
     let able = |other: &Member| other.votes && other.id != member && node.is_reachable(other.id);
     node.members().into_iter().filter(able).map(|other| other.id).collect()
 }
 
-/// Whether nobody listens at an address.
+/// Returns whether nothing listens at an address.
 async fn is_gone(network: &dyn Network, address: &str) -> bool {
     tokio::time::timeout(SUCCESSION_CHECK_TIMEOUT, network.is_deserted(address)).await.unwrap_or(false)
 }

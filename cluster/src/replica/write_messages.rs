@@ -1,4 +1,4 @@
-//! Writes, and why they were not decided, as replicas tell each other.
+//! Converts writes and their errors to and from the messages between replicas.
 
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, write_result};
@@ -11,7 +11,7 @@ fn put_terms(terms: &[Term]) -> Vec<message::Term> {
     terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
 }
 
-/// The message that asks the leader of a group for a write.
+/// Returns the message that asks the leader of a group for a write.
 pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::Write {
     let Asked { write, attempt, repeated, shard: (epoch, shard) } = *asked;
     let draft = match &write.mutation {
@@ -35,7 +35,7 @@ pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::W
     message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term }
 }
 
-/// The write that a message asks for.
+/// Returns the write that a message asks for.
 pub(super) fn read_write(message: message::Write) -> Write {
     let terms = |terms: Vec<message::Term>| {
         terms.into_iter().map(|term| (term.name.into(), term.value.into())).collect::<Vec<Term>>()
@@ -58,7 +58,7 @@ pub(super) fn read_write(message: message::Write) -> Write {
     Write { table: TableId::new(&message.table), key: Key::new(&message.key), expectation, mutation }
 }
 
-/// What is told of a write that was not decided.
+/// Returns the message for a write that was not decided.
 pub(super) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
     let result = match error {
         WriteError::NotLeader { .. } => write_result::NOT_LEADER,
@@ -74,7 +74,7 @@ pub(super) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
     message::WriteOutcome { result, leader, ..message::WriteOutcome::default() }
 }
 
-/// Why a write was not decided, as the leader tells it.
+/// Returns why a write was not decided, from the leader's message.
 pub(super) fn write_error(outcome: &message::WriteOutcome) -> WriteError {
     match outcome.result {
         write_result::NOT_LEADER => WriteError::NotLeader { leader: (outcome.leader > 0).then_some(outcome.leader) },

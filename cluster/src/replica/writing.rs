@@ -1,4 +1,4 @@
-//! Making a write, whoever leads its group.
+//! Makes a write, whichever replica leads its group.
 
 use super::attempts::Attempts;
 use super::groups::Groups;
@@ -15,14 +15,14 @@ pub(crate) async fn make(
     tenure: Option<Tenure>,
 ) -> Result<Outcome, WriteError> {
     let bytes = check(&write)? + write.key.as_str().len();
-    // Before that it is not known where the table is to be, and what is written elsewhere is never seen.
+    // Without a shard map the table's groups are not known, and a write to another group would never be visible.
     if write.table.as_str() != MAP_TABLE && !tables.is_founded() {
         return Err(WriteError::Unavailable);
     }
     let table = tables.table(&write.table);
     let home = table.home(write.key.as_str());
     let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;
-    // Whoever may be asked to repeat a write keeps it.
+    // The write is kept for further attempts if these can become necessary.
     if group.leader.has_others() || table.after(home.epoch).is_some() {
         return Attempts::new(groups, table, write).make(bytes, tenure).await;
     }
@@ -30,7 +30,7 @@ pub(crate) async fn make(
     outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
 }
 
-/// Checks what every replica must be able to take. The size of the object.
+/// Checks that every replica can store the write. Returns the size of the object.
 fn check(write: &Write) -> Result<usize, WriteError> {
     let short = |text: &str| text.len() <= usize::from(u16::MAX);
     if !short(write.key.as_str()) || !short(write.table.as_str()) {

@@ -1,11 +1,13 @@
-//! Which table has how many shards, which group replicates each of them, and where the leaders of groups are to sit.
+//! The shard map: the division of tables into shards, the group that replicates each shard, and the preferred leaders
+//! of groups.
 //!
-//! The map is an object of a table of its own, of the group `default`: written by comparing and setting like any other,
-//! so that it is in the log, in snapshots, and on every replica. Options only say what a new cluster begins with.
+//! The map is an object in a table of its own, in the group `default`. It is changed by conditional writes like any
+//! other object, so it is in the log, in snapshots, and on every replica. Options only determine the map of a new
+//! cluster.
 //!
-//! A table has one [`Division`] after the other. A key belongs to shard `crc32c(key) % shards` of a division, and the
-//! log says of every write which division and shard it is for: what the map says may be known earlier on one replica
-//! than on another, and nothing that is applied depends on it.
+//! A table has a sequence of [`Division`]s. A key belongs to shard `crc32c(key) % shards` of a division. Every write in
+//! the log names its division and shard: one replica may know a new map earlier than another, so applying a write must
+//! not depend on the map.
 
 mod preferences;
 mod text;
@@ -17,40 +19,40 @@ use crate::limits::{DIVISIONS_MAX, GROUPS_MAX, SHARDS_MAX};
 use crate::roster::Replica;
 use crate::{Draft, Layout, Options, Revision, TableId};
 
-/// Name of the group of every table that is not spread over data groups.
+/// The name of the group of every table that is not spread over data groups.
 pub(crate) const DEFAULT_GROUP: &str = "default";
-/// Name of the table that holds the map. No resource can be called so.
+/// The name of the table that contains the map. No resource can have this name.
 pub(crate) const MAP_TABLE: &str = "#shards";
 /// The only key of that table.
 pub(crate) const MAP_KEY: &str = "map";
 
-/// Number of a group: 0 is the default group, and from 1 on there are the data groups. It stands in the low bits of the
-/// revisions that the group assigns.
+/// The number of a group: 0 for the default group, from 1 on for data groups. It is in the low bits of every revision
+/// that the group assigns.
 pub(crate) type Slot = u8;
 
-/// Number of a division of a table, rising. Divisions up to [`FOUNDING_EPOCH`] take writes from the beginning, later
-/// ones once they were filled and opened.
+/// The number of a division of a table; later divisions have higher ones. Divisions up to [`FOUNDING_EPOCH`] take
+/// writes from the start, later ones once they have been filled and opened.
 pub(crate) type Epoch = u32;
 
-/// The epoch of what a cluster is founded with.
+/// The epoch of the divisions with which a cluster is founded.
 pub(crate) const FOUNDING_EPOCH: Epoch = 1;
 
-/// Whether the shards of a division take writes from the beginning.
+/// Returns whether the shards of a division take writes from the start.
 pub(crate) fn takes_writes(epoch: Epoch) -> bool {
     epoch <= FOUNDING_EPOCH
 }
 
-/// The shard of a key, among so many.
+/// Returns the shard of a key, for a division with this number of shards.
 pub(crate) fn shard_of(key: &str, shards: usize) -> usize {
     if shards == 1 { 0 } else { crc32c::crc32c(key.as_bytes()) as usize % shards }
 }
 
-/// Name of the group with a number.
+/// Returns the name of a group.
 pub(crate) fn group_name(slot: Slot) -> Arc<str> {
     if slot == 0 { DEFAULT_GROUP.into() } else { format!("g{slot}").into() }
 }
 
-/// Number of the group with a name.
+/// Returns the number of the group with a name; `None` when no group can have that name.
 pub(crate) fn group_slot(name: &str) -> Option<Slot> {
     match name.strip_prefix('g') {
         _ if name == DEFAULT_GROUP => Some(0),
@@ -59,62 +61,61 @@ pub(crate) fn group_slot(name: &str) -> Option<Slot> {
     }
 }
 
-/// How a table is divided into shards: the group of each.
+/// A division of a table into shards, with the group of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     pub(crate) epoch: Epoch,
     pub(crate) slots: Vec<Slot>,
 }
 
-/// How a table that is not in the default group alone is kept.
+/// The divisions of a table that is not, or was not always, in the default group alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// Former divisions, oldest first: what was read of them within the history window still is.
+    /// Former divisions, oldest first. Their history can be read until it leaves the history window.
     pub(crate) retired: Vec<Division>,
     /// The division that takes writes.
     pub(crate) serving: Division,
-    /// The division that is being filled, to take its place.
+    /// The division that is being filled, and will replace it.
     pub(crate) next: Option<Division>,
-    /// Whether the serving division is to take no more writes, because the next one is about to.
+    /// Whether the serving division is to take no more writes, because the next one is about to take them.
     pub(crate) ending: bool,
 }
 
-/// Which table has how many shards, which group replicates each of them, and where leaders are to sit.
+/// The divisions of tables, the groups of shards, and the preferred leaders of groups.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct ShardMap {
-    /// Counts the changes of the map; zero as long as it is not known.
+    /// The version of the map: rises with every change, and is zero while no map is known.
     pub(crate) epoch: Epoch,
-    /// Who founds each data group. What becomes of its members later is in its own log.
+    /// The founders of each data group. Its present members are in its own log.
     pub(crate) groups: Vec<BTreeMap<u64, Replica>>,
-    /// The member that is to lead a group whenever it can, of groups of which somebody said so. Ids of members that
-    /// are gone say nothing.
+    /// The preferred leaders of groups that have one. Ids of replicas that are not members any more are ignored.
     pub(crate) preferred: BTreeMap<Slot, u64>,
     pub(crate) tables: BTreeMap<TableId, Placement>,
 }
 
-/// Why tables cannot be kept in shards as asked.
+/// Why tables cannot be divided as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardMapError {
-    /// A table is asked to have no shards, or too many.
+    /// A table was asked to have no shards, or too many.
     #[error("{table} cannot have {shards} shards: at least 1 and at most {SHARDS_MAX} are possible")]
     Shards {
         /// The table.
         table: TableId,
-        /// How many were asked for.
+        /// The number of shards that was asked for.
         shards: u16,
     },
-    /// A table is to be spread over groups, and there are none.
+    /// A table is to be spread over data groups, and there are none.
     #[error("{table} is to have {shards} shards, but there is no data group to replicate them")]
     NoGroups {
         /// The table.
         table: TableId,
-        /// How many shards were asked for.
+        /// The number of shards that was asked for.
         shards: u16,
     },
-    /// The map is not what this release writes.
+    /// The map is not in the format that this release writes.
     #[error("the shard map cannot be read: line {line}")]
     Unreadable {
-        /// The first line that makes no sense, counted from 1.
+        /// The first line that cannot be read, counted from 1.
         line: usize,
     },
 }
@@ -127,8 +128,8 @@ fn check(table: &TableId, shards: u16) -> Result<(), ShardMapError> {
     }
 }
 
-/// The group of every shard of a table. They go to consecutive data groups, beginning with number
-/// `crc32c(table) % groups`, so that tables with few shards do not all meet in the first group.
+/// Returns the group of every shard of a table. They are consecutive data groups, starting with number `crc32c(table) %
+/// groups`, so that tables with few shards do not all use the first group.
 fn slots(table: &TableId, shards: u16, groups: usize) -> Vec<Slot> {
     let groups = groups.max(1) as u32;
     let first = crc32c::crc32c(table.as_str().as_bytes()) % groups;
@@ -141,17 +142,17 @@ impl Placement {
         Placement { retired: Vec::new(), serving, next: None, ending: false }
     }
 
-    /// Every division, oldest first.
+    /// Returns every division, oldest first.
     pub(crate) fn divisions(&self) -> impl Iterator<Item = &Division> {
         self.retired.iter().chain([&self.serving]).chain(&self.next)
     }
 }
 
 impl ShardMap {
-    /// The map that a cluster is founded with.
+    /// Returns the map with which a cluster is founded.
     ///
     /// # Errors
-    /// A table asks for shards that cannot be.
+    /// Fails when a table asks for an impossible number of shards.
     pub(crate) fn founding(options: &Options, founders: &BTreeMap<u64, Replica>) -> Result<ShardMap, ShardMapError> {
         let mut tables = BTreeMap::new();
         for (table, own) in &options.tables {
@@ -167,36 +168,36 @@ impl ShardMap {
         Ok(ShardMap { epoch: FOUNDING_EPOCH, groups, preferred: BTreeMap::new(), tables })
     }
 
-    /// How many data groups there are.
+    /// Returns the number of data groups.
     pub(crate) fn data_groups(&self) -> u8 {
         self.groups.len() as u8 // bounded when read
     }
 
-    /// How many shards tables have, as far as that was said.
+    /// Returns the number of shards of each table that the map has.
     pub(crate) fn shards(&self) -> BTreeMap<TableId, u16> {
         let shards = |placement: &Placement| placement.serving.slots.len() as u16;
         self.tables.iter().map(|(table, placement)| (table.clone(), shards(placement))).collect()
     }
 
-    /// The groups, by their numbers.
+    /// Returns the numbers of all groups.
     pub(crate) fn slots(&self) -> std::ops::RangeInclusive<Slot> {
         0..=self.data_groups()
     }
 
-    /// The groups that replicate what is read and written now, the default group among them.
+    /// Returns the groups that replicate serving divisions, and the default group.
     pub(crate) fn serving_slots(&self) -> BTreeSet<Slot> {
         self.tables.values().flat_map(|placement| placement.serving.slots.iter().copied()).chain([0]).collect()
     }
 
-    /// The groups that replicate what is read and written now or is about to be, the default group among them. Others
-    /// have nothing but history.
+    /// Returns the groups that replicate serving or next divisions, and the default group. The others only have
+    /// history.
     pub(crate) fn needed_slots(&self) -> BTreeSet<Slot> {
         let next = self.tables.values().filter_map(|placement| placement.next.as_ref());
         self.serving_slots().into_iter().chain(next.flat_map(|next| next.slots.iter().copied())).collect()
     }
 
-    /// Whether a group may have objects that are nowhere else: those of a serving division, or of the next one once
-    /// that may take writes.
+    /// Returns whether a group may have objects that no other group has: those of a serving division, or of the next
+    /// one once it may take writes.
     pub(crate) fn is_filled(&self, slot: Slot) -> bool {
         let has = |division: &Division| division.slots.contains(&slot);
         let fills = |placement: &Placement| {
@@ -205,22 +206,23 @@ impl ShardMap {
         slot == 0 || self.tables.values().any(fills)
     }
 
-    /// The same map as another version: whoever would have changed the one before looks again.
+    /// Returns the same map as a new version, so that a concurrent change of the former version conflicts and is
+    /// decided again.
     pub(crate) fn confirmed(&self) -> ShardMap {
         ShardMap { epoch: self.epoch + 1, ..self.clone() }
     }
 
-    /// Every division of a table, oldest first.
+    /// Returns every division of a table, oldest first.
     pub(crate) fn divisions(&self, table: &TableId) -> Vec<Division> {
         let whole = || vec![Division { epoch: 0, slots: vec![0] }];
         self.tables.get(table).map_or_else(whole, |placement| placement.divisions().cloned().collect())
     }
 
-    /// The map after it was begun to divide a table anew; `founders` found the groups that it takes besides. None when
-    /// the table has so many shards already, or is about to.
+    /// Returns the map with a next division of a table. `founders` found the additional groups that it needs. `None`
+    /// when the table has, or will have, this number of shards already, or is being divided.
     ///
     /// # Errors
-    /// It cannot have so many.
+    /// Fails when the table cannot have this number of shards.
     pub(crate) fn dividing(
         &self,
         table: &TableId,
@@ -236,7 +238,7 @@ impl ShardMap {
             return Ok(None);
         }
         if placement.next.is_some() {
-            return Ok(None); // one after the other
+            return Ok(None); // one division at a time
         }
         let groups = self.groups.len().max(usize::from(shards.min(GROUPS_MAX)));
         map.groups.resize(groups, founders.clone());
@@ -244,7 +246,8 @@ impl ShardMap {
         Ok(Some(map))
     }
 
-    /// The map once the next division of a table was filled so far that the serving one is to end.
+    /// Returns the map in which the serving division of a table is ending, because the next one is nearly complete.
+    /// `None` when that is not the next division, or the former is ending already.
     pub(crate) fn ending(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
         let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
         let placement = map.tables.get_mut(table)?;
@@ -252,7 +255,8 @@ impl ShardMap {
         (is_next && !std::mem::replace(&mut placement.ending, true)).then_some(map)
     }
 
-    /// The map once the next division of a table takes writes.
+    /// Returns the map in which the next division of a table is the serving one. `None` when that is not the next
+    /// division.
     pub(crate) fn divided(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
         let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
         let placement = map.tables.get_mut(table)?;
@@ -264,17 +268,17 @@ impl ShardMap {
         Some(map)
     }
 
-    /// The map as an object.
+    /// Returns the map as an object to be written.
     pub(crate) fn draft(&self) -> Draft {
         let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
         let text = format!("{}{}", "0".repeat(Revision::DIGITS), self.text());
         Draft { bytes: text.into_bytes(), layout, ..Draft::default() }
     }
 
-    /// The map of an object.
+    /// Reads the map from an object.
     ///
     /// # Errors
-    /// It is of a later release.
+    /// Fails when the map is from a later release.
     pub(crate) fn read(bytes: &[u8]) -> Result<ShardMap, ShardMapError> {
         let text = bytes.get(Revision::DIGITS..).and_then(|text| std::str::from_utf8(text).ok());
         text::parse(text.unwrap_or_default()).map_err(|line| ShardMapError::Unreadable { line })
@@ -332,7 +336,7 @@ mod tests {
             let even = 10_000 / shards;
             assert!(counts.iter().all(|count: &usize| count.abs_diff(even) < even / 5), "{counts:?}");
         }
-        // Clusters are kept by this hash: it must stay what it is.
+        // The shards of existing clusters depend on this hash, so it must never change.
         assert_eq!((shard_of("default/web-0", 8), shard_of("default/web-0", 5)), (1, 0));
     }
 

@@ -1,10 +1,10 @@
-//! Where the leaders of groups are to sit.
+//! Preferred leaders of groups.
 
 use super::{ShardMap, Slot};
 
 impl ShardMap {
-    /// The map in which this member is to lead these groups whenever it can, or nobody in particular. None when that is
-    /// said already.
+    /// Returns the map in which `member` is the preferred leader of these groups, or in which they have none. `None`
+    /// when that is so already.
     pub(crate) fn preferring(&self, slots: impl IntoIterator<Item = Slot>, member: Option<u64>) -> Option<ShardMap> {
         let mut preferred = self.preferred.clone();
         for slot in slots {
@@ -16,8 +16,8 @@ impl ShardMap {
         (preferred != self.preferred).then(|| ShardMap { preferred, ..self.confirmed() })
     }
 
-    /// The map in which another member, or nobody in particular, is to lead what any of these was to. None when that
-    /// was nothing.
+    /// Returns the map in which `member`, or no member, replaces any of the members `of` as preferred leader. `None`
+    /// when none of them is preferred.
     pub(crate) fn preferring_instead(&self, of: &[u64], member: Option<u64>) -> Option<ShardMap> {
         let was_to = self.preferred.iter().filter(|(_, member)| of.contains(member)).map(|(slot, _)| *slot);
         self.preferring(was_to, member)

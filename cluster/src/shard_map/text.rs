@@ -1,4 +1,4 @@
-//! A shard map as text, a line for each thing that it says.
+//! The text form of a shard map: one line for each fact.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,15 +8,15 @@ use crate::TableId;
 use crate::limits::{GROUPS_MAX, SHARDS_MAX};
 use crate::roster::Replica;
 
-/// What follows the revision at the beginning of the map.
+/// The first line, after the revision with which the object begins.
 const HEAD: &str = "flotilla shards 2";
 
 impl ShardMap {
-    /// The text.
+    /// Returns the text.
     pub(super) fn text(&self) -> String {
         let mut text = format!(" {HEAD}\nepoch {}\n", self.epoch);
         for (number, founders) in self.groups.iter().enumerate() {
-            let _ = writeln!(text, "group {}", number + 1); // a String takes everything
+            let _ = writeln!(text, "group {}", number + 1); // writing to a String does not fail
             for (id, Replica { name, address }) in founders {
                 let _ = writeln!(text, "founder {id:x} {name} {address}");
             }
@@ -40,7 +40,7 @@ impl ShardMap {
     }
 }
 
-/// The map of a text, or the number of the line that cannot be read.
+/// Parses a map. The error is the number of the first line that cannot be read.
 pub(super) fn parse(text: &str) -> Result<ShardMap, usize> {
     let mut map = ShardMap::default();
     let mut lines = text.lines();
@@ -116,7 +116,7 @@ mod tests {
             assert!(parse(&format!(" {HEAD}\nepoch 1\n{text}\n")).is_err(), "{text}");
         }
     }
-    /// What a release wrote that knew no preferences.
+    /// The text of a release that knew no preferences.
     const BEFORE: &str = " flotilla shards 2\nepoch 3\ngroup 1\nfounder 7 b \nfounder ab a h:1\ngroup 2\n\
         founder ab a h:1\ntable pods serving 1 1,2\ntable pods next 3 2\n";
 

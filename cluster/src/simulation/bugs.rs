@@ -1,7 +1,7 @@
-//! Mistakes that are made on purpose, one at a time, to see that simulations find them.
+//! Bugs that are seeded on purpose, one at a time, to see that simulations find them.
 //!
-//! Each is made by a line of the store, behind `seeded!`, at the place where somebody could make it. They are chosen
-//! while the tests run, so that all are in one build; in others than that of the tests there is none of them.
+//! Each is a line of the store, behind `seeded!`, at the place where a programmer could make the mistake. A test
+//! selects one at run time, so that all are in one build. Builds without tests contain none of them.
 
 use std::cell::Cell;
 
@@ -9,51 +9,51 @@ thread_local! {
     static MADE: Cell<Option<Bug>> = const { Cell::new(None) };
 }
 
-/// A mistake.
+/// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A write counts as durable when it was handed to the disk.
+    /// A write counts as durable once it was handed to the disk.
     AckBeforeFsync,
-    /// A batch applies its writes in another order than it has them.
+    /// A batch applies its writes in another order than they have in it.
     ReorderedApply,
-    /// A bookmark does not heed what is still to be told.
+    /// A bookmark ignores changes that were not delivered yet.
     BookmarkAhead,
-    /// A write that may have happened is tried again upon whatever there is now.
+    /// A write that may have happened is attempted again, on whatever version there is now.
     DuplicateOnRetry,
-    /// A vote is forgotten with the process.
+    /// A vote is lost with the process.
     ForgottenVote,
-    /// Who leads assigns revisions by its own clock, before it has applied what others assigned, and whatever it heard
-    /// of that.
+    /// A leader assigns revisions by its own clock, before it has applied those that others assigned, and ignores those
+    /// that it has heard of.
     HastyLeader,
-    /// Who believes to lead answers reads without asking the others.
+    /// A replica that believes to lead answers reads without asking the others.
     LeaseRead,
     /// An attempt that was made although its answer was lost counts as refused.
     LostAnswer,
-    /// A change that somebody else made to a version is taken for that of which the answer was lost.
+    /// A change that another writer made to a version is taken for the one whose answer was lost.
     ChangeOfAnother,
-    /// That entries were replaced by another leader is not written down.
+    /// The truncation of entries by another leader is not written to the log.
     LostTruncate,
     /// Revisions follow the wall clock wherever it goes.
     RevisionFromClockAlone,
-    /// A table is read up to where its foremost group is closed.
+    /// A table is read up to the largest closed revision of its groups instead of the smallest.
     SkippedClosedRevision,
-    /// A snapshot keeps what there is, and not how it came to be.
+    /// A snapshot keeps the present objects, but no history.
     SnapshotWithoutHistory,
-    /// A read does not wait until this replica is as far as the leader.
+    /// A read does not wait until this replica has caught up with the leader.
     StaleFollowerRead,
-    /// It is enough for an update that there is something to be updated.
+    /// An update only checks that the object exists, not its revision.
     StaleExpectation,
-    /// A most recent list does not wait for groups that are behind.
+    /// A consistent list does not wait for groups that lag.
     UnclosedBarrier,
-    /// A write is told of before all who may lead other groups assign larger revisions.
+    /// A write is acknowledged before all possible leaders of other groups assign larger revisions.
     UnpromisedAnswer,
-    /// A watch goes on from the present, wherever it was.
+    /// A watch resumes from the present revision, whatever it asked for.
     WatchSkipsAtResume,
 }
 
 impl Bug {
-    /// Those that are found by what seeds draw. For [`Bug::UnpromisedAnswer`] too much must come together; the test of
-    /// clocks that differ finds it.
+    /// The bugs that random seeds find. [`Bug::UnpromisedAnswer`] needs too many coincidences; the test of differing
+    /// clocks finds it.
     pub(super) const ALL: [Bug; 17] = [
         Bug::AckBeforeFsync,
         Bug::ReorderedApply,
@@ -74,13 +74,13 @@ impl Bug {
         Bug::WatchSkipsAtResume,
     ];
 
-    /// Whether the simulation of this thread makes it.
+    /// Returns whether the simulation on this thread has the bug.
     pub(crate) fn is_made(self) -> bool {
         MADE.get() == Some(self)
     }
 }
 
-/// Makes a mistake on this thread, or none, until dropped.
+/// Seeds a bug, or none, on this thread until dropped.
 pub(super) struct Making(());
 
 impl Making {

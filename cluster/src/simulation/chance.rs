@@ -1,4 +1,4 @@
-//! Where randomness comes from: one source on the thread of a simulation, as its seed has it.
+//! The random numbers of a simulation: one source on its thread, started with its seed.
 
 use std::cell::RefCell;
 
@@ -25,7 +25,7 @@ impl Drop for Seeded {
     }
 }
 
-/// The next number of this thread's simulation, if it has one.
+/// Draws the next number of this thread's simulation; `None` outside of one.
 pub(crate) fn drawn() -> Option<u64> {
     SOURCE.with_borrow_mut(|source| source.as_mut().map(Rng::random))
 }

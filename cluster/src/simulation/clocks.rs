@@ -1,4 +1,4 @@
-//! Clocks that differ: revisions follow the order in which writes were told of, also between groups.
+//! Clocks that differ: revisions follow the order in which writes were acknowledged, also between groups.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Store,
 
 /// How far the clock of a host is set forward, in milliseconds.
 const AHEAD_MS: i64 = 5_000;
-/// How long a member may take to say what its clock shows when it only hears of it from others, in milliseconds.
+/// How long it takes for a member to promise revisions when it hears of a clock only from others, in milliseconds.
 const HEARSAY_MS: u64 = 1_000;
-/// How often somebody looks for what is being written.
+/// The interval at which a client looks for what is being written.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
-/// A key of the table that the group with this name has.
+/// Returns a key of the table that the group with this name has.
 async fn key_in(store: &Store, group: &'static str) -> Key {
     let table = store.table(&TableId::new(SPREAD));
     let mut keys = (0..).map(|number| Key::namespaced("x", &format!("k{number}")));
     keys.find(|key| **table.home(key.as_str()).clock.name() == *group).expect("one of them")
 }
 
-/// Has a host lead a group.
+/// Makes a host lead a group.
 fn lead(world: &mut World, host: usize, group: &'static str) {
     let name = world.hosts[host].name.clone();
     ask(world, host, move |store| async move { store.transfer(Some(group), &name).await }).expect("it can lead");
 }
 
-/// Creates an object of a group; its revision.
+/// Creates an object in a group. Returns its revision.
 async fn create_in(store: Store, group: &'static str) -> Revision {
     let mut bytes = vec![b'0'; Revision::DIGITS];
     bytes.push(b' ');
@@ -40,12 +40,13 @@ async fn create_in(store: Store, group: &'static str) -> Revision {
     }
 }
 
-/// The same through a host, which leads the group.
+/// Creates an object through a host, which leads the group.
 fn create(world: &mut World, host: usize, group: &'static str) -> Revision {
     ask(world, host, move |store| create_in(store, group))
 }
 
-/// Two members that lead a group each and hear of each other from a third only. The clock of the first is far ahead.
+/// Returns two members that each lead a group and hear of each other only from a third. The clock of the first is far
+/// ahead.
 fn apart(seed: u64) -> World {
     let (mut world, ..) = three(seed);
     lead(&mut world, 0, "g1");
@@ -55,7 +56,7 @@ fn apart(seed: u64) -> World {
     world
 }
 
-/// A write through either member, one after the other: their revisions, and how long the first one took, in
+/// Writes through either member, one after the other. Returns their revisions, and how long the first write took, in
 /// milliseconds.
 fn two_writes(seed: u64) -> ([Revision; 2], u64) {
     let mut world = apart(seed);
@@ -76,8 +77,8 @@ fn a_write_is_told_of_when_all_others_will_assign_larger_revisions() {
     assert!((1..6).any(|seed| !two_writes(seed).0.is_sorted()), "this test shows nothing");
 }
 
-/// A write through the first member that it shows before it is acknowledged, and one through the second after
-/// that: their revisions.
+/// Writes through the first member, which shows the write before it is acknowledged, and after that through the second.
+/// Returns their revisions.
 fn seen_before(seed: u64) -> [Revision; 2] {
     let mut world = apart(seed);
     let door = world.hosts[0].door.clone();

@@ -1,28 +1,28 @@
-//! Drawing from the seed of a simulation.
+//! Random choices from the seed of a simulation.
 
 use crate::chance;
 
-/// A number below a bound, which is not 0.
+/// Draws a number below a bound, which must not be 0.
 pub(super) fn below(bound: u64) -> u64 {
     chance::number() % bound
 }
 
-/// A number of a range.
+/// Draws a number from a range.
 pub(super) fn within(range: std::ops::Range<u64>) -> u64 {
     range.start + below(range.end - range.start)
 }
 
-/// Whether something happens that does once in so many times.
+/// Returns true once in this many times.
 pub(super) fn once_in(times: u64) -> bool {
     below(times) == 0
 }
 
-/// One of several.
+/// Draws one of several.
 pub(super) fn one_of<T>(choices: &[T]) -> &T {
     &choices[below(choices.len() as u64) as usize]
 }
 
-/// Brings a list into a drawn order.
+/// Shuffles a list.
 pub(super) fn shuffle<T>(list: &mut [T]) {
     for last in (1..list.len()).rev() {
         list.swap(last, below(last as u64 + 1) as usize);

@@ -1,8 +1,10 @@
-//! The network between simulated hosts: connections as TCP keeps them, over links that are slow, cut or cut one way.
+//! The network between simulated hosts: connections that behave like TCP, over links that are slow, cut, or cut in one
+//! direction.
 //!
-//! Bytes of a connection arrive in their order or not at all. What cannot pass waits, as TCP would send it again, until
-//! the link is whole or [`PEER_TCP_TIMEOUT`] is over, which breaks the connection for whoever sent it. A process that
-//! ends closes its connections; a host without power says nothing, and breaks them when it is back and hears of them.
+//! The bytes of a connection arrive in order or not at all. Bytes that cannot pass wait, as TCP would retransmit them,
+//! until the link is whole or [`PEER_TCP_TIMEOUT`] has passed, which breaks the connection for the sender. A process
+//! that ends closes its connections. A host without power sends nothing; its connections break once it is back and
+//! receives something on them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,10 +18,10 @@ use super::time::Time;
 use super::trace::Trace;
 use crate::limits::PEER_TCP_TIMEOUT;
 
-/// Bytes of one direction of a connection that may be on their way or unread.
+/// Bytes of one direction of a connection that may be in flight or unread.
 pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
-/// The network. Shared by all hosts.
+/// The network that all hosts share.
 pub(super) struct Fabric {
     pub(super) state: Mutex<State>,
     pub(super) time: Time,
@@ -29,24 +31,24 @@ pub(super) struct Fabric {
 #[derive(Default)]
 pub(super) struct State {
     ports: Vec<Port>,
-    /// Links over which nothing passes, from one host to another.
+    /// Links over which nothing passes, each from one host to another.
     cuts: BTreeSet<(usize, usize)>,
-    /// How long a message takes beside the least, at most, in milliseconds.
+    /// How much longer than the minimum a message takes at most, in milliseconds.
     jitter_ms: u64,
     pub(super) pipes: BTreeMap<u64, Pipe>,
     last_pipe: u64,
 }
 
-/// A host as the network knows it.
+/// A host, as the network knows it.
 #[derive(Default)]
 pub(super) struct Port {
-    /// Counts the lives of its kernel: connections end with one.
+    /// The number of times that the host was started or lost its power: connections do not survive that.
     life: u64,
     is_powered: bool,
     pub(super) listening: Option<Incoming>,
 }
 
-/// Connections that wait to be taken.
+/// Connections that wait to be accepted.
 #[derive(Default)]
 pub(super) struct Incoming {
     pub(super) waiting: VecDeque<(End, usize)>,
@@ -68,7 +70,7 @@ pub(super) struct Pipe {
     life: u64,
     under_way: VecDeque<(u64, Bytes)>,
     bytes: usize,
-    /// Whether nothing comes after what is under way.
+    /// Whether nothing comes after the bytes in flight.
     is_finished: bool,
     pub(super) arrived: BytesMut,
     pub(super) is_at_end: bool,
@@ -80,11 +82,11 @@ pub(super) struct Pipe {
     has_writer: bool,
 }
 
-/// What an attempt to connect comes to.
+/// The result of an attempt to connect.
 pub(super) enum Dialed {
     Connected(End),
     Refused,
-    /// Nothing is heard.
+    /// No answer.
     Silence,
 }
 
@@ -108,7 +110,7 @@ impl Fabric {
         self.state.lock().jitter_ms = jitter_ms;
     }
 
-    /// A host loses its power, and with it says nothing more, or has it again.
+    /// Takes the power from a host, or gives it back. Without power it sends nothing.
     pub(super) fn power(&self, host: usize, is_powered: bool) {
         let mut state = self.state.lock();
         let port = &mut state.ports[host];
@@ -116,7 +118,7 @@ impl Fabric {
         port.life += 1;
     }
 
-    /// Makes arrive what is due.
+    /// Delivers the bytes that are due.
     pub(super) fn tick(&self) {
         let now = self.time.now_ms();
         let mut state = self.state.lock();
@@ -134,7 +136,7 @@ impl Fabric {
         let port = &state.ports[pipe.to];
         let passes = !state.cuts.contains(&(pipe.from, pipe.to)) && port.is_powered;
         if !pipe.has_reader && !pipe.has_writer {
-            return; // forgotten
+            return; // neither end exists any more
         }
         let mut is_reset = false;
         if !passes {
@@ -153,7 +155,7 @@ impl Fabric {
             wakers.extend(pipe.writer.take());
         }
         state.pipes.insert(id, pipe);
-        // Whoever cannot send any more cannot receive either.
+        // An end that cannot send any more cannot receive either.
         if writer_is_broken && let Some(back) = state.pipes.get_mut(&opposite(id)) {
             back.is_broken_for_reader = true;
             wakers.extend(back.reader.take());
@@ -176,7 +178,7 @@ impl Fabric {
         }
     }
 
-    /// How long it takes to be heard and answered, in milliseconds.
+    /// Draws how long a message and its answer take, in milliseconds.
     pub(super) fn round_trip_ms(&self) -> u64 {
         let state = self.state.lock();
         state.latency_ms() + state.latency_ms()
@@ -207,7 +209,7 @@ impl Fabric {
     }
 }
 
-/// The other direction of a connection.
+/// Returns the other direction of a connection.
 fn opposite(pipe: u64) -> u64 {
     pipe ^ 1
 }
@@ -217,12 +219,12 @@ impl State {
         &mut self.ports[host]
     }
 
-    /// How long the next message takes, in milliseconds.
+    /// Draws how long the next message takes, in milliseconds.
     pub(super) fn latency_ms(&self) -> u64 {
         1 + draw::below(self.jitter_ms + 1)
     }
 
-    /// Puts bytes into a pipe, or says that there is no room.
+    /// Puts bytes into a pipe. Returns how many; `None` when there is no room or the pipe is broken.
     pub(super) fn send(&mut self, pipe: u64, now: u64, bytes: &[u8]) -> Option<usize> {
         let latency = self.latency_ms();
         let pipe = self.pipes.get_mut(&pipe).filter(|pipe| !pipe.is_broken_for_writer)?;
@@ -237,7 +239,7 @@ impl State {
         Some(length)
     }
 
-    /// Nobody has an end any more. What it has written still arrives, unless its host has no power.
+    /// Drops an end of a connection. The bytes that it has written still arrive, unless its host has no power.
     pub(super) fn leave(&mut self, end: End, host: usize) {
         let is_powered = self.ports[host].is_powered;
         if let Some(pipe) = self.pipes.get_mut(&end.writes) {
@@ -270,7 +272,7 @@ impl Pipe {
         }
     }
 
-    /// Takes up to so many bytes that have arrived.
+    /// Takes up to `max` bytes that have arrived.
     pub(super) fn take(&mut self, max: usize) -> Bytes {
         let taken = self.arrived.split_to(max.min(self.arrived.len())).freeze();
         self.bytes -= taken.len();

@@ -1,4 +1,4 @@
-//! What is done to hosts and links, as the seed has it.
+//! Faults of hosts and links, drawn from the seed.
 
 use std::sync::atomic::Ordering;
 
@@ -8,25 +8,25 @@ use super::reform::{self, Reform};
 use super::traffic::Traffic;
 use super::world::{PLAIN, SPREAD, World};
 
-/// Room on a disk that is full but for a little.
+/// The room on a disk that is nearly full.
 const LITTLE_ROOM: u64 = 8 << 10;
 /// How far wall clocks are set off at most, in milliseconds.
 const SKEW_MS: u64 = 3_600_000;
 
-/// How far a wall clock is set forward that is only a little off, in milliseconds.
+/// How far a wall clock is set forward that is only slightly off, in milliseconds.
 const AHEAD_MS: std::ops::Range<u64> = 10..5_000;
 
-/// How often a process ends while processes do again and again, in milliseconds.
+/// The mean time between two restarts while processes restart again and again, in milliseconds.
 const FLICKER_MS: u64 = 60;
 
-/// Something that is to be undone at a time.
+/// A fault that will be undone at a time.
 struct Undoing {
     due_ms: u64,
     host: usize,
     fault: Fault,
 }
 
-/// What can be done.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Kill,
@@ -38,33 +38,33 @@ enum Fault {
     Freeze,
     /// Nothing passes between a host and the others.
     Isolate,
-    /// Nothing passes from a host to another.
+    /// Nothing passes from a host to this one.
     CutTo(usize),
     SlowDisk,
     FullDisk,
     /// The wall clock jumps.
     Clock,
-    /// The wall clock is set forward, of which another host hears nothing but from others.
+    /// The wall clock is set forward, and this other host hears of it only from third ones.
     Ahead(usize),
     /// Messages take long, and very different times.
     SlowNetwork,
-    /// Any processes end and start again at once, now and then.
+    /// Random processes end and start again at once, now and then.
     Flicker,
     /// Clients do nothing.
     Quiet,
-    /// Every group writes a snapshot and forgets the log before it.
+    /// Every group writes a snapshot and drops the log before it.
     Snapshot,
-    /// The disk is lost, and another host takes the place.
+    /// The disk is lost, and a new replica replaces the old one.
     Replace,
     /// A host is removed, and admitted again.
     Readmit,
-    /// A host is to lead everything.
+    /// A host is made the leader of everything.
     Transfer,
-    /// A table is divided anew.
+    /// A table is divided into another number of shards.
     Divide,
 }
 
-/// What is done when.
+/// Decides when faults are injected and undone.
 pub(super) struct Schedule {
     next_ms: u64,
     undoing: Vec<Undoing>,
@@ -76,7 +76,7 @@ impl Schedule {
         Schedule { next_ms: from_ms, undoing: Vec::new(), reform: Reform::default() }
     }
 
-    /// Does and undoes what is due.
+    /// Injects and undoes the faults that are due.
     pub(super) fn step(&mut self, world: &mut World, traffic: &Traffic) {
         let now = world.time.now_ms();
         while let Some(place) = self.undoing.iter().position(|undoing| undoing.due_ms <= now) {
@@ -103,19 +103,19 @@ impl Schedule {
         }
     }
 
-    /// Undoes everything.
+    /// Undoes all faults.
     pub(super) fn end(&mut self, world: &mut World, traffic: &Traffic) {
         for undoing in std::mem::take(&mut self.undoing) {
             self.undo(world, traffic, &undoing);
         }
     }
 
-    /// Whether who replicates is as it should be again.
+    /// Returns whether all changes of members have been completed.
     pub(super) fn is_settled(&self) -> bool {
         !self.reform.is_going_on()
     }
 
-    /// Does something to a host; for how long, in milliseconds.
+    /// Injects a fault into a host. Returns how long it lasts, in milliseconds.
     fn inject(&self, world: &mut World, traffic: &Traffic, host: usize, fault: Fault) -> u64 {
         let names = world.hosts[host].name.clone();
         world.trace.note(&format!("{names}: {fault:?}"));
@@ -174,7 +174,7 @@ impl Schedule {
             Fault::CutTo(other) | Fault::Ahead(other) => world.fabric.cut(host, other, false),
             Fault::SlowDisk => world.calm_disk(host),
             Fault::FullDisk => world.hosts[host].disk.set_room(None),
-            // It may stay off, or be set right.
+            // The clock may stay off, or be corrected.
             Fault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
             Fault::SlowNetwork => world.calm_network(),
             Fault::Quiet => traffic.set_quiet(false),

@@ -1,5 +1,5 @@
-//! Leadership that is handed over while something stands still: the process that is to lead, while another one takes
-//! over, or the disks of all that follow.
+//! Leadership that is handed over while something stands still: the process of the next leader, while another replica
+//! takes over, or the disks of all followers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,14 +12,14 @@ use crate::limits::LEADER_TIMEOUT;
 use crate::raft::Node;
 use crate::shard_map::DEFAULT_GROUP;
 
-/// How long something that is to come may take, in milliseconds.
+/// How long an expected event may take, in milliseconds.
 const PATIENCE_MS: u64 = 30_000;
-/// How long disks take at most that stand still, in milliseconds.
+/// How long the access to a disk takes that stands still, in milliseconds.
 const STANDSTILL_MS: u64 = 10_000_000;
 /// How long nothing may happen after the process goes on, in milliseconds.
 const CALM_MS: u64 = 3_000;
 
-/// What a host answers.
+/// Runs work with the store of a host. Returns its result.
 pub(super) fn ask<T: 'static, F: Future<Output = T> + 'static>(
     world: &mut World,
     host: usize,
@@ -36,7 +36,7 @@ fn default_group(store: &Store) -> Node {
     store.running().groups.get(DEFAULT_GROUP).expect("it is there").leader.node().clone()
 }
 
-/// The term of the group `default` on a host, and who leads it.
+/// Returns the term and the leader of the group `default`, as a host knows them.
 fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
     ask(world, host, |store| async move {
         let node = default_group(&store);
@@ -44,7 +44,7 @@ fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
     })
 }
 
-/// Lets time pass until all of these follow the same leader in one term, which is later than this one.
+/// Lets time pass until all of these hosts follow the same leader in one term later than `after`. Returns both.
 fn settled(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
     for _ in 0..PATIENCE_MS {
         let reigns: Vec<_> = hosts.iter().map(|host| reign(world, *host)).collect();
@@ -58,12 +58,12 @@ fn settled(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
     panic!("nobody leads");
 }
 
-/// Has a host ask another to lead, whoever hears that.
+/// Makes a host ask another one to lead, without waiting for the answer.
 fn hand_over(world: &mut World, from: usize, to: u64) {
     ask(world, from, move |store| async move { default_group(&store).hand_over_unheard(to).await });
 }
 
-/// Three hosts that serve, each with its id; the term, and which of them leads.
+/// Starts three hosts. Returns them with their ids, the term, and the index of the leader.
 pub(super) fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
     let mut world = World::new(seed, 3, false);
     world.hosts.iter_mut().for_each(|host| host.start());
@@ -77,7 +77,7 @@ pub(super) fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
     (world, ids, (term, first))
 }
 
-/// Whether a host takes writes as the leader.
+/// Returns whether a host takes writes as the leader.
 fn takes_writes(world: &mut World, host: usize) -> bool {
     ask(world, host, |store| async move { default_group(&store).tenure().is_some() })
 }
@@ -94,7 +94,7 @@ fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
         }
         world.wait(2 * LEADER_TIMEOUT.as_millis() as u64 + CALM_MS, |_| false);
         if takes_writes(&mut world, next) {
-            continue; // somebody has written before the disks stood still, or soon after
+            continue; // an entry was written before the disks stood still, or soon after
         }
         world.calm_disk(other);
         world.hosts[other].crash(Crash::Kill);
@@ -114,7 +114,7 @@ fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
     for seed in 1..6 {
         let (mut world, ids, (term, first)) = three(seed);
         let (second, third) = ((first + 1) % 3, (first + 2) % 3);
-        // Of those who stand in one term, who has the larger id deposes the other.
+        // Of two candidates in one term, the one with the larger id deposes the other.
         let (next, still) = if ids[second] < ids[third] { (second, third) } else { (third, second) };
 
         world.hosts[still].is_frozen = true;
@@ -122,7 +122,7 @@ fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
         hand_over(&mut world, first, ids[next]);
         let reign = settled(&mut world, &[first, next], term);
         assert_eq!(reign.1, ids[next]);
-        // What was asked of him comes before he hears of who leads.
+        // The request to lead reaches it before it hears of the present leader.
         world.fabric.cut(next, still, true);
         world.hosts[still].is_frozen = false;
         world.wait(50, |_| false);

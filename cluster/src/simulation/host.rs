@@ -1,7 +1,8 @@
-//! A host: a disk, a clock that may be off, and the process of a replica, which is killed, frozen and started again.
+//! A host: a disk, a wall clock that may be off, and the process of a replica, which is killed, frozen and started
+//! again.
 //!
-//! A process has a runtime of its own, in which time stands still until the simulation lets it pass. To kill it is to
-//! drop that runtime with all its tasks; to freeze it is not to run it.
+//! A process has a runtime of its own, in which time stands still until the simulation lets it pass. To kill a process
+//! is to drop its runtime with all tasks; to freeze it is not to run the runtime.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,14 +29,14 @@ use crate::{Options, Store};
 /// The wall clock of every host when a simulation begins.
 const EPOCH_MS: u64 = 1_790_000_000_000;
 
-/// What a process is asked to do with its store.
+/// Work that a process does with its store.
 type Request = Box<dyn FnOnce(Store) -> LocalBoxFuture<'static, ()>>;
 
-/// Where a process takes requests, once its store is open. Cheap to clone.
+/// Sends requests to a process, once its store is open. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Door(Rc<RefCell<Option<mpsc::UnboundedSender<Request>>>>);
 
-/// The process has ended, or has no store yet: what was asked for may have happened, unless it was never taken.
+/// The process has ended, or has no store yet. The request was either refused, or may have been carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     Refused,
@@ -43,7 +44,7 @@ pub(super) enum Gone {
 }
 
 impl Door {
-    /// Has the process do something with its store.
+    /// Runs work in the process with its store.
     pub(super) async fn ask<T: 'static, F: Future<Output = T> + 'static>(
         &self,
         work: impl FnOnce(Store) -> F + 'static,
@@ -51,7 +52,7 @@ impl Door {
         let (reply, answer) = tokio::sync::oneshot::channel();
         let request: Request = Box::new(move |store| {
             Box::pin(async move {
-                let _ = reply.send(work(store).await); // whoever asked may have given up
+                let _ = reply.send(work(store).await); // fails if the caller stopped waiting
             })
         });
         let taken = self.0.borrow().as_ref().is_some_and(|door| door.send(request).is_ok());
@@ -66,7 +67,7 @@ impl Door {
     }
 }
 
-/// How a host is to behave from now on; drawn faults change it.
+/// The condition of a host, which faults change.
 #[derive(Clone, Default)]
 pub(super) struct Condition {
     /// How far the wall clock is off, in milliseconds.
@@ -95,16 +96,16 @@ struct Process {
     system: System,
     started_ms: u64,
     start: Instant,
-    /// Why it has to end.
+    /// The reason for which the process must end, if there is one.
     fatal: Rc<Cell<Option<&'static str>>>,
 }
 
-/// How a process ends that is not asked to.
+/// How a process ends without being asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crash {
-    /// It is killed; the system goes on, and writes what it was given.
+    /// It is killed. The operating system goes on, and writes what it was given.
     Kill,
-    /// The host loses its power: of what was not durable, each sector is there or not.
+    /// The host loses its power: each sector that was not durable is kept or lost.
     PowerLoss,
 }
 
@@ -151,8 +152,8 @@ impl Host {
         }
     }
 
-    /// Lets time pass for the process. One that was frozen finds that much time has passed at once. Why it ended, if it
-    /// did by itself.
+    /// Lets time pass for the process. A frozen one later finds that much time has passed at once. Returns the reason
+    /// if the process ended by itself.
     pub(super) fn step(&mut self) -> Option<&'static str> {
         let process = self.process.as_ref().filter(|_| !self.is_frozen)?;
         System::set_current(process.system.clone());
@@ -185,33 +186,33 @@ impl Host {
         self.trace.note(&format!("{} ends: {crash:?}", self.name));
     }
 
-    /// Everything that it has kept is gone. Its process has ended.
+    /// Deletes everything on the disk. The process must have ended.
     pub(super) fn lose_disk(&mut self) {
         self.disk = SimulatedDisk::default();
         self.disk.set_pace(pace(&self.condition));
     }
 
-    /// Asks the process to end: it takes no more requests, and lets go of what it leads.
+    /// Asks the process to end: it takes no more requests, and hands over its leadership.
     pub(super) fn stop(&mut self) {
         let Some(door) = self.door.0.borrow_mut().take() else { return };
         let stop: Request = Box::new(|store| Box::pin(store.shutdown()));
         let _ = door.send(stop); // it may be ending already
     }
 
-    /// Starts the process again, after the host has its power back.
+    /// Gives the host its power back and starts the process again.
     pub(super) fn restart(&mut self) {
         self.fabric.power(self.index, true);
         self.start();
     }
 }
 
-/// How long accesses to a disk take.
+/// Returns how long accesses to a disk take.
 fn pace(condition: &Condition) -> Pace {
     let disk_ms = condition.disk_ms.clone();
     Arc::new(move || Duration::from_millis(1 + draw::below(disk_ms.load(Ordering::Relaxed))))
 }
 
-/// What a process does: opens its store, and does with it what it is asked to.
+/// Runs a process: opens the store, and handles requests.
 async fn run(machine: Machine, options: Options, door: Door, fatal: Rc<Cell<Option<&'static str>>>, trace: Trace) {
     let failed = Arc::new(parking_lot::Mutex::new(None));
     let failure = failed.clone();

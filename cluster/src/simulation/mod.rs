@@ -1,14 +1,14 @@
-//! Clusters that run on one thread, in time that does not pass by itself, with everything that happens drawn from a
-//! seed: the same seed is the same run.
+//! Clusters that run on one thread, in simulated time, with everything that happens drawn from a seed: the same seed
+//! gives the same run.
 //!
-//! What runs is the store itself, on hosts that are not real: [`host`] has a disk, a clock and a process, [`network`]
-//! is what it sees of the [`fabric`] that connects all. Each process has a runtime of its own, so that it can be
-//! killed, frozen and started again. [`world`] lets time pass for all of them, millisecond by millisecond. [`traffic`]
-//! are clients, [`faults`] what is done to hosts and links, [`reform`] what people ask for meanwhile, and [`run`] puts
-//! all together and has the recorded history checked by the checker of the tests of faults, whose invariants have a
-//! file each.
+//! The real store runs on simulated hosts: a [`host`] has a disk, a clock and a process, and sees the [`fabric`] that
+//! connects all hosts through its [`network`]. Each process has a runtime of its own, so that it can be killed, frozen
+//! and started again. [`world`] lets time pass for all of them, millisecond by millisecond. [`traffic`] has clients,
+//! [`faults`] injects faults, [`reform`] changes members, leaders and shards meanwhile, and [`run`] combines all this
+//! and passes the recorded history to the checker of the fault tests, which has a file for each invariant.
 //!
-//! `cargo test -p flotilla-cluster simulation` runs some seeds. Others, one, or one with everything that it does told:
+//! `cargo test -p flotilla-cluster simulation` runs some seeds. These commands run others, and one with everything that
+//! it does printed:
 //!
 //! ```text
 //! FLOTILLA_SIMULATION_SEEDS=100..200 cargo test -p flotilla-cluster simulation::run

@@ -1,4 +1,4 @@
-//! The network as one host sees it.
+//! The network, as one host sees it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use super::fabric::{Dialed, End, Fabric, Incoming};
 use crate::PeerTls;
 use crate::peer::{Connected, Connecting, Listener, Network};
 
-/// How often an attempt to connect is made again that nothing was heard of.
+/// The interval between attempts to connect while there is no answer.
 const DIAL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Where a host listens.
+/// Returns the address on which a host listens.
 pub(super) fn address(host: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host as u8 + 1], 7_000))
 }
@@ -39,7 +39,7 @@ pub(super) struct HostNetwork {
 }
 
 impl HostNetwork {
-    /// Tries until something is heard: an end of a connection, unless it is refused.
+    /// Tries to connect until there is an answer. Returns the end of a connection; `None` when it is refused.
     fn reach(&self, address: &str) -> BoxFuture<'static, Option<Connection>> {
         let (fabric, host, to) = (self.fabric.clone(), self.host, host_at(address));
         async move {

@@ -1,6 +1,6 @@
-//! Changes of who replicates, who leads, and of how tables are divided, as people ask for them while clients go on.
+//! Changes of members, leaders and divisions of tables, as people ask for them while clients go on.
 //!
-//! They are asked of any host again and again until they are done, which also is how people would have it.
+//! Each is asked of any host again and again until it is done, as people would do.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,26 +16,25 @@ use crate::{MembersError, Standing, Store, TableId};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Shards that a table is divided into at most.
+/// The largest number of shards into which a table is divided.
 const SHARDS_MAX: u64 = 4;
 
-/// Who asks for changes of the members: for one after the other, since a majority must be left of every disk that was
-/// not lost.
+/// Makes changes of members, one at a time, since a majority of the disks that were not lost must remain.
 #[derive(Clone, Default)]
 pub(super) struct Reform(Rc<Cell<bool>>);
 
 impl Reform {
-    /// Whether a change of the members is not done yet.
+    /// Returns whether a change of members is in progress.
     pub(super) fn is_going_on(&self) -> bool {
         self.0.get()
     }
 
-    /// Has a host that has lost its disk, and is to come back, admitted in its own place.
+    /// Admits a host that has lost its disk, and will come back, in its own place.
     pub(super) fn replace(&self, world: &World, host: usize) {
         self.begin(world, host, false);
     }
 
-    /// Takes a host out, and admits it again as it is.
+    /// Removes a host, and admits it again as it is.
     pub(super) fn readmit(&self, world: &World, host: usize) {
         self.begin(world, host, true);
     }
@@ -51,7 +50,7 @@ impl Reform {
                     let name = named.clone();
                     async move {
                         match store.remove(&name).await {
-                            // The answer of an attempt that did it was lost.
+                            // An earlier attempt removed it, and its answer was lost.
                             Ok(()) | Err(MembersError::Unknown(_)) => Ok(()),
                             Err(error) => Err(error.to_string()),
                         }
@@ -73,7 +72,7 @@ impl Reform {
     }
 }
 
-/// Asks any other host to do something about one, until one of them has.
+/// Asks random other hosts to do something about one, until one of them has done it.
 async fn until<F: Future<Output = Result<(), String>> + 'static>(
     doors: &[Door],
     about: usize,
@@ -98,12 +97,12 @@ async fn until<F: Future<Output = Result<(), String>> + 'static>(
     }
 }
 
-/// Whether what a replica has may be shown: the server asks as much before it reads.
+/// Returns whether a replica's state may be shown: the server checks the same before it reads.
 pub(super) fn is_member(store: &Store) -> bool {
     Standing::is_member(*store.standing().borrow())
 }
 
-/// Asks a host to let another lead everything.
+/// Asks a host to make another one the leader of everything.
 pub(super) fn transfer(world: &World, host: usize, to: usize) {
     let (door, name) = (world.hosts[host].door.clone(), world.hosts[to].name.clone());
     world.spawn(async move {
@@ -111,7 +110,7 @@ pub(super) fn transfer(world: &World, host: usize, to: usize) {
     });
 }
 
-/// Asks a host to divide a table anew.
+/// Asks a host to divide a table into another number of shards.
 pub(super) fn divide(world: &World, host: usize, table: &'static str) {
     let (door, shards) = (world.hosts[host].door.clone(), 1 + draw::below(SHARDS_MAX) as u16);
     world.trace.note(&format!("{table} is to have {shards} shards"));

@@ -1,4 +1,4 @@
-//! One seed: a cluster, traffic, faults, and the judgement of the checker.
+//! One run: a cluster, traffic, faults, and the verdict of the checker.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -12,25 +12,25 @@ use super::time::Time;
 use super::traffic::Traffic;
 use super::world::World;
 
-/// One seed in so many has five hosts, others have three.
+/// One seed in this many has five hosts, the others have three.
 const LARGE_ONE_IN: u64 = 5;
 /// How long a cluster may take to form, in milliseconds.
 const FORMING_MS: u64 = 30_000;
 /// How long faults are injected, in milliseconds.
 const FAULTS_MS: std::ops::Range<u64> = 3_000..10_000;
-/// How long the cluster and its clients may take to come to rest after the last fault, in milliseconds.
+/// How long the cluster and its clients may take to recover and finish after the last fault, in milliseconds.
 const RECOVERY_MS: u64 = 40_000;
-/// How long a millisecond may take.
+/// How long a simulated millisecond may take.
 const STANDSTILL: std::time::Duration = std::time::Duration::from_secs(60);
-/// Violations of one invariant that are shown.
+/// The largest number of violations of one invariant that are shown.
 const SHOWN_MAX: usize = 4;
 
-/// What a run came to.
+/// The result of a run.
 pub(super) struct Report {
     pub(super) seed: u64,
-    /// What was wrong.
+    /// The violations that were found.
     pub(super) found: Vec<String>,
-    /// A digest of everything that happened, and how many events that were.
+    /// A digest of everything that happened, and the number of events.
     pub(super) digest: (u64, u64),
     pub(super) acknowledged: usize,
     pub(super) simulated_ms: u64,
@@ -38,7 +38,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// What somebody needs to know who looks for the cause.
+    /// Returns what a developer needs to find the cause.
     pub(super) fn explained(&self) -> String {
         let (seed, found, notes) = (self.seed, self.found.join("\n"), self.notes.join("\n"));
         format!(
@@ -49,7 +49,7 @@ impl Report {
     }
 }
 
-/// Runs a seed, with a mistake made in the store, or none.
+/// Runs a seed, with a bug seeded in the store, or none.
 fn run(seed: u64, bug: Option<Bug>, is_told: bool) -> Report {
     let _making = Making::of(bug);
     let hosts = if seed.is_multiple_of(LARGE_ONE_IN) { 5 } else { 3 };
@@ -76,8 +76,8 @@ fn run(seed: u64, bug: Option<Bug>, is_told: bool) -> Report {
     Report { seed, found, digest, acknowledged: traffic.acknowledged(), simulated_ms, notes }
 }
 
-/// Ends the process when time stands still before what is answered is dropped: something in the store goes round in
-/// circles, which nothing else can end.
+/// Aborts the process when simulated time stands still before the returned sender is dropped: then something in the
+/// store loops for ever, and nothing else could end it.
 fn watch_over(seed: u64, bug: Option<Bug>, time: &Time) -> mpsc::Sender<()> {
     let (watched, ended) = mpsc::channel();
     let time = time.clone();
@@ -94,7 +94,7 @@ fn watch_over(seed: u64, bug: Option<Bug>, time: &Time) -> mpsc::Sender<()> {
     watched
 }
 
-/// Injects faults for some time, and lets everything come to rest. What did not, otherwise.
+/// Injects faults for some time, and lets everything recover and finish. The error says what did not.
 fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     let begin = world.time.now_ms();
     let (mut schedule, end) = (Schedule::new(begin + 500), begin + draw::within(FAULTS_MS));
@@ -126,9 +126,9 @@ fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     Ok(())
 }
 
-/// What the checker finds, a few of each kind.
+/// Returns what the checker finds, at most a few violations of each invariant.
 fn judge(mut history: History) -> Vec<String> {
-    history.window = u64::MAX; // nothing is forgotten in the time that a simulation takes
+    history.window = u64::MAX; // a simulation is too short for history to be trimmed
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut shown = Vec::new();
     for violation in check::check(&history) {
@@ -143,7 +143,7 @@ fn judge(mut history: History) -> Vec<String> {
     shown
 }
 
-/// The seeds that the environment asks for, or some.
+/// Returns the seeds that the environment names, or the default.
 fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("FLOTILLA_SIMULATION_SEEDS") else { return default };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{text:?} is no seed"));
@@ -153,7 +153,7 @@ fn seeds(default: std::ops::Range<u64>) -> std::ops::Range<u64> {
     }
 }
 
-/// The mistake that the environment asks for, by its name.
+/// Returns the bug that the environment names; `None` if it names none.
 fn bug() -> Option<Bug> {
     let name = std::env::var("FLOTILLA_SIMULATION_BUG").ok()?;
     let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
@@ -192,7 +192,7 @@ fn the_same_seed_is_the_same_run() {
     assert_ne!(first, other);
 }
 
-/// Seeds that are tried for each mistake until it is found.
+/// Seeds that are tried for each bug until it is found.
 const SEEDS_PER_BUG: u64 = 200;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What openraft runs on: tokio, with randomness from the seed.
+//! The runtime of openraft: tokio, with random numbers from the seed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use openraft::rt::deterministic_rng::DeterministicRng;
 use super::watch::SeededWatch;
 use crate::chance;
 
-/// Tokio, with randomness from the seed of a simulation when there is one.
+/// Tokio, with random numbers from the seed of a simulation when there is one.
 #[derive(Debug)]
 pub(crate) struct SeededRuntime(TokioRuntime);
 
@@ -57,7 +57,7 @@ impl AsyncRuntime for SeededRuntime {
     }
 
     fn thread_rng() -> Self::ThreadLocalRng {
-        // A generator of the version of `rand` that openraft has.
+        // A generator of the version of `rand` that openraft uses.
         let drawn = async { DeterministicRng::<TokioRuntime>::thread_rng() };
         let drawn = DeterministicRng::<TokioRuntime>::scope(chance::number(), drawn).now_or_never();
         drawn.expect("nothing is waited for")

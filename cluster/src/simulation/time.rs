@@ -1,4 +1,4 @@
-//! The one time that passes in a simulation.
+//! The time of a simulation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ impl Time {
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Microseconds since the simulation began, no two the same: what is stamped later happened later.
+    /// Returns microseconds since the simulation began, never the same twice: a larger stamp is a later event.
     pub(super) fn stamp(&self) -> u64 {
         let stamp = (self.now_ms() * 1_000).max(self.stamped.load(Ordering::Relaxed) + 1);
         self.stamped.store(stamp, Ordering::Relaxed);

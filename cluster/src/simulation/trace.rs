@@ -1,4 +1,4 @@
-//! What happened in a simulation, in order: two runs are the same when their traces are.
+//! The events of a simulation, in order. Two runs are the same when their traces are.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use super::time::Time;
 
-/// How many of the last events are kept to be shown.
+/// The number of last notes that are kept.
 const SHOWN_MAX: usize = 64;
 
-/// A record of everything. Cheap to clone.
+/// A record of all events. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Trace {
     time: Time,
@@ -26,12 +26,12 @@ struct State {
 }
 
 impl Trace {
-    /// `is_told`: notes are printed as they come.
+    /// Returns an empty trace. `is_told`: whether notes are printed as they come.
     pub(super) fn new(time: Time, is_told: bool) -> Trace {
         Trace { time, state: Arc::new(Mutex::new(State { is_told, ..State::default() })) }
     }
 
-    /// Bytes went somewhere, or something else happened that is not worth a word.
+    /// Records an event that needs no note, such as bytes that were delivered.
     pub(super) fn event(&self, numbers: [u64; 3], bytes: &[u8]) {
         let mut state = self.state.lock();
         let content = u64::from(crc32c::crc32c(bytes)) << 32 | bytes.len() as u64;
@@ -41,7 +41,7 @@ impl Trace {
         state.events += 1;
     }
 
-    /// Something happened that whoever looks for the cause of a failure wants to know.
+    /// Records an event that helps to find the cause of a failure.
     pub(super) fn note(&self, what: &str) {
         self.event([0; 3], what.as_bytes());
         let note = format!("{:>9.3} s {what}", self.time.now_ms() as f64 / 1_000.0);
@@ -55,20 +55,20 @@ impl Trace {
         }
     }
 
-    /// Prints what somebody wants to know who looks at one run, if somebody does.
+    /// Prints a detail, if notes are printed.
     pub(super) fn tell(&self, what: impl FnOnce() -> String) {
         if self.state.lock().is_told {
             eprintln!("{:>9.3} s   {}", self.time.now_ms() as f64 / 1_000.0, what());
         }
     }
 
-    /// What two runs must have in common: a digest of all events, and how many there were.
+    /// Returns a digest of all events, and their number. Two equal runs have the same.
     pub(super) fn digest(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.digest, state.events)
     }
 
-    /// The last notes.
+    /// Returns the last notes.
     pub(super) fn notes(&self) -> Vec<String> {
         self.state.lock().notes.iter().cloned().collect()
     }

@@ -1,5 +1,5 @@
-//! Values that openraft watches, as tokio has them, but that who waits is woken in the order in which he came: tokio
-//! draws that order from a source that cannot be given a seed.
+//! Watched values for openraft: those of tokio, except that waiting tasks are woken in the order in which they came.
+//! Tokio wakes them in a random order whose source cannot be seeded.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ pub(crate) struct SeededWatch;
 
 /// Changes a value.
 pub(crate) struct Sender<T> {
-    /// There is one until this is dropped.
+    /// `None` only while this is being dropped.
     value: Option<watch::Sender<T>>,
     changed: Arc<Notify>,
 }
 
-/// Looks at a value.
+/// Reads a value.
 pub(crate) struct Receiver<T> {
     value: watch::Receiver<T>,
     changed: Arc<Notify>,
@@ -92,7 +92,7 @@ impl<T: OptionalSend + OptionalSync> WatchReceiver<SeededWatch, T> for Receiver<
         loop {
             let notified = self.changed.notified();
             let mut notified = std::pin::pin!(notified);
-            notified.as_mut().enable(); // before looking, so that no change in between goes unseen
+            notified.as_mut().enable(); // before looking, so that no change is missed
             match self.value.has_changed() {
                 Ok(true) => {
                     self.value.mark_unchanged();

@@ -1,4 +1,4 @@
-//! Hosts, the network between them, and the clients outside: all that time passes for.
+//! Everything for which time passes: the hosts, the network between them, and the clients outside.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,36 +20,36 @@ use super::trace::Trace;
 use crate::peer::test_net::Authority;
 use crate::{Initial, Membership, Options, PeerTls, TableId, TableOptions};
 
-/// A table that is in the group `default`.
+/// A table in the group `default`.
 pub(super) const PLAIN: &str = "plain";
 /// A table that is spread over groups.
 pub(super) const SPREAD: &str = "spread";
-/// How long changes can be read; longer than what a simulation takes.
+/// The history window, which is longer than any simulation.
 const HISTORY: Duration = Duration::from_secs(300);
 
-/// Everything of one simulation.
+/// Everything in one simulation.
 pub(super) struct World {
     pub(super) hosts: Vec<Host>,
     pub(super) fabric: Arc<Fabric>,
     pub(super) time: Time,
     pub(super) trace: Trace,
-    /// What went wrong that no fault explains.
+    /// Failures that no fault explains.
     pub(super) failures: Vec<String>,
     climate: Climate,
     outside: Outside,
     _seeded: Seeded,
 }
 
-/// What hosts and links are like when nothing is wrong with them.
+/// The condition of hosts and links without a fault.
 #[derive(Clone, Copy)]
 struct Climate {
     /// How long an access to a disk takes at most, in milliseconds.
     disk_ms: u64,
-    /// How much longer than others a message takes at most, in milliseconds.
+    /// How much longer than the minimum a message takes at most, in milliseconds.
     jitter_ms: u64,
 }
 
-/// Where clients run.
+/// The runtime of the clients.
 struct Outside {
     runtime: Runtime,
     tasks: LocalSet,
@@ -75,12 +75,12 @@ impl World {
         world
     }
 
-    /// Makes a disk as fast as it is when nothing is wrong with it.
+    /// Makes a disk as fast as it is without a fault.
     pub(super) fn calm_disk(&self, host: usize) {
         self.hosts[host].condition.disk_ms.store(self.climate.disk_ms, Ordering::Relaxed);
     }
 
-    /// Makes links as fast as they are when nothing is wrong with them.
+    /// Makes links as fast as they are without a fault.
     pub(super) fn calm_network(&self) {
         self.fabric.set_jitter(self.climate.jitter_ms);
     }
@@ -111,7 +111,7 @@ impl World {
         runtime.block_on(tasks.run_until(async move { tokio::time::sleep_until(until).await }));
     }
 
-    /// Lets time pass until something is so, or for this long. Whether it is so.
+    /// Lets time pass until a condition holds, for at most `for_ms`. Returns whether it holds.
     pub(super) fn wait(&mut self, for_ms: u64, mut is_so: impl FnMut(&World) -> bool) -> bool {
         let end = self.time.now_ms() + for_ms;
         while !is_so(self) {
@@ -126,12 +126,12 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // While there is still chance to be drawn from.
+        // Before the source of random numbers is dropped.
         self.hosts.iter_mut().filter(|host| host.is_running()).for_each(|host| host.crash(Crash::Kill));
     }
 }
 
-/// How the store of a host is opened.
+/// Returns the options of a host's store.
 fn options(host: usize, hosts: usize) -> Options {
     let name = |host: usize| format!("host{}", host + 1);
     let initial: BTreeMap<String, String> = (0..hosts).map(|host| (name(host), address(host).to_string())).collect();
@@ -150,7 +150,7 @@ fn options(host: usize, hosts: usize) -> Options {
     }
 }
 
-/// What no simulated connection looks at.
+/// Returns a TLS configuration, which no simulated connection uses.
 fn tls() -> PeerTls {
     static TLS: OnceLock<PeerTls> = OnceLock::new();
     TLS.get_or_init(|| Authority::new().issue("anybody")).clone()

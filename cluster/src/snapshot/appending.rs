@@ -5,13 +5,13 @@ use std::io;
 use crate::wal::disk::DiskFile;
 use crate::wal::{PAGE, Pages};
 
-/// A new file. It is written in whole pages, past the page cache where that can be: what is written is not read again
-/// soon, and copying it would cost as much as making it.
+/// A new file, written in whole pages, by direct I/O where possible: the data is not read again soon, and copying it
+/// through the page cache would cost as much as making it.
 pub(super) struct Appending {
     file: Box<dyn DiskFile>,
     /// Bytes that were written; whole pages.
     written: u64,
-    /// What follows them.
+    /// The bytes after them, which are not a whole page yet.
     rest: Pages,
 }
 
@@ -20,12 +20,12 @@ impl Appending {
         Appending { file, written: 0, rest: Pages::default() }
     }
 
-    /// Bytes of the file so far.
+    /// Returns the length of the file so far, in bytes.
     pub(super) fn len(&self) -> u64 {
         self.written + self.rest.len() as u64
     }
 
-    /// Adds bytes, and writes what are whole pages by then. None are added when they cannot be written.
+    /// Appends bytes, and writes all complete pages. When writing fails, no bytes are appended.
     pub(super) fn extend(&mut self, bytes: &[u8]) -> io::Result<()> {
         let before = self.rest.len();
         self.rest.extend_from_slice(bytes);
@@ -39,12 +39,12 @@ impl Appending {
         Ok(())
     }
 
-    /// Makes what was written durable, which leaves less than a page out.
+    /// Makes everything that was written durable. Less than a page may not be written yet.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync()
     }
 
-    /// Writes the last bytes, and makes all durable.
+    /// Writes the last bytes, and makes everything durable.
     pub(super) fn finish(&self) -> io::Result<()> {
         self.file.write_at(self.written, self.rest.as_slice())?;
         self.file.sync()

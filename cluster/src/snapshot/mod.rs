@@ -1,9 +1,9 @@
-//! Snapshots: the tables of a group with their history as of one log position, in one checksummed file.
+//! Snapshots: the tables of a group with their history at one log position, in one checksummed file.
 //!
-//! A file is a header and then chunks, `length | checksum | kind | content`. It first says the position, where the log
-//! of the group began and up to where the group is closed there, then of each shard its table, division, number and
-//! floor and whether it takes writes, its objects as of the floor, and what changed since; last it says that it is
-//! complete. It has its name only once it is whole and durable.
+//! A file is a header and then chunks, `length | checksum | kind | content`. The first chunk has the position in the
+//! log, where the log of the group began, and the revision up to which the group is closed there. Each shard follows:
+//! its table, division, number, floor and stage, then its objects as of the floor, then the changes since. The last
+//! chunk marks the end. The file gets its final name only once it is complete and durable.
 
 mod appending;
 mod reader;
@@ -41,20 +41,21 @@ const KIND_OBJECTS: u8 = 3;
 const KIND_CHANGES: u8 = 4;
 const KIND_END: u8 = 5;
 
-/// What a snapshot is of.
+/// The position and the membership that a snapshot has.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Meta {
-    /// The last entry that it includes.
+    /// The last entry that the snapshot includes.
     pub(crate) last: Option<LogRef>,
     /// The membership as of that entry, encoded by the Raft layer.
     pub(crate) membership: Vec<u8>,
-    /// Where the log of the group began: tables of which the snapshot has nothing were empty then and ever since.
+    /// The revision at which the log of the group began. Tables that the snapshot does not mention have been empty
+    /// since.
     pub(crate) begun: Revision,
-    /// The revision up to which the group is closed as a whole.
+    /// The revision up to which the whole group is closed.
     pub(crate) base: Revision,
 }
 
-/// A snapshot as read.
+/// A snapshot that was read.
 pub(crate) struct Loaded {
     pub(crate) meta: Meta,
     pub(crate) shards: BTreeMap<ShardId, Content>,
@@ -72,28 +73,28 @@ pub(crate) enum SnapshotWriteError {
 /// How fast a snapshot is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// As fast as can be: somebody waits for it.
+    /// As fast as possible: a caller waits for it.
     Fast,
-    /// So that others hardly notice; faster the longer it takes, because it holds what it is of.
+    /// Slowly, so that other work is hardly affected; faster the longer it takes, because it holds history meanwhile.
     Gentle,
 }
 
 impl Pace {
-    /// How long to pause after a piece that took this long, so long after the beginning.
+    /// Returns how long to pause after a piece that took `took`, at the time `elapsed` since the start.
     fn pause(self, elapsed: Duration, took: Duration) -> Duration {
         match self {
             Pace::Fast => Duration::ZERO,
             Pace::Gentle => {
                 let period = SNAPSHOT_WRITE_INTERVAL.as_secs_f64();
                 let minutes = elapsed.as_secs_f64() / 60.0;
-                // A slow disk is left to others for at least as long as it was used.
+                // A slow disk is left to other work for at least as long as it was used.
                 Duration::from_secs_f64(period / minutes.floor().exp2()).saturating_sub(took).max(took)
             }
         }
     }
 }
 
-/// Whether a file is a snapshot that is whole.
+/// Returns whether a file is a complete snapshot.
 fn is_snapshot(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "snap")
 }
@@ -106,7 +107,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The snapshots in a directory, which is created when missing. Leftovers of unfinished ones are removed.
+    /// Opens the snapshots in a directory, which is created when missing. Removes unfinished ones.
     pub(crate) fn open(disk: Arc<dyn Disk>, directory: PathBuf) -> Result<Snapshots, WalError> {
         let failed = |source| WalError::Io { path: directory.clone(), source };
         disk.create_directory(&directory).map_err(failed)?;
@@ -118,12 +119,12 @@ impl Snapshots {
         Ok(Snapshots { disk, directory })
     }
 
-    /// Does work that waits for the disk, where it holds nobody up.
+    /// Runs work that waits for the disk on a thread where that blocks nothing else.
     pub(crate) async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         aside(&*self.disk, work).await
     }
 
-    /// The newest snapshot, if any.
+    /// Returns the path of the newest snapshot; `None` when there is none.
     pub(crate) fn newest(&self) -> Result<Option<PathBuf>, WalError> {
         let failed = |source| WalError::Io { path: self.directory.clone(), source };
         let paths = self.disk.list(&self.directory).map_err(failed)?;
@@ -135,8 +136,7 @@ impl Snapshots {
         reader::load(&*self.disk, path)
     }
 
-    /// Writes a snapshot of what was captured, aside and piece by piece, and removes those before it once it is
-    /// durable.
+    /// Writes a snapshot of a captured state piece by piece, and removes the ones before it once it is durable.
     pub(crate) async fn write(
         &self,
         meta: Meta,
@@ -161,14 +161,14 @@ impl Snapshots {
         }
     }
 
-    /// Where a snapshot has its place.
+    /// Returns the path of a snapshot.
     fn path(&self, meta: &Meta) -> PathBuf {
         let entries = meta.last.map_or(0, |last| last.index + 1);
         self.directory.join(format!("{entries:016x}.snap"))
     }
 
-    /// Makes a snapshot's name durable and removes those before it. One may be written while another is received, so
-    /// that what is not whole yet is left alone, and some may be gone already.
+    /// Makes a snapshot's name durable and removes the ones before it. Leaves unfinished files alone, since another
+    /// snapshot may be written or received at the same time; some may also be gone already.
     fn keep_only(&self, path: &Path) -> io::Result<()> {
         self.disk.sync_directory(&self.directory)?;
         for older in self.disk.list(&self.directory)? {
@@ -179,7 +179,7 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     fn remove(&self, path: &Path) -> io::Result<()> {
         match self.disk.remove(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Reading a snapshot.
+//! Reads a snapshot.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -53,7 +53,7 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
         }
     });
     let (read, parts) = read;
-    // What is wrong first is told: what comes after it may only seem to be.
+    // The first error is reported: later ones may follow from it.
     if let Some((offset, what)) = parts.iter().find_map(|(offset, part)| Some((*offset, part.as_ref().err()?))) {
         return Err(damaged(offset, what));
     }
@@ -64,7 +64,7 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
 const CHECKSUM: &str = "a chunk does not match its checksum";
 const UNREADABLE: &str = "a chunk cannot be read";
 
-/// A chunk as it was read, unchecked.
+/// A chunk that was read, before its checksum is verified.
 struct Chunk {
     checksum: u32,
     content: Vec<u8>,
@@ -79,13 +79,13 @@ impl Chunk {
     }
 }
 
-/// What a shard has by one chunk.
+/// The content of one chunk of a shard.
 enum Part {
     Objects(usize, Vec<Arc<Object>>),
     Changes(usize, Vec<(Key, Revision, Operation)>),
 }
 
-/// By where their chunks begin.
+/// The decoded chunks by their offsets in the file.
 type Parts = BTreeMap<u64, Result<Part, &'static str>>;
 
 /// Threads that decode chunks, in turn.
@@ -95,15 +95,15 @@ struct Decoders {
 }
 
 impl Decoders {
-    /// Has a chunk of a shard decoded.
+    /// Hands a chunk of a shard to a decoder.
     fn give(&mut self, offset: u64, shard: usize, chunk: Chunk) {
         self.given += 1;
         let thread = &self.threads[self.given % SNAPSHOT_DECODERS];
-        let _ = thread.send((offset, shard, chunk)); // one that has panicked has all of this panic when it is joined
+        let _ = thread.send((offset, shard, chunk)); // if the thread has panicked, joining it panics as well
     }
 }
 
-/// Reads with threads that decode; what they made of all chunks that they were given.
+/// Runs `read` with threads that decode. Returns its result, and the decoded chunks.
 fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
     thread::scope(|scope| {
         let decoder = |_| {
@@ -116,13 +116,13 @@ fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
         let mut decoders = Decoders { threads, given: 0 };
         let result = read(&mut decoders);
         drop(decoders);
-        // Without what one of them had to decode, the snapshot would seem to be whole and have a part missing.
+        // A panic must not be swallowed: the snapshot would seem complete while a part is missing.
         let made = running.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (result, made.collect())
     })
 }
 
-/// What a chunk of objects or changes says.
+/// Verifies and decodes a chunk of objects or changes.
 fn part(shard: usize, chunk: &Chunk) -> Result<Part, &'static str> {
     let mut decoder = chunk.checked()?;
     let kind = decoder.byte();
@@ -143,7 +143,7 @@ fn part(shard: usize, chunk: &Chunk) -> Result<Part, &'static str> {
     decode().ok_or(UNREADABLE)
 }
 
-/// The chunk at an offset; none when it would reach beyond the end of the file.
+/// Reads the chunk at an offset. `None` when it would reach beyond the end of the file.
 fn read_chunk(file: &dyn DiskFile, offset: u64, size: u64) -> std::io::Result<Option<Chunk>> {
     let mut head = [0; chunk::HEAD_BYTES];
     if file.read_at(offset, &mut head)? < head.len() {
@@ -166,7 +166,7 @@ struct Loading {
 }
 
 impl Loading {
-    /// Takes in a chunk; whether it was the last.
+    /// Takes a chunk. Returns whether it was the last one.
     fn take(&mut self, offset: u64, chunk: Chunk, decoders: &mut Decoders) -> Result<bool, &'static str> {
         match (chunk.content.first(), self.shards.len().checked_sub(1)) {
             (Some(&(KIND_OBJECTS | KIND_CHANGES)), Some(shard)) => decoders.give(offset, shard, chunk),
@@ -180,7 +180,8 @@ impl Loading {
         Ok(false)
     }
 
-    /// Takes note of what is short; how many chunks there are before it when it is the last.
+    /// Decodes a chunk that is not part of a shard's content. Returns the number of chunks before it if it marks the
+    /// end.
     fn note(&mut self, decoder: &mut Decoder<'_>) -> Option<Option<u64>> {
         match decoder.byte()? {
             KIND_META => {
@@ -204,7 +205,7 @@ impl Loading {
         Some(None)
     }
 
-    /// The snapshot, of which these are the parts in their order.
+    /// Returns the snapshot, whose parts are given in order.
     fn finish(self, parts: impl Iterator<Item = Part>) -> Loaded {
         let Loading { meta, mut shards, .. } = self;
         for part in parts {

@@ -1,4 +1,4 @@
-//! How fast snapshots are written, and which are kept. What they hold is tested by stores that are opened again.
+//! How fast snapshots are written, and which are kept. Tests that open stores again check their content.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn a_gentle_snapshot_leaves_the_disk_to_others_and_comes_to_an_end() {
     assert!(elapsed < SNAPSHOT_WRITE_TIMEOUT, "{elapsed:?}");
 }
 
-/// A disk on which snapshots but the newest are gone as soon as they were listed.
+/// A disk on which all snapshots but the newest vanish as soon as they are listed.
 struct Removing(SimulatedDisk);
 
 impl Disk for Removing {

@@ -1,4 +1,4 @@
-//! A snapshot on its way from one replica to another: pieces of the file, in order, each with a checksum.
+//! Transfers of a snapshot from one replica to another: pieces of the file, in order, each with a checksum.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use super::{Meta, Snapshots};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::wal::disk::DiskFile;
 
-/// A snapshot that is being sent. It stays readable when a newer one takes its place meanwhile.
+/// A snapshot that is being sent. It stays readable when a newer one replaces it meanwhile.
 pub(crate) struct Outgoing {
     file: Arc<dyn DiskFile>,
     size: u64,
 }
 
 impl Outgoing {
-    /// Size of the file, in bytes.
+    /// Returns the size of the file, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The piece at an offset; reads the disk.
+    /// Reads the piece at an offset from the disk.
     pub(crate) fn piece(&self, offset: u64) -> io::Result<Bytes> {
         let length = self.size.saturating_sub(offset).min(SNAPSHOT_PIECE_BYTES as u64) as usize;
         let mut bytes = vec![0; length];
@@ -33,7 +33,7 @@ impl Outgoing {
     }
 }
 
-/// A snapshot that is being received. What is there of it survives a broken connection, not a restart.
+/// A snapshot that is being received. The received bytes survive a broken connection, but not a restart.
 pub(crate) struct Incoming {
     name: String,
     path: PathBuf,
@@ -41,17 +41,17 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// What the sender calls it.
+    /// Returns the name that the sender gave it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many bytes are there.
+    /// Returns how many bytes were received.
     pub(crate) fn received(&self) -> u64 {
         self.file.len()
     }
 
-    /// Takes the next piece; one that is there already, or lies beyond what comes next, changes nothing.
+    /// Appends the next piece. Ignores one that was received already, or that does not follow the received bytes.
     pub(crate) fn take(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if offset != self.received() {
             return Ok(());
@@ -59,7 +59,7 @@ impl Incoming {
         self.file.extend(bytes)
     }
 
-    /// Makes what was received durable; where it is.
+    /// Makes the received file durable. Returns its path.
     pub(crate) fn finish(self) -> io::Result<PathBuf> {
         self.file.finish()?;
         Ok(self.path)
@@ -67,14 +67,14 @@ impl Incoming {
 }
 
 impl Snapshots {
-    /// Begins to send a snapshot.
+    /// Opens a snapshot for sending.
     pub(crate) fn outgoing(&self, path: &Path) -> io::Result<Outgoing> {
         let file: Arc<dyn DiskFile> = self.disk.open(path)?.into();
         Ok(Outgoing { size: file.size()?, file })
     }
 
-    /// Begins to receive a snapshot of this size, in place of what was received before, unless it would not leave as
-    /// much room as is to be spared.
+    /// Starts to receive a snapshot of this size, and drops what was received before. Fails when the disk would be left
+    /// with less than `spared` bytes of room.
     pub(crate) fn incoming(&self, name: &str, size: u64, spared: u64) -> io::Result<Incoming> {
         self.discard_received()?;
         if size > 0 && self.disk.room(&self.directory)? < size.saturating_add(spared) {
@@ -86,17 +86,17 @@ impl Snapshots {
         Ok(Incoming { name: name.to_owned(), path, file })
     }
 
-    /// Where a snapshot is received.
+    /// Returns the path at which a snapshot is received.
     fn received(&self) -> PathBuf {
         self.directory.join("received.tmp")
     }
 
-    /// Gives up what was received, unless it has its place by now: it takes space that others need.
+    /// Removes the received file, unless it was adopted meanwhile: it takes space that is needed.
     pub(crate) fn discard_received(&self) -> io::Result<()> {
         self.remove(&self.received())
     }
 
-    /// Gives a received snapshot its place, and removes those before it.
+    /// Gives a received snapshot its final name, and removes the ones before it.
     pub(crate) fn adopt(&self, received: &Path, meta: &Meta) -> io::Result<PathBuf> {
         let path = self.path(meta);
         self.disk.rename(received, &path)?;

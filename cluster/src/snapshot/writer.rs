@@ -1,4 +1,4 @@
-//! Writing a snapshot while the tables go on.
+//! Writes a snapshot while its tables are in use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::table::shard::Capture;
 use crate::table::stage::StageContent;
 use crate::{Change, Key, Revision};
 
-/// A snapshot that is being written, piece by piece. What was captured is let go shard by shard.
+/// A snapshot that is being written, piece by piece. The captured state is released shard by shard.
 pub(crate) struct Writing {
     snapshots: Snapshots,
-    /// Where it will be once it is whole.
+    /// Its path once it is complete.
     path: PathBuf,
     chunks: Chunks,
     current: Option<(ShardId, Capture)>,
@@ -27,16 +27,16 @@ pub(crate) struct Writing {
     place: Place,
 }
 
-/// Where in a shard the next piece begins.
+/// The position in a shard at which the next piece begins.
 enum Place {
-    /// At its objects, after this key.
+    /// In its objects, after this key.
     Objects(Option<Key>),
-    /// At what changed, after this revision.
+    /// In its changes, after this revision.
     Changes(Revision),
 }
 
 impl Writing {
-    /// Begins to write.
+    /// Creates the file, and writes its first chunk.
     pub(super) fn begin(snapshots: &Snapshots, meta: &Meta, captured: Captured) -> io::Result<Writing> {
         let path = snapshots.path(meta);
         let file = Appending::new(snapshots.disk.create(&unfinished(&path))?);
@@ -54,12 +54,13 @@ impl Writing {
         Ok(Writing { snapshots, path, chunks, current: None, shards, place: Place::Objects(None) })
     }
 
-    /// Writes about so many bytes more and makes them durable, so that never much waits for the disk at once. Where the
-    /// snapshot is when that was the last of it; then those before it are removed.
+    /// Writes about `bytes` more bytes and makes them durable, so that never much waits for the disk at once. Returns
+    /// the path when the snapshot is complete; the ones before it have then been removed. `None` when more is to be
+    /// written.
     pub(crate) fn write(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
         let written = self.write_on(bytes);
         if written.is_err() {
-            let _ = self.snapshots.disk.remove(&unfinished(&self.path)); // it takes space that others need
+            let _ = self.snapshots.disk.remove(&unfinished(&self.path)); // the file takes space that is needed
         }
         written
     }
@@ -76,7 +77,7 @@ impl Writing {
         Ok(None)
     }
 
-    /// Goes on with the next shard, if there is one.
+    /// Starts the next shard. Returns false when there is none.
     fn next_shard(&mut self) -> io::Result<bool> {
         let Some((shard, capture)) = self.shards.next() else { return Ok(false) };
         self.chunks.begin(KIND_SHARD);
@@ -88,7 +89,7 @@ impl Writing {
         Ok(true)
     }
 
-    /// Writes as much of the shard as one look at it shows.
+    /// Writes as much of the shard as one read of it returns.
     fn write_some(&mut self) -> Result<(), SnapshotWriteError> {
         let Some((_, capture)) = &self.current else { return Ok(()) };
         let chunks = &mut self.chunks;
@@ -138,7 +139,7 @@ impl Writing {
     }
 }
 
-/// Where a snapshot is until it is whole.
+/// Returns the path of a snapshot while it is incomplete.
 fn unfinished(path: &Path) -> PathBuf {
     path.with_extension("tmp")
 }
@@ -157,7 +158,7 @@ fn put_shard(shard: &ShardId, capture: &Capture, out: &mut Vec<u8>) {
 
 fn put_change(change: &Change, out: &mut Vec<u8>) {
     let object = change.object();
-    // The last state of what was deleted is that of the change before.
+    // For a deletion, the last state is the object of the change before it, so only the key is written.
     let operation = Operation::of(object);
     put_operation(object.key(), change.revision(), &operation, out);
 }

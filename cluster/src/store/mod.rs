@@ -1,4 +1,4 @@
-//! The handle on a store: writing, shutting down, and, in [`reading`], read points.
+//! The handle on a store: opening it, writing, its state, shutting it down. [`reading`] has the read points.
 
 mod reading;
 
@@ -25,8 +25,8 @@ use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
 use crate::wal::WalUsage;
 use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
 
-/// A handle on the store of this replica. Cheap to clone; usable from any thread and runtime. The store ends with its
-/// last handle, or by [`Store::shutdown`].
+/// A handle on the store of this replica. It is cheap to clone and can be used from any thread and runtime. The store
+/// stops when its last handle is dropped, or by [`Store::shutdown`].
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -35,37 +35,39 @@ pub struct Store {
 struct Shared {
     tables: Arc<Tables>,
     running: Running,
-    /// Ends it, and tells when it has ended.
+    /// Stops the store, and reports when it has stopped. `None` once [`Store::shutdown`] was called.
     end: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
 }
 
-/// What a store is doing, for metrics.
+/// The state of a store, for metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Writes of all groups that wait for their outcome.
+    /// The number of writes, of all groups, that wait for their outcome.
     pub writes_waiting: usize,
-    /// Bytes of these.
+    /// The total size of these writes, in bytes.
     pub writes_waiting_bytes: usize,
-    /// The write-ahead log.
+    /// The use of the write-ahead log.
     pub wal: WalUsage,
-    /// Every group.
+    /// The state of every group.
     pub groups: Vec<GroupStatus>,
 }
 
-/// What a store that runs is told, and tells.
+/// The channels between a handle and the running store.
 struct Life {
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
-    /// Dropped when everything has ended.
+    /// Dropped when the store has stopped and has closed its files.
     ended: oneshot::Sender<()>,
 }
 
 impl Store {
-    /// Opens the store. That of the only replica has everything and takes writes when it is open. One of several shows
-    /// what its own log says, and becomes a member, or goes on as one, in its own time: see [`Store::standing`].
+    /// Opens the store. A store with a single replica is complete and takes writes once this returns. A replica with
+    /// peers shows what its own log contains, and joins or rejoins its cluster in the background: see
+    /// [`Store::standing`].
     ///
     /// # Errors
-    /// The directory cannot be used, is used by another process, or holds what is damaged or of a later release.
+    /// Fails when the directory cannot be used, is in use by another process, or contains data that is damaged or
+    /// written by a later release.
     pub async fn open(options: Options) -> Result<Store, OpenError> {
         let lock = lock(&options)?;
         check_finished(&options.directory)?;
@@ -73,7 +75,7 @@ impl Store {
         Store::open_on(machine, Some(lock), options).await
     }
 
-    /// Opens it on a machine, and runs it on a thread of its own.
+    /// Opens the store on the given machine, and runs it on a thread of its own.
     pub(crate) async fn open_on(machine: Machine, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
         let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
         let start = move |tables, Life { started: told, stopped, ended }| {
@@ -87,7 +89,7 @@ impl Store {
         Store::begin(&options, clock, start).await
     }
 
-    /// Opens it on a machine, and runs it beside the caller, which must be within a `System` of actix.
+    /// Opens the store on the given machine, and runs it on the caller's thread, which must have a `System` of actix.
     #[cfg(test)]
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
         let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
@@ -114,7 +116,7 @@ impl Store {
         let running = match running.await.unwrap_or(Err(OpenError::Ended)) {
             Ok(running) => running,
             Err(error) => {
-                let _ = end.await; // until it let go of the directory
+                let _ = end.await; // the directory is released by then
                 return Err(error);
             }
         };
@@ -129,13 +131,13 @@ impl Store {
         &self.shared.tables
     }
 
-    /// What this replica is to its cluster, now and from then on.
+    /// Returns a receiver of this replica's standing in its cluster: the present one, and every change.
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.shared.running.standing.clone()
     }
 
-    /// Waits until this replica is a member that has everything which was acknowledged before; for ever when the store
-    /// is closed before.
+    /// Waits until this replica is a member that has applied everything acknowledged before. Waits for ever when the
+    /// store is closed first.
     pub async fn ready(&self) {
         let mut standing = self.standing();
         if standing.wait_for(|standing| *standing == Standing::Member).await.is_err() {
@@ -143,22 +145,22 @@ impl Store {
         }
     }
 
-    /// Id of this replica.
+    /// Returns the id of this replica.
     pub fn node(&self) -> u64 {
         self.shared.running.id
     }
 
-    /// Whether there may be other replicas, now or as long as this store is open.
+    /// Returns whether this store can have other replicas while it is open: it was given a membership.
     pub fn may_have_others(&self) -> bool {
         self.shared.running.peers.is_some()
     }
 
-    /// The table of this name; it comes into being when first asked for.
+    /// Returns the table of this name, and creates it when there is none.
     pub fn table(&self, id: &TableId) -> Arc<Table> {
         self.shared.tables.table(id)
     }
 
-    /// Every table that was asked for or written to.
+    /// Returns every table that was asked for or written to.
     pub fn tables(&self) -> Vec<Arc<Table>> {
         self.shared.tables.of_users()
     }
@@ -166,12 +168,14 @@ impl Store {
     /// Makes one conditional write, and waits until it is durable and visible here.
     ///
     /// # Errors
-    /// See [`WriteError`], which also says what may be concluded. A caller that stops waiting may conclude nothing.
+    /// See [`WriteError`], which also says what a caller may conclude. A caller that stops waiting may conclude
+    /// nothing.
     pub fn write(&self, write: Write) -> impl Future<Output = Result<Outcome, WriteError>> + Send {
         self.write_from(write, None)
     }
 
-    /// As [`Store::write`]; what was decided in a tenure is written only while that lasts.
+    /// Does what [`Store::write`] does, but makes the write only while `tenure` lasts, if one is given: for a write
+    /// that was decided by state that was read in that tenure.
     ///
     /// # Errors
     /// As [`Store::write`]; [`WriteError::NotLeader`] when the tenure is over and the write was not made.
@@ -179,14 +183,14 @@ impl Store {
         make(&self.shared.tables, &self.shared.running.groups, write, tenure).await
     }
 
-    /// A write of which attempts can be made one by one.
+    /// Returns a write whose attempts a test makes one by one.
     #[cfg(test)]
     pub(crate) fn attempts(&self, write: Write) -> Attempts<'_> {
         Attempts::new(&self.shared.running.groups, self.table(&write.table), write)
     }
 
-    /// The tenure of this replica, when it leads the group `default` and that has all of a table; also when it is the
-    /// only replica.
+    /// Returns the present tenure when this replica leads the group `default` and that group has every shard of the
+    /// table. A single replica leads its group too. `None` otherwise.
     pub fn tenure(&self, table: &Table) -> Option<Tenure> {
         if table.is_spread() || table.clocks().first().is_none_or(|clock| clock.slot() != 0) {
             return None;
@@ -195,21 +199,21 @@ impl Store {
         group.leader.node().tenure().map(Tenure)
     }
 
-    /// Whether this replica leads the group `default` still, in the same term, as far as it knows.
+    /// Returns whether this replica still leads the group `default` in the term of `tenure`, as far as it knows.
     pub fn holds(&self, tenure: Tenure) -> bool {
         let default = self.shared.running.groups.get(DEFAULT_GROUP);
         default.is_some_and(|group| group.leader.node().tenure() == Some(tenure.0))
     }
 
-    /// Whether this replica leads the group `default`, now and from then on: what of several replicas one should do,
-    /// the one that leads does.
+    /// Returns a receiver of whether this replica leads the group `default`: now, and after every change. Work that
+    /// only one replica must do is done by that leader.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         let default = self.shared.running.groups.get(DEFAULT_GROUP);
         default.map_or_else(|| watch::channel(false).1, |group| group.leads.clone())
     }
 
-    /// The addresses at which clients reach others that are reachable, as far as these say, and which of these are
-    /// members with a vote. Others may become such without coming or going.
+    /// Returns the client addresses of the other replicas that are reachable, as they announce them, and for each
+    /// whether it is a voting member. That may change without a replica coming or going.
     pub fn servers(&self) -> Vec<(String, bool)> {
         let running = &self.shared.running;
         let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
@@ -218,7 +222,7 @@ impl Store {
         servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
-    /// Waits until another member comes or goes after this was called; for ever where there is none.
+    /// Waits until another member comes or goes after this call. Waits for ever on a store without other replicas.
     pub fn members_changed(&self) -> impl Future<Output = ()> + use<> {
         let liveness = self.shared.running.peers.as_ref().map(|peers| peers.liveness());
         async move {
@@ -239,20 +243,21 @@ impl Store {
         Ok(())
     }
 
-    /// The groups in which tables are kept now; one that is being founded for the shards to come is none yet.
+    /// Returns the nodes of the groups that tables are read from now, without a group that is still being founded for
+    /// new shards.
     fn serving_nodes(&self) -> Vec<Node> {
         let slots: BTreeSet<Slot> = self.shared.tables.map().serving_slots();
         let groups = slots.into_iter().filter_map(|slot| self.shared.running.groups.get(&group_name(slot)));
         groups.map(|group| group.leader.node().clone()).collect()
     }
 
-    /// Whether this replica is a member that has started and every group has a leader, so that writes and linearizable
-    /// reads can be tried.
+    /// Returns whether this replica is a member that has started, and every group has a leader, so that writes and
+    /// linearizable reads can be tried.
     pub fn is_available(&self) -> bool {
         *self.shared.running.standing.borrow() == Standing::Member && self.serving_nodes().iter().all(Node::is_led)
     }
 
-    /// What the store is doing.
+    /// Returns the state of the store.
     pub fn status(&self) -> Status {
         let Running { groups, wal, .. } = &self.shared.running;
         let groups = groups.all();
@@ -264,7 +269,7 @@ impl Store {
         }
     }
 
-    /// Stops the store and waits until it has let go of its directory. Other handles then answer `Closed`.
+    /// Stops the store and waits until it has released its directory. Other handles answer `Closed` from then on.
     pub async fn shutdown(self) {
         let Some((stop, ended)) = self.shared.end.lock().take() else { return };
         let _ = stop.send(());

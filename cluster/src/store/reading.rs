@@ -1,4 +1,4 @@
-//! Read points: until when a replica waits before it shows what it has.
+//! Read points: how long a replica waits before it answers a read from its own state.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::table::Extent;
 use crate::{Object, ReadError, Revision, Table, TooLarge};
 
 impl Store {
-    /// Waits until this replica has everything of all tables that was acknowledged before this call, anywhere. At
-    /// once on the only replica, which always has.
+    /// Waits until this replica has applied everything, of all tables, that any replica acknowledged before this call.
+    /// Returns at once on a single replica.
     ///
     /// # Errors
-    /// Leadership cannot be confirmed.
+    /// Fails when leadership cannot be confirmed.
     pub async fn catch_up(&self) -> Result<(), ReadError> {
         loop {
             let slots = self.shared.tables.map().needed_slots();
@@ -28,17 +28,18 @@ impl Store {
             }))
             .await?;
             self.learned().await?;
-            // What was acknowledged before may be in groups that came into use since.
+            // Writes may have been acknowledged meanwhile in groups that came into use since `slots` was read.
             if self.shared.tables.map().needed_slots().is_subset(&slots) {
                 return Ok(());
             }
         }
     }
 
-    /// Waits for the same of one object and of every table that is not spread over groups.
+    /// Waits until this replica has applied everything acknowledged before this call of one object, and of every table
+    /// that is kept in the group `default` alone.
     ///
     /// # Errors
-    /// Leadership cannot be confirmed.
+    /// Fails when leadership cannot be confirmed.
     pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
         let home = table.home(key);
         if home.clock.slot() == 0 && table.is_home(key, &home) {
@@ -48,16 +49,17 @@ impl Store {
         futures_util::try_join!(default.reads.barrier(), self.barrier_of(table, key)).map(drop)
     }
 
-    /// A linearizable read point: whatever was acknowledged before this call is visible in the table at the revision
-    /// that is answered, here. A table of several groups has those close that are behind the last change of others.
+    /// Waits for a linearizable read point and returns its revision: every write to the table that was acknowledged
+    /// before this call is visible here at that revision. In a table of several groups, those that lag behind the last
+    /// change of the others are asked to close.
     ///
     /// # Errors
-    /// Leadership cannot be confirmed, or a group cannot be closed.
+    /// Fails when leadership cannot be confirmed, or a group cannot be closed.
     pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
         self.founded().await?;
         let slots = |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.slot()).collect::<Vec<_>>();
         let clocks = loop {
-            // What was acknowledged is in the division that is read, or in the next one once that has ended.
+            // An acknowledged write is in the division that is read now, or in the next one once this one has ended.
             let clocks = table.clocks();
             try_join_all(clocks.iter().map(|clock| self.confirm(clock))).await?;
             if matches!(table.front().extent(), Extent::Ended(_)) && table.after(table.front().epoch()).is_none() {
@@ -67,8 +69,9 @@ impl Store {
             }
         };
         if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
-            // Only changes are to be seen: groups that closed further without one, as they do for other tables, do not
-            // matter, so that reading an idle table writes nothing unless what it shows is of a while ago.
+            // Only changes must become visible. A group may have closed further without a change to this table, by
+            // writes to other tables; that does not count, so that reading an idle table writes nothing.
+            // `Store::freshened` renews a closed revision that is too old.
             let last = table.last_change();
             try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
             let deadline = Instant::now() + CLOSING_TIMEOUT;
@@ -77,21 +80,23 @@ impl Store {
         Ok(table.revision())
     }
 
-    /// An object as it is after everything that was acknowledged of it before this call.
+    /// Returns an object as of a point after everything that was acknowledged of it before this call. `None` when there
+    /// is no such object.
     ///
     /// # Errors
-    /// Leadership cannot be confirmed.
+    /// Fails when leadership cannot be confirmed.
     pub async fn most_recent(&self, table: &Table, key: &str) -> Result<Option<Arc<Object>>, ReadError> {
         self.barrier_of(table, key).await?;
         let latest = table.latest(key);
         if let Some(latest) = &latest {
-            self.promised(latest.revision()).await?; // it may have been written since, or deleted
+            self.promised(latest.revision()).await?; // the version may come from a later write or deletion
         }
         Ok(latest.filter(|object| !object.is_tombstone()))
     }
 
-    /// An object as this replica has it, whoever else has more, and no newer than lists of what it has show it after
-    /// that: what is not closed yet is waited for, but not for long.
+    /// Returns an object as this replica has it, whatever other replicas have; never newer than what later lists of
+    /// this replica show. Waits a short time ([`LOCAL_READ_WAIT`]) until its revision is closed. `None` when there is
+    /// no such object.
     pub async fn local(&self, table: &Table, key: &str) -> Option<Arc<Object>> {
         let latest = table.latest(key)?;
         if table.revision() < latest.revision() {
@@ -101,8 +106,8 @@ impl Store {
         Some(latest).filter(|object| !object.is_tombstone())
     }
 
-    /// Waits until lists of what this replica has show all that it has of a table by now, but not for long: what is
-    /// not closed may never be while there is no majority.
+    /// Waits until lists of this replica show everything that it has of a table now, for a short time only
+    /// ([`LOCAL_READ_WAIT`]): without a majority the revisions may never be closed.
     pub async fn settled(&self, table: &Table) {
         let last = table.last_change();
         if table.revision() < last {
@@ -110,9 +115,9 @@ impl Store {
         }
     }
 
-    /// Has what lists show be of now where it is of a while ago, so that what they tell is good for the history window:
-    /// in a table in which nothing happens, revisions do not rise by themselves. Without a majority that is not waited
-    /// for long.
+    /// Raises the closed revision of a table to about the present time when it is older than a part of the history
+    /// window, so that a client can use the revision for the whole history window: revisions of an idle table do not
+    /// rise by themselves. Waits a short time only ([`LOCAL_READ_WAIT`]), since closing needs a majority.
     pub async fn freshened(&self, table: &Table) {
         let clocks = table.clocks();
         let stale = clocks.iter().filter(|clock| clock.is_stale()).max_by_key(|clock| clock.hybrid().now());
@@ -123,24 +128,24 @@ impl Store {
 
     async fn settle(&self, table: &Table, revision: Revision) {
         table.clocks().iter().for_each(|clock| clock.demand(revision));
-        let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // what is closed is shown then
+        let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // a timeout is no error here
     }
 
-    /// Waits until whoever is shown what there is at a revision gets larger ones from then on, in whichever group, as
-    /// who wrote it does.
+    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen it
+    /// never receives a smaller one later. A client that wrote it has the same promise.
     ///
     /// # Errors
-    /// The store is being shut down.
+    /// Fails when the store is shut down.
     pub async fn promised(&self, revision: Revision) -> Result<(), ReadError> {
         self.group(DEFAULT_GROUP)?.leader.node().promised(revision).await;
         Ok(())
     }
 
-    /// A linearizable read point of one object: whatever was acknowledged of it before this call is what
-    /// [`Table::get`] answers here.
+    /// Waits for a linearizable read point of one object: from then on [`Table::get`] returns here what was
+    /// acknowledged of the object before this call, or something later.
     ///
     /// # Errors
-    /// Leadership cannot be confirmed.
+    /// Fails when leadership cannot be confirmed.
     pub(crate) async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
         self.founded().await?;
         loop {
@@ -149,13 +154,13 @@ impl Store {
             if table.is_home(key, &home) {
                 return Ok(());
             }
-            // It may have been written to elsewhere since.
+            // The object may have been written in a later division meanwhile.
             match table.after(home.epoch) {
                 None => self.learn().await?,
                 Some(next) if table.home(key).epoch == home.epoch => {
                     self.confirm(&next.place(key).clock).await?;
                     if table.home(key).epoch == home.epoch {
-                        return Ok(()); // nobody could yet
+                        return Ok(()); // the next division took no writes yet
                     }
                 }
                 Some(_) => {}
@@ -163,12 +168,13 @@ impl Store {
         }
     }
 
-    /// Waits until everything of a table up to `revision` is visible here and nothing can be added to that any more.
-    /// Where there are several groups, those of the table that are behind close, once it is known that somebody has
-    /// assigned that revision, perhaps for another table: one that nobody has assigned was told to nobody.
+    /// Waits until everything of a table up to `revision` is visible here and closed, so that nothing can be added to
+    /// it. In a table of several groups, the groups that lag are asked to close, but only once some group is known to
+    /// have assigned that revision, perhaps for another table: no client can have received one that nobody has
+    /// assigned.
     ///
     /// # Errors
-    /// The deadline passed before.
+    /// Fails when the deadline passes first.
     pub async fn reach(&self, table: &Table, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
         let mut maps = self.shared.tables.maps();
         let founded = maps.wait_for(|(_, founded)| *founded > Revision::ZERO);
@@ -176,7 +182,7 @@ impl Store {
             return Err(TooLarge { current: table.revision() });
         }
         loop {
-            // Which groups these are changes when the table is divided anew.
+            // The table's groups change when it is divided anew, so they are read again after each pause.
             let pause = deadline.min(Instant::now() + REACHING_INTERVAL);
             let several = self.shared.tables.map().data_groups() > 0;
             if several && table.revision() < revision {
@@ -189,7 +195,7 @@ impl Store {
                     }
                     try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await
                 };
-                let _ = tokio::time::timeout_at(pause, closed).await; // what came of it is seen below
+                let _ = tokio::time::timeout_at(pause, closed).await; // whether it worked is seen below
             }
             match table.wait_applied(revision, pause).await {
                 Err(_) if pause < deadline => {}
@@ -206,7 +212,8 @@ impl Store {
         self.shared.running.groups.get(name).ok_or(ReadError::Unavailable)
     }
 
-    /// Waits until this replica has a shard map: before that, where tables are is not known.
+    /// Waits until this replica has a shard map: without one it does not know which groups have which tables. Fails
+    /// with [`ReadError::Unavailable`] when there is none.
     async fn founded(&self) -> Result<(), ReadError> {
         let tables = &self.shared.tables;
         if !tables.is_founded() {
@@ -215,13 +222,13 @@ impl Store {
         if tables.is_founded() { Ok(()) } else { Err(ReadError::Unavailable) }
     }
 
-    /// Waits until this replica keeps to the newest shard map.
+    /// Waits until this replica uses the newest shard map.
     pub(crate) async fn learn(&self) -> Result<(), ReadError> {
         self.group(DEFAULT_GROUP)?.reads.barrier().await?;
         self.learned().await
     }
 
-    /// Waits until this replica keeps to the shard map that it has.
+    /// Waits until this replica uses the newest shard map that it has applied.
     async fn learned(&self) -> Result<(), ReadError> {
         let tables = &self.shared.tables;
         let map = tables.map_table().get(MAP_KEY).map_or(Revision::ZERO, |map| map.revision());

@@ -1,4 +1,4 @@
-//! The only writer of a shard.
+//! The actor of a shard: its only writer.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Actor for ShardActor {
 pub(crate) struct Apply {
     /// Committed batches in log order.
     pub(crate) batches: Arc<[Batch]>,
-    /// Which commands are this shard's: the batch, and the command within.
+    /// The commands of this shard: the number of the batch, and the position of the command in it.
     pub(crate) positions: Vec<(u32, u32)>,
 }
 
@@ -61,12 +61,12 @@ impl Handler<Apply> for ShardActor {
     }
 }
 
-/// Takes a step.
+/// Makes the shard take a step of a division.
 pub(crate) struct Take {
     pub(crate) step: Arc<Step>,
-    /// Up to where the entry closes the group, if it does.
+    /// The revision up to which the entry closes the group, if it does.
     pub(crate) close: Option<Revision>,
-    /// Shares memory with the division before: its shard of a key.
+    /// The division before this one. A version that it has already is shared instead of kept twice.
     pub(crate) before: Option<Arc<Division>>,
 }
 
@@ -91,16 +91,16 @@ impl Handler<Take> for ShardActor {
     }
 }
 
-/// Drops history that nobody may ask for any more.
+/// Drops history that no client may ask for any more.
 pub(crate) struct Trim {
-    /// What has left the history window by its age.
+    /// Changes up to this revision have left the history window by their age.
     pub(crate) aged: Revision,
-    /// Of what the encodings are not shared any more.
+    /// Changes up to this revision no longer share encodings.
     pub(crate) unshared: Revision,
     pub(crate) now: Instant,
-    /// The closed revision of the table, which stays readable.
+    /// The closed revision of the table, which must stay readable.
     pub(crate) through: Revision,
-    /// The last revision of its division, when that has ended and left the history window.
+    /// The last revision of the shard's division, when that has ended and has left the history window.
     pub(crate) ended: Option<Revision>,
 }
 
@@ -114,7 +114,7 @@ impl Handler<Trim> for ShardActor {
     fn handle(&mut self, trim: Trim, ctx: &mut Context<ShardActor>) {
         self.shard.forget_shared(trim.unshared);
         if self.shard.trim(trim.aged, self.history_bytes_max, trim.through, trim.now) {
-            ctx.notify(trim); // after the writes that wait
+            ctx.notify(trim); // after the messages that wait
         } else if let Some(ended) = trim.ended {
             self.shard.clear(ended, trim.now);
         }

@@ -1,4 +1,4 @@
-//! Telling the watchers of a table of its changes: merged from all shards, in revision order.
+//! Notifies the watchers of a table of its changes, merged from all shards in revision order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,35 +10,35 @@ use crate::Revision;
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 
 impl Table {
-    /// Every subscription that a change up to here concerns knows of it.
+    /// Returns the revision up to which every subscription knows of the changes that concern it.
     pub(crate) fn announced(&self) -> Revision {
-        let closed = self.revision(); // before looking for changes: all up to there are to be seen
+        let closed = self.revision(); // read before `last_change`, so that no change up to it is missed
         let announced = Revision::new(self.announced.load(Ordering::Acquire));
-        // Where there is no change after what was announced, there is nothing to announce.
+        // Without a change after the announced revision there is nothing to announce.
         if self.last_change() <= announced { announced.max(closed) } else { announced }
     }
 
-    /// Whether there is a change that subscribers may be told of and were not.
+    /// Returns whether subscribers can be told of a change that they do not know yet.
     pub(crate) fn has_news(&self) -> bool {
         let announced = Revision::new(self.announced.load(Ordering::Acquire));
         self.last_change() > announced && self.revision() > announced
     }
 
-    /// There may be changes to tell of: has the broadcaster do that, on this thread, if anybody wants to know.
+    /// Makes the broadcaster look for changes, on this thread, if there are subscribers.
     pub(crate) fn tell(self: &Arc<Table>, thread: &ArbiterHandle) {
         let closed = self.revision();
         let subscribed = self.subscribers.unless_any(|| {
             self.announced.fetch_max(closed.get(), Ordering::AcqRel);
         });
         if !subscribed || self.telling.swap(true, Ordering::AcqRel) {
-            return; // one message stands for any number of changes
+            return; // one message covers any number of changes
         }
         let start = || Broadcaster::start_in_arbiter(thread, |_| Broadcaster);
         self.broadcaster.get_or_init(start).do_send(Announce { table: self.clone() });
     }
 
-    /// Wakes the subscriptions that changes up to the closed revision concern, and has the groups that hold that back
-    /// close.
+    /// Wakes the subscriptions that changes up to the closed revision concern, and asks the groups to close that hold
+    /// this revision back.
     pub(crate) fn announce(&self) {
         self.telling.store(false, Ordering::Release);
         let closed = self.revision();
@@ -61,7 +61,7 @@ impl Table {
         self.demand();
     }
 
-    /// Has those groups close that keep changes of others from being seen.
+    /// Asks the groups to close that keep changes of other groups from being visible.
     pub(crate) fn demand(&self) {
         if self.is_spread() {
             let last = self.last_change();
@@ -70,14 +70,14 @@ impl Table {
     }
 }
 
-/// Turns the change logs of a table into wake-ups of the watchers that want each change.
+/// The actor that wakes the watchers of a table.
 pub(super) struct Broadcaster;
 
 impl Actor for Broadcaster {
     type Context = Context<Broadcaster>;
 }
 
-/// There are changes to tell of.
+/// Asks the broadcaster to announce a table's changes.
 pub(super) struct Announce {
     table: Arc<Table>,
 }

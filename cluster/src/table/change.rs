@@ -11,11 +11,11 @@ use crate::{Object, Revision};
 /// What happened to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The object did not exist before.
     Added,
-    /// It was replaced.
+    /// The object was replaced.
     Modified,
-    /// It is no longer there.
+    /// The object does not exist any more.
     Deleted,
 }
 
@@ -32,30 +32,31 @@ impl Change {
         Change { kind, object, previous, shared: Mutex::new(None) }
     }
 
-    /// What happened.
+    /// Returns what happened to the object.
     pub fn kind(&self) -> ChangeKind {
         self.kind
     }
 
-    /// The revision of the change.
+    /// Returns the revision of the change.
     pub fn revision(&self) -> Revision {
         self.object.revision()
     }
 
-    /// The object after the change; of a deletion its last state with the revision of the deletion.
+    /// Returns the object after the change; for a deletion, its last state with the revision of the deletion.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
-    /// The object before the change, unless it was added.
+    /// Returns the object before the change; `None` when it was added.
     pub fn previous(&self) -> Option<&Arc<Object>> {
         self.previous.as_ref()
     }
 
-    /// What watchers of this change share, typically its encodings, made by `make` when nobody has before.
+    /// Returns a value that all watchers of this change share, typically its encodings. `make` makes it when there is
+    /// none.
     ///
-    /// The store forgets it some seconds after the change, so that history costs no encodings; whoever holds it keeps
-    /// it. A watcher that comes later makes it anew.
+    /// The store drops its reference some seconds after the change, so that history does not hold encodings. A watcher
+    /// that comes later makes the value again.
     pub fn shared<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut slot = self.shared.lock();
         if let Some(shared) = slot.clone().and_then(|shared| shared.downcast::<T>().ok()) {
@@ -66,12 +67,12 @@ impl Change {
         shared
     }
 
-    /// Forgets what watchers share.
+    /// Drops the value that watchers share.
     pub(crate) fn forget_shared(&self) {
         drop(self.shared.lock().take());
     }
 
-    /// Memory that the history keeps because of this change, in bytes.
+    /// Returns the memory that the history keeps because of this change, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let tombstone = if self.object.is_tombstone() { self.object.memory() } else { 0 };
         size_of::<Change>() + tombstone + self.previous.as_ref().map_or(0, |previous| previous.memory())

@@ -1,4 +1,4 @@
-//! How many objects there are, of every revision that can be read.
+//! The number of objects at every revision that can be read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,7 +6,7 @@ use compact_str::CompactString;
 
 use crate::{Key, Revision};
 
-/// One count over time: pairs of the revision since which it holds and the count, oldest first.
+/// One count over time: pairs of a count and the first revision at which it holds, oldest first.
 #[derive(Default)]
 struct Series(VecDeque<(Revision, u64)>);
 
@@ -25,7 +25,8 @@ impl Series {
         }
     }
 
-    /// Forgets what only revisions before `floor` can see; true when nothing is left to say.
+    /// Drops what only revisions before `floor` can see. Returns true when the series is empty: the count has been zero
+    /// since `floor`.
     fn trim(&mut self, floor: Revision) -> bool {
         while self.0.get(1).is_some_and(|(since, _)| *since <= floor) {
             self.0.pop_front();
@@ -34,7 +35,7 @@ impl Series {
     }
 }
 
-/// Counts of a table and of each of its namespaces.
+/// The counts of a shard, as a whole and by namespace.
 #[derive(Default)]
 pub(crate) struct Counts {
     all: Series,
@@ -54,7 +55,7 @@ impl Counts {
         self.namespaces.get(namespace).map_or(0, |series| series.at(revision))
     }
 
-    /// An object appeared (1) or disappeared (-1).
+    /// Records that an object appeared (1) or disappeared (-1).
     pub(crate) fn add(&mut self, key: &Key, revision: Revision, difference: i64) {
         self.all.add(revision, difference);
         let Some(namespace) = key.namespace() else { return };
@@ -64,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// Forgets what only revisions before `floor` can see, of the namespace of `key` and of the whole.
+    /// Drops what only revisions before `floor` can see, for the namespace of `key` and for the whole shard.
     pub(crate) fn trim(&mut self, key: &Key, floor: Revision) {
         self.all.trim(floor);
         let Some(namespace) = key.namespace() else { return };

@@ -1,4 +1,4 @@
-//! A place in a snapshot, and reading on from there in key order.
+//! Reads a snapshot in key order, chunk by chunk.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,14 +9,15 @@ use super::{Selection, Snapshot};
 use crate::limits::SCAN_UNDER_LOCK_MAX;
 use crate::{Compacted, Key, Object, Scope};
 
-/// Objects that are kept of each shard at least when several are merged, unless the reader asks for few.
+/// The smallest number of objects that are read ahead from each shard when several are merged, unless the reader wants
+/// fewer.
 const AHEAD_MIN: usize = 16;
 
 /// Reads the selected objects of a snapshot in key order, chunk by chunk.
 ///
-/// Of a table of several shards it keeps the next objects of each, at most as many as the largest chunk that was asked
-/// for. Because every shard is read in key order, the last key that was answered says where each of them goes on: a new
-/// cursor after that key answers the rest, however the keys are divided among shards then.
+/// With several shards it reads ahead from each, at most as many objects as the largest chunk that was asked for. Every
+/// shard is read in key order, so the last key that was returned says where each of them continues: a new cursor after
+/// that key returns the rest, however the keys are divided among shards by then.
 pub struct Cursor {
     snapshot: Snapshot,
     selection: Selection,
@@ -24,12 +25,12 @@ pub struct Cursor {
 }
 
 enum Shards {
-    /// The only shard: whatever it answers is in order.
+    /// The only shard, whose objects are in order already.
     One(Position),
     Many(Merge),
 }
 
-/// Where reading one shard goes on.
+/// The position at which reading one shard continues.
 #[derive(Clone, Default)]
 struct Position {
     /// The last key that was examined.
@@ -38,22 +39,22 @@ struct Position {
     done: bool,
 }
 
-/// Merges shards by their next objects.
+/// Merges the next objects of all shards in key order.
 struct Merge {
     shards: Vec<Ahead>,
-    /// The next object of each shard that has one at hand.
+    /// The next object of each shard from which one was read ahead.
     next: BinaryHeap<Next>,
-    /// Shards of which the next object is not at hand, and that are not at their end.
+    /// Shards of which nothing is read ahead, and whose end is not reached.
     empty: Vec<usize>,
 }
 
-/// What was read of a shard and not answered yet.
+/// The objects of one shard that were read ahead.
 struct Ahead {
     position: Position,
     objects: std::vec::IntoIter<Arc<Object>>,
 }
 
-/// The next object of a shard. The smallest key comes first out of a heap.
+/// The next object of a shard. Ordered so that a heap returns the smallest key first.
 struct Next {
     object: Arc<Object>,
     shard: usize,
@@ -80,7 +81,7 @@ impl PartialEq for Next {
 impl Eq for Next {}
 
 impl Cursor {
-    /// The keys that it reads.
+    /// Returns the scope that is read.
     pub fn scope(&self) -> &Scope {
         &self.selection.scope
     }
@@ -99,16 +100,16 @@ impl Cursor {
         Cursor { snapshot, selection, shards }
     }
 
-    /// The snapshot that is read.
+    /// Returns the snapshot that is read.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Appends up to `max` selected objects in key order. False when the end is reached; fewer than `max` objects, even
-    /// none, do not mean the end.
+    /// Appends up to `max` selected objects in key order. Returns false when the end is reached. Fewer than `max`
+    /// objects, or none, do not mean the end.
     ///
     /// # Errors
-    /// The snapshot was held for too long.
+    /// Fails when the snapshot was held for too long.
     pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Object>>) -> Result<bool, Compacted> {
         let Cursor { snapshot, selection, shards } = self;
         match shards {
@@ -121,7 +122,7 @@ impl Cursor {
     }
 }
 
-/// Reads on in one shard.
+/// Continues reading one shard.
 fn read(
     snapshot: &Snapshot,
     shard: usize,
@@ -142,8 +143,8 @@ fn read(
 }
 
 impl Merge {
-    /// Each call examines a bounded number of objects of each shard, and answers nothing as long as a shard might have
-    /// what comes before.
+    /// Reads up to `max` objects. Each call examines a bounded number of objects of each shard, and returns nothing as
+    /// long as a shard may still have a smaller key.
     fn read(
         &mut self,
         snapshot: &Snapshot,
@@ -185,9 +186,9 @@ impl Merge {
         }
     }
 
-    /// Reads on in the shards of which nothing is at hand.
+    /// Reads ahead in the shards of which nothing is read ahead.
     fn refill(&mut self, snapshot: &Snapshot, selection: &Selection, wanted: usize) -> Result<(), Compacted> {
-        // About the share of each shard in what is wanted, so that most shards are read once for it.
+        // Somewhat more than each shard's share of the wanted objects, so that most shards are read only once.
         let each = (wanted / self.shards.len() * 5 / 4).max(AHEAD_MIN).min(wanted.max(2));
         for index in (0..self.empty.len()).rev() {
             let shard = self.empty[index];

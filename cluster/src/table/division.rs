@@ -1,4 +1,4 @@
-//! One division of a table into shards, and where reading passes from one to the next.
+//! One division of a table into shards, and the order in which divisions are read.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub(crate) clock: Arc<GroupClock>,
 }
 
-/// How a table is divided, or was, or is about to be.
+/// A division of a table into shards: a past one, the present one, or the next one.
 pub(crate) struct Division {
     epoch: Epoch,
     places: Box<[Place]>,
@@ -23,12 +23,12 @@ pub(crate) struct Division {
     clocks: Box<[Arc<GroupClock>]>,
 }
 
-/// Up to where a division can be read here.
+/// The revision up to which a division can be read on this replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// It takes writes, and nothing is added up to here any more.
+    /// The division takes writes, and is closed up to this revision.
     Closed(Revision),
-    /// It takes no writes any more, and has nothing after this revision.
+    /// The division takes no more writes, and has no change after this revision.
     Ended(Revision),
 }
 
@@ -52,22 +52,22 @@ impl Division {
         &self.clocks
     }
 
-    /// The number of the shard that a key belongs to.
+    /// Returns the number of the shard that a key belongs to.
     pub(crate) fn number_of(&self, key: &str) -> u16 {
         shard_of(key, self.places.len()) as u16
     }
 
-    /// Where a key belongs to.
+    /// Returns the shard that a key belongs to, with the clock of its group.
     pub(crate) fn place(&self, key: &str) -> &Place {
         &self.places[shard_of(key, self.places.len())]
     }
 
-    /// Whether all of its shards take writes, or did.
+    /// Returns whether all shards have been opened for writes.
     pub(crate) fn is_open(&self) -> bool {
         self.places.iter().all(|place| place.shard.stage().opened().is_some())
     }
 
-    /// The revision above which it takes writes, once it does.
+    /// Returns the revision above which the division takes writes; `None` until all shards have been opened.
     pub(crate) fn base(&self) -> Option<Revision> {
         self.places
             .iter()
@@ -75,14 +75,14 @@ impl Division {
             .try_fold(Revision::ZERO, |base, opened| opened.map(|opened| base.max(opened)))
     }
 
-    /// Up to where it can be read.
+    /// Returns the revision up to which the division can be read.
     ///
-    /// A shard that has ended has nothing to add, however far its group is closed; as long as another one takes writes,
-    /// that one will end above where its group is closed.
+    /// A shard that has ended adds nothing more, so the clock of its group does not matter. While another shard still
+    /// takes writes, that one will end above the revision up to which its own group is closed.
     pub(crate) fn extent(&self) -> Extent {
         let (mut closed, mut end, mut base): (Option<Revision>, _, _) = (None, Revision::ZERO, Revision::ZERO);
         for place in &self.places {
-            let of_group = place.clock.closed(); // before looking: the group closes further after the shard has ended
+            let of_group = place.clock.closed(); // before the stage: the group closes further once the shard has ended
             let stage = place.shard.stage();
             base = base.max(stage.opened().unwrap_or_default());
             match stage.ended() {
@@ -92,35 +92,36 @@ impl Division {
             }
         }
         match closed {
-            // What a later division was filled with is all up to where it was opened, however far its groups are.
+            // A later division contains everything up to the revision at which it was opened, whatever its groups have
+            // closed.
             Some(closed) if !takes_writes(self.epoch) => Extent::Closed(closed.max(base)),
             Some(closed) => Extent::Closed(closed),
             None => Extent::Ended(end),
         }
     }
 
-    /// Appends the changes of a stretch whose end is closed, at least one if there is any. The revision up to which
-    /// that is all there are.
+    /// Appends the changes of a stretch whose end is closed, at least one if there is any. Returns the revision up to
+    /// which these are all changes.
     pub(crate) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
         merge::changes(&self.places, of, out)
     }
 
-    /// The oldest revision that can be read, and after which changes can be read.
+    /// Returns the oldest revision that can be read, and from which changes can be followed.
     pub(crate) fn floor(&self) -> Revision {
         self.places.iter().map(|place| place.shard.floor()).max().unwrap_or_default()
     }
 
-    /// The revision of the last change of any shard, closed or not.
+    /// Returns the revision of the last change of any shard, closed or not.
     pub(crate) fn last_change(&self) -> Revision {
         self.places.iter().map(|place| place.shard.last_change()).max().unwrap_or_default()
     }
 }
 
-/// The divisions of a table, oldest first. There is at least one, of which all shards are open; only the last may not
-/// be.
+/// The divisions of a table, oldest first; at least one. All shards of every division but the last are open.
 pub(crate) type Divisions = Arc<[Arc<Division>]>;
 
-/// The division that shows the newest of a table here, its place among the others, and up to where it can be read.
+/// Returns the index of the division that has the newest readable state of a table here, and the revision up to which
+/// it can be read.
 pub(crate) fn front(divisions: &[Arc<Division>]) -> (usize, Revision) {
     let mut last = (0, Revision::ZERO);
     for (number, division) in divisions.iter().enumerate() {
@@ -135,14 +136,15 @@ pub(crate) fn front(divisions: &[Arc<Division>]) -> (usize, Revision) {
     last
 }
 
-/// The place where a key is written to, and its division: the newest of which that shard is open.
+/// Returns the division and the shard in which a key is written now: the newest division whose shard of the key is
+/// open.
 pub(crate) fn newest<'a>(divisions: &'a [Arc<Division>], key: &str) -> (&'a Division, &'a Place) {
     let open = divisions.iter().rev().map(|division| (&**division, division.place(key)));
     let newest = open.clone().find(|(_, place)| place.shard.stage().opened().is_some());
     newest.unwrap_or_else(|| (&divisions[0], divisions[0].place(key)))
 }
 
-/// The division that knows a revision: the newest that begins there or before.
+/// Returns the index of the division in which a revision is read: the newest that begins at it or before.
 pub(crate) fn at(divisions: &[Arc<Division>], revision: Revision) -> usize {
     let begins = |division: &Arc<Division>| division.base().is_some_and(|base| base <= revision);
     divisions.iter().rposition(begins).unwrap_or(0)

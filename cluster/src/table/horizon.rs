@@ -1,4 +1,4 @@
-//! How far back a shard can be read, and who holds it there.
+//! The oldest readable revision of a shard, and the snapshots that keep it readable.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{Compacted, Revision};
 
-/// The floor of a shard's history and the snapshots that keep it from rising.
+/// The floor of a shard's history, and the pins of snapshots that keep it from rising.
 pub(crate) struct Horizon {
     floor: Revision,
     pins: BTreeMap<(Revision, u64), Instant>,
@@ -18,12 +18,13 @@ impl Horizon {
         Horizon { floor, pins: BTreeMap::new(), pinned: 0 }
     }
 
-    /// The history begins here, whoever holds what was before.
+    /// Lets the history begin at `floor`, in spite of pins on older revisions.
     pub(crate) fn begin(&mut self, floor: Revision) {
         self.floor = floor;
     }
 
-    /// The history is another one, of which nobody holds anything yet. Pins of before are not mistaken for later ones.
+    /// Starts a new history, in which nothing is pinned. Numbers of pins are never reused, so that an old pin does not
+    /// remove a later one.
     pub(crate) fn restart(&mut self, floor: Revision) {
         self.floor = floor;
         self.pins.clear();
@@ -33,7 +34,7 @@ impl Horizon {
         self.floor
     }
 
-    /// Keeps `revision` readable until unpinned, or until `expires`.
+    /// Keeps `revision` readable until it is unpinned, or until `expires`. Fails when it is not readable any more.
     pub(crate) fn pin(&mut self, revision: Revision, expires: Instant) -> Result<Pin, Compacted> {
         if revision < self.floor {
             return Err(Compacted { floor: self.floor });
@@ -47,7 +48,7 @@ impl Horizon {
         self.pins.remove(&(pin.revision, pin.number));
     }
 
-    /// Raises the floor towards `wanted` as far as the pins allow at this instant, and says how far.
+    /// Raises the floor towards `wanted` as far as the pins allow now. Returns the floor.
     pub(crate) fn raise(&mut self, wanted: Revision, now: Instant) -> Revision {
         self.pins.retain(|_, expires| *expires > now);
         let held = self.pins.first_key_value().map_or(Revision::new(u64::MAX), |((revision, _), _)| *revision);
@@ -60,7 +61,7 @@ impl Horizon {
     }
 }
 
-/// One hold on a revision.
+/// A pin on one revision.
 #[derive(Debug)]
 pub(crate) struct Pin {
     revision: Revision,

@@ -1,4 +1,4 @@
-//! An index of a table by one selectable field.
+//! An index of a shard by one selectable field.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,8 +6,8 @@ use compact_str::CompactString;
 
 use crate::{Key, Object};
 
-/// For each value of a field, the keys of which any kept version has that value, so that it serves every revision
-/// that can be read. A reader still checks the version that it sees.
+/// For each value of a field, the keys of which any kept version has that value, so that the index serves every
+/// readable revision. A reader must still check the version that it sees.
 pub(crate) struct Index {
     field: CompactString,
     values: HashMap<CompactString, BTreeMap<Key, u32>>,
@@ -26,7 +26,7 @@ impl Index {
         self.values.get(value)
     }
 
-    /// A version is kept from now on.
+    /// Adds a version that is kept from now on.
     pub(crate) fn add(&mut self, version: &Object) {
         let Some(value) = self.value_of(version) else { return };
         let keys = match self.values.get_mut(value) {
@@ -39,7 +39,7 @@ impl Index {
         }
     }
 
-    /// A version is no longer kept.
+    /// Removes a version that is no longer kept.
     pub(crate) fn remove(&mut self, version: &Object) {
         let Some(value) = self.value_of(version) else { return };
         let Some(keys) = self.values.get_mut(value) else { return };
@@ -52,7 +52,7 @@ impl Index {
         }
     }
 
-    /// Deletions are not found by field: they are in no list.
+    /// Deletions are not indexed: they are in no list.
     fn value_of<'a>(&self, version: &'a Object) -> Option<&'a str> {
         if version.is_tombstone() { None } else { version.terms().field(&self.field) }
     }

@@ -1,4 +1,4 @@
-//! The multi-versioned state of one shard: a pure structure that decides writes and answers reads.
+//! The multi-versioned state of one shard: a data structure without I/O that decides writes and answers reads.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,9 +18,9 @@ pub(crate) struct Keyspace {
     keys: BTreeMap<Key, Versions>,
     counts: Counts,
     indexes: Vec<Index>,
-    /// Every revision from here on can be read.
+    /// Every revision from this one on can be read.
     floor: Revision,
-    /// The largest revision that was assigned to a write of this shard, whether it happened or conflicted.
+    /// The largest revision that was assigned to a write of this shard, whether the write succeeded or conflicted.
     last: Revision,
     /// Memory of the latest versions, in bytes.
     live_bytes: usize,
@@ -33,7 +33,7 @@ impl Keyspace {
         Keyspace { keys, counts, indexes, floor, last: floor, live_bytes: 0 }
     }
 
-    /// Decides a write, equally on every replica: by what was applied before and by nothing else.
+    /// Decides a write. The result depends only on what was applied before, so that it is the same on every replica.
     pub(crate) fn apply(&mut self, command: &Command) -> (Outcome, Option<Change>) {
         let current = self.live(command.key.as_str()).cloned();
         let expected = match command.expectation {
@@ -41,7 +41,7 @@ impl Keyspace {
             Expectation::Revision(_) if seeded!(StaleExpectation) => current.is_some(),
             Expectation::Revision(revision) => current.as_ref().is_some_and(|object| object.revision() == revision),
         };
-        // Leaders assign revisions in increasing order; a write that came out of order must not rewrite history.
+        // Leaders assign revisions in increasing order. A write that arrives out of order must not change history.
         if !expected || command.revision <= self.last {
             self.last = self.last.max(command.revision);
             return (Outcome::Conflict { current }, None);
@@ -55,7 +55,8 @@ impl Keyspace {
         (Outcome::Committed { object, previous: current }, Some(change))
     }
 
-    /// Makes `object` the latest version of its key and says what changed. `previous` is the live version before.
+    /// Makes `object` the latest version of its key and returns the change. `previous` is the version that existed
+    /// before.
     pub(crate) fn record(&mut self, object: Arc<Object>, previous: Option<Arc<Object>>) -> Change {
         let revision = object.revision();
         self.last = self.last.max(revision);
@@ -79,7 +80,7 @@ impl Keyspace {
         Change::new(kind, object, previous)
     }
 
-    /// Replaces the whole state by objects sorted by key, all as old as `floor` or older.
+    /// Replaces the whole state by objects sorted by key, none newer than `floor`.
     pub(crate) fn restore(&mut self, floor: Revision, objects: Vec<Arc<Object>>) {
         let indexes = self.indexes.iter().map(|index| index.field().into()).collect::<Vec<CompactString>>();
         *self = Keyspace::new(floor, indexes);
@@ -91,7 +92,7 @@ impl Keyspace {
         self.keys = objects.into_iter().map(|object| (object.key().clone(), Versions::new(object))).collect();
     }
 
-    /// Makes `object` the only version of its key, with the revision that it has, as if it had always been there.
+    /// Makes `object` the only version of its key, with the revision that it has, as if it had always existed.
     pub(crate) fn take_over(&mut self, object: Arc<Object>) {
         self.give_up(object.key());
         self.counts.add(object.key(), Revision::ZERO, 1);
@@ -100,7 +101,7 @@ impl Keyspace {
         self.keys.insert(object.key().clone(), Versions::new(object));
     }
 
-    /// Forgets a key that was taken over.
+    /// Removes a key that was taken over.
     pub(crate) fn give_up(&mut self, key: &Key) {
         let Some(versions) = self.keys.remove(key) else { return };
         versions.each(|version| self.indexes.iter_mut().for_each(|index| index.remove(version)));
@@ -109,34 +110,34 @@ impl Keyspace {
         self.counts.trim(key, Revision::ZERO);
     }
 
-    /// What was taken over is the state as of `floor`, and changes begin after it.
+    /// Makes the objects that were taken over the state as of `floor`, after which the history begins.
     pub(crate) fn begin(&mut self, floor: Revision) {
         self.floor = floor;
         self.last = self.last.max(floor);
     }
 
-    /// The fields by which there is an index.
+    /// Returns the fields by which there is an index.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.indexes.iter().map(Index::field)
     }
 
-    /// The latest version of an object that is kept, which may be its deletion.
+    /// Returns the latest kept version of an object, which may be its deletion.
     pub(crate) fn latest(&self, key: &str) -> Option<&Arc<Object>> {
         self.keys.get(key).map(Versions::latest)
     }
 
-    /// The object as it is now.
+    /// Returns the object as it is now.
     pub(crate) fn live(&self, key: &str) -> Option<&Arc<Object>> {
         self.keys.get(key)?.live()
     }
 
-    /// The object as it was at a revision.
+    /// Returns the object as it was at a revision.
     pub(crate) fn at(&self, key: &str, revision: Revision) -> Result<Option<&Arc<Object>>, Compacted> {
         self.check(revision)?;
         Ok(self.keys.get(key).and_then(|versions| versions.at(revision)))
     }
 
-    /// How many objects of a scope there were at a revision.
+    /// Returns the number of objects in a scope at a revision.
     pub(crate) fn count(&self, scope: &Scope, revision: Revision) -> Result<u64, Compacted> {
         self.check(revision)?;
         Ok(match scope {
@@ -145,8 +146,8 @@ impl Keyspace {
         })
     }
 
-    /// Appends up to `max` objects of the scope after the key `after`, as of a revision, in key order, having
-    /// examined up to `examined_max` keys. The last key examined when there may be more.
+    /// Appends up to `max` objects of the scan as of a revision, in key order, and examines up to `examined_max` keys.
+    /// Returns the last key examined when there may be more; `None` at the end.
     pub(crate) fn scan(
         &self,
         scan: &Scan<'_>,
@@ -162,7 +163,7 @@ impl Keyspace {
             Some(after) if after.as_str() >= prefix.as_str() => Bound::Excluded(after.as_str()),
             _ => Bound::Included(prefix.as_str()),
         };
-        // So bounded, keys need not be looked at: their texts lie elsewhere in memory.
+        // With both bounds given, the keys themselves need not be read: their texts lie elsewhere in memory.
         let range = (start, end.as_deref().map_or(Bound::Unbounded, Bound::Excluded));
         let Some((field, value)) = scan.field else {
             let versions = self.keys.range::<str, _>(range).map(|(key, versions)| (key, Some(versions)));
@@ -210,12 +211,12 @@ impl Keyspace {
         }
     }
 
-    /// Objects now.
+    /// Returns the present number of objects.
     pub(crate) fn len(&self) -> u64 {
         self.counts.latest()
     }
 
-    /// Memory of the objects now, in bytes.
+    /// Returns the memory of the present objects, in bytes.
     pub(crate) fn live_bytes(&self) -> usize {
         self.live_bytes
     }
@@ -225,7 +226,7 @@ impl Keyspace {
     }
 }
 
-/// What a scan is about.
+/// Which objects a scan selects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan<'a> {
     pub(crate) scope: &'a Scope,
@@ -233,7 +234,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) after: Option<&'a Key>,
     /// Only objects with this value of this selectable field.
     pub(crate) field: Option<(&'a str, &'a str)>,
-    /// Only objects that may have one of the terms of each.
+    /// Only objects whose marks may contain, for each of these alternatives, at least one of its terms.
     pub(crate) required: &'a [Vec<Marks>],
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::change::Change;
 use crate::{Compacted, Revision};
 
-/// Which changes are asked for: those after a revision and up to another, at most so many.
+/// A range of changes: those after one revision and up to another, at most `max` of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     pub(crate) after: Revision,
@@ -20,7 +20,7 @@ pub(crate) struct ChangeLog {
     floor: Revision,
     /// Memory that the history keeps, in bytes.
     bytes: usize,
-    /// How many changes, counted from the oldest, hold no shared encodings any more.
+    /// The number of changes, counted from the oldest, whose shared encodings were dropped.
     forgotten: usize,
 }
 
@@ -35,7 +35,7 @@ impl ChangeLog {
         self.changes.push_back(change);
     }
 
-    /// Appends the changes of a stretch, the oldest first.
+    /// Appends the changes of a stretch, oldest first.
     pub(crate) fn read(
         &self,
         Stretch { after, through, max }: Stretch,
@@ -50,7 +50,8 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// Where the changes after a revision begin. Looked for from the end: most readers know nearly all.
+    /// Returns the index of the first change after a revision. Searches from the end, since most readers know nearly
+    /// all changes.
     fn behind(&self, after: Revision) -> usize {
         let is_known = |at: usize| self.changes[at].revision() <= after;
         let (mut low, mut high, mut step) = (self.changes.len(), self.changes.len(), 1);
@@ -70,7 +71,7 @@ impl ChangeLog {
         low
     }
 
-    /// The revision of the last change, or the floor when there is none.
+    /// Returns the revision of the last change, or the floor when there is none.
     pub(crate) fn last(&self) -> Revision {
         self.changes.back().map_or(self.floor, |change| change.revision())
     }
@@ -83,8 +84,8 @@ impl ChangeLog {
         self.bytes
     }
 
-    /// How far the floor may rise: over the changes not newer than `aged`, and over more of the oldest as long as
-    /// the history holds more than `bytes_max`.
+    /// Returns the revision to which the floor may rise: that of the last change not newer than `aged`, and beyond it
+    /// as long as the history takes more than `bytes_max`.
     pub(crate) fn excess(&self, aged: Revision, bytes_max: usize) -> Revision {
         let by_age = self.changes.partition_point(|change| change.revision() <= aged);
         let mut floor = by_age.checked_sub(1).map_or(self.floor, |last| self.changes[last].revision());
@@ -99,7 +100,7 @@ impl ChangeLog {
         floor
     }
 
-    /// Takes up to `max` of the oldest changes that are not newer than `floor`.
+    /// Removes and returns up to `max` of the oldest changes that are not newer than `floor`.
     pub(crate) fn trim(&mut self, floor: Revision, max: usize) -> Vec<Arc<Change>> {
         let count = self.changes.partition_point(|change| change.revision() <= floor).min(max);
         let trimmed: Vec<Arc<Change>> = self.changes.drain(..count).collect();
@@ -114,7 +115,7 @@ impl ChangeLog {
         trimmed
     }
 
-    /// The changes not newer than `aged` that may still hold shared encodings; each is answered once.
+    /// Returns the changes not newer than `aged` that may still hold shared encodings. Each is returned once.
     pub(crate) fn forget(&mut self, aged: Revision) -> Vec<Arc<Change>> {
         let end = self.changes.partition_point(|change| change.revision() <= aged).max(self.forgotten);
         let forgotten = self.changes.range(self.forgotten..end).cloned().collect();

@@ -1,4 +1,4 @@
-//! The changes of all shards of a table, in revision order.
+//! Merges the changes of all shards of a table in revision order.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::division::Place;
 use super::log::Stretch;
 use crate::{Compacted, Revision};
 
-/// Appends the changes of a stretch, at least one if there is any. The revision up to which that is all: its end,
-/// unless there may be more.
+/// Appends the changes of a stretch, at least one if there is any. Returns the revision up to which these are all
+/// changes: the end of the stretch, unless there may be more.
 pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
     let Stretch { through, max, .. } = of;
     let from = out.len();
@@ -17,7 +17,7 @@ pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>)
         let is_all = out.len() - from < max;
         return Ok(out.last().filter(|_| !is_all).map_or(through, |last| last.revision()));
     }
-    // What a shard did not get to show bounds what may be shown of the others.
+    // A shard that returned only part of its changes bounds which changes of the others may be shown.
     let (mut runs, mut run, mut complete) = (Vec::new(), Vec::new(), through);
     let each = max.div_ceil(shards.len());
     for place in shards {
@@ -28,7 +28,7 @@ pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>)
         runs.extend(run.drain(..).map(|change| (change.revision(), change)));
     }
     runs.retain(|(revision, _)| *revision <= complete);
-    runs.sort_by_key(|(revision, _)| *revision); // stable, because that sort merges runs that are sorted already
+    runs.sort_by_key(|(revision, _)| *revision); // the stable sort merges runs that are sorted already
     if runs.len() > max {
         runs.truncate(max);
         complete = runs.last().map_or(complete, |(revision, _)| *revision);

@@ -1,9 +1,9 @@
-//! Tables: what there is of one resource type, now and within the history window.
+//! Tables: the objects of one resource type, now and within the history window.
 //!
-//! Read in this order: [`keyspace`] decides writes, [`change`] and [`log`] say what happened, [`shard`] puts them
-//! together for one writer and many readers, [`actor`] is that writer; [`stage`] says whether a shard takes writes.
-//! A table has one [`division`] into shards after the other, and merges the shards of one: by key in [`cursor`], by
-//! revision in [`merge`] and, for watchers, in [`broadcast`].
+//! Read in this order: [`keyspace`] decides writes, [`change`] and [`log`] record them, [`shard`] combines these for
+//! one writer and many readers, [`actor`] is that writer, [`stage`] says whether a shard takes writes. A table has a
+//! sequence of divisions into shards ([`division`]), and merges the shards of one: by key in [`cursor`], by revision in
+//! [`merge`] and, for watchers, in [`broadcast`].
 
 pub(crate) mod actor;
 mod broadcast;
@@ -45,19 +45,19 @@ use crate::shard_map::{Epoch, Slot};
 use crate::watch::{Interest, Subscribers, Subscription};
 use crate::{Compacted, Revision, TableId};
 
-/// All objects of one resource type, to be read from any thread without waiting for the writer.
+/// All objects of one resource type. It can be read from any thread without waiting for the writer.
 ///
-/// A table has one or more shards, each with the group that replicates it. What is read of several of them is read at
-/// one revision, which is closed in all of their groups. How it is divided into shards may change while it is used:
-/// each division knows the revisions from where it was opened to where it has ended.
+/// A table has one or more shards, each replicated by a group. A read of several shards is made at one revision, which
+/// is closed in all of their groups. The division into shards may change while the table is in use: each division has
+/// the revisions from the one at which it was opened to the one at which it ended.
 pub struct Table {
     id: TableId,
     divisions: RwLock<Divisions>,
-    /// Told when the divisions are others, or one of their shards is opened or ended.
+    /// Notified when the divisions change, or one of their shards is opened or ended.
     turned: Notify,
     pub(crate) subscribers: Subscribers,
     announced: AtomicU64,
-    /// How often it went back.
+    /// How often the closed revision of the table was found to have gone back.
     age: AtomicU64,
     /// Whether the broadcaster has been told of changes that it has not looked for yet.
     telling: AtomicBool,
@@ -65,19 +65,19 @@ pub struct Table {
     snapshot_hold: Duration,
 }
 
-/// Where a key is written to.
+/// The shard in which a key is written.
 #[derive(Clone)]
 pub(crate) struct Home {
     /// The division of the table.
     pub(crate) epoch: Epoch,
-    /// The number of the shard there.
+    /// The number of the shard in the division.
     pub(crate) shard: u16,
-    /// The clock of its group.
+    /// The clock of the shard's group.
     pub(crate) clock: Arc<GroupClock>,
 }
 
 impl Table {
-    /// A table with divisions, oldest first; there must be one.
+    /// Returns a table with the given divisions, oldest first; at least one.
     pub(crate) fn new(id: TableId, divisions: Divisions, snapshot_hold: Duration) -> Table {
         let base = divisions[0].base().unwrap_or_default();
         Table {
@@ -93,12 +93,12 @@ impl Table {
         }
     }
 
-    /// Every division, oldest first.
+    /// Returns every division, oldest first.
     pub(crate) fn divisions(&self) -> Divisions {
         self.divisions.read().clone()
     }
 
-    /// Has other divisions from now on, oldest first; there must be one.
+    /// Replaces the divisions, oldest first; at least one.
     pub(crate) fn divide(&self, divisions: Divisions) {
         let before = self.revision();
         *self.divisions.write() = divisions;
@@ -109,31 +109,32 @@ impl Table {
         self.turn();
     }
 
-    /// Shows less than before: until a replica that starts knows the shard map, a table that is spread over groups
-    /// seems to be one of the group `default`, which may be closed further. Who has begun by that begins again, and
-    /// what the groups have yet to tell is told.
+    /// Handles a closed revision that went back. Until a starting replica knows the shard map, a table that is spread
+    /// over groups seems to be in the group `default`, which may be closed further. Subscriptions that began then must
+    /// begin again, and changes that the table's own groups have yet to announce will be announced.
     fn go_back(&self, closed: Revision) {
         self.age.fetch_add(1, Ordering::AcqRel);
         self.announced.fetch_min(closed.get(), Ordering::AcqRel);
         self.subscribers.wake_all(closed);
     }
 
-    /// How often it was found to show less than before: a place from before is none any more.
+    /// Returns how often the closed revision went back. Positions from before the last time are invalid.
     pub(crate) fn age(&self) -> u64 {
         self.age.load(Ordering::Acquire)
     }
 
-    /// Tells that a shard was opened or has ended.
+    /// Notifies waiters that a shard was opened or has ended.
     pub(crate) fn turn(&self) {
         self.turned.notify_waiters();
     }
 
-    /// Told when the divisions are others, or one of their shards is opened or ended.
+    /// Returns the notifier of changes: of the divisions, or that one of their shards is opened or ended.
     pub(crate) fn turned(&self) -> &Notify {
         &self.turned
     }
 
-    /// The divisions that may have what was written last: the one that is read, and once that has ended also the next.
+    /// Returns the divisions that may contain the last writes: the one that is read, and the next one once that has
+    /// ended.
     pub(crate) fn current(&self) -> impl Iterator<Item = Arc<Division>> + use<> {
         let divisions = self.divisions();
         let (front, _) = division::front(&divisions);
@@ -151,37 +152,38 @@ impl Table {
         self.front().places().len() as u16
     }
 
-    /// The division after another one, once it is known here.
+    /// Returns the division after the given one; `None` as long as it is not known here.
     pub(crate) fn after(&self, epoch: Epoch) -> Option<Arc<Division>> {
         self.divisions().iter().find(|division| division.epoch() > epoch).cloned()
     }
 
-    /// The division that shows the newest here.
+    /// Returns the division that has the newest readable state here.
     pub(crate) fn front(&self) -> Arc<Division> {
         let divisions = self.divisions();
         divisions[division::front(&divisions).0].clone()
     }
 
-    /// Where a key is written to.
+    /// Returns the shard in which a key is written.
     pub(crate) fn home(&self, key: &str) -> Home {
         let divisions = self.divisions();
         let (division, place) = division::newest(&divisions, key);
         Home { epoch: division.epoch(), shard: division.number_of(key), clock: place.clock.clone() }
     }
 
-    /// Whether a key is written to there, as far as is known here, or to nowhere else yet.
+    /// Returns whether `home` is still where a key is written, as far as is known here. Also true while no later shard
+    /// takes writes for it yet.
     pub(crate) fn is_home(&self, key: &str, home: &Home) -> bool {
         let divisions = self.divisions();
         let (division, place) = division::newest(&divisions, key);
         division.epoch() == home.epoch && place.shard.stage().ended().is_none()
     }
 
-    /// Waits until a key is written to elsewhere than there.
+    /// Waits until a key is written in a later division than `from`.
     pub(crate) async fn moved(&self, key: &str, from: Epoch) {
         loop {
             let turned = self.turned.notified();
             tokio::pin!(turned);
-            turned.as_mut().enable(); // before looking
+            turned.as_mut().enable(); // before looking, so that no change is missed
             if self.home(key).epoch > from {
                 return;
             }
@@ -189,13 +191,14 @@ impl Table {
         }
     }
 
-    /// Whether groups have to be closed for what was written to be seen: several replicate the table, or are about to.
+    /// Returns whether a write becomes visible only once several groups have closed: several replicate the table, or
+    /// will soon.
     pub fn is_spread(&self) -> bool {
         let mut current = self.current();
         current.next().is_some_and(|front| front.clocks().len() > 1) || current.next().is_some()
     }
 
-    /// The clocks of the groups that replicate the table now, and of those that are about to.
+    /// Returns the clocks of the groups that replicate the table now or will soon.
     pub(crate) fn clocks(&self) -> Vec<Arc<GroupClock>> {
         let mut clocks: Vec<_> = self.current().flat_map(|division| division.clocks().to_vec()).collect();
         clocks.sort_by_key(|clock| clock.slot());
@@ -203,52 +206,52 @@ impl Table {
         clocks
     }
 
-    /// Whether a group replicates any shard of it, or did.
+    /// Returns whether a group replicates any shard of the table, or did.
     pub(crate) fn concerns(&self, slot: Slot) -> bool {
         self.divisions().iter().any(|division| division.clocks().iter().any(|clock| clock.slot() == slot))
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     pub fn id(&self) -> &TableId {
         &self.id
     }
 
-    /// The Raft groups that replicate the table.
+    /// Returns the names of the Raft groups that replicate the table.
     pub fn groups(&self) -> impl Iterator<Item = String> {
         self.clocks().into_iter().map(|clock| clock.name().to_string())
     }
 
-    /// Which division of the table into shards is read; it rises with each change of them.
+    /// Returns the number of the division that is read. It rises with each division.
     pub fn epoch(&self) -> u64 {
         self.front().epoch().into()
     }
 
-    /// Starts to follow the changes after a revision that concern `interest`. The revision may be yet to come.
+    /// Follows the changes after a revision that concern `interest`. The revision may lie in the future.
     ///
     /// # Errors
-    /// The revision is older than the history.
+    /// Fails when the revision is older than the history.
     pub fn subscribe(self: &Arc<Table>, interest: Interest, after: Revision) -> Result<Subscription, Compacted> {
         Subscription::new(self.clone(), interest, after)
     }
 
-    /// Keeps an index by a selectable field from now on; without effect when there is one. A shard with objects is
-    /// locked while its index is built.
+    /// Keeps an index by a selectable field from now on. Does nothing when there is one. Locks each shard while its
+    /// index is built.
     pub fn index(&self, field: &str) {
         let divisions = self.divisions();
         divisions.iter().flat_map(|division| division.places()).for_each(|place| place.shard.index(field));
     }
 
-    /// How many objects there are now.
+    /// Returns the present number of objects.
     pub fn len(&self) -> u64 {
         self.front().places().iter().map(|place| place.shard.keyspace.read().len()).sum()
     }
 
-    /// Whether there is no object now.
+    /// Returns whether there is no object now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the table holds, for metrics.
+    /// Returns the size of the table's content, for metrics.
     pub fn usage(&self) -> TableUsage {
         let mut usage = TableUsage { subscriptions: self.subscribers.len(), ..TableUsage::default() };
         let front = self.front();
@@ -269,19 +272,19 @@ impl Table {
     }
 }
 
-/// What a table holds.
+/// The size of a table's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableUsage {
-    /// Objects now.
+    /// The present number of objects.
     pub objects: u64,
-    /// Memory of the objects now, in bytes.
+    /// Memory of the present objects, in bytes.
     pub object_bytes: usize,
-    /// Changes in the history window.
+    /// The number of changes in the history window.
     pub changes: usize,
-    /// Memory that the history keeps, in bytes.
+    /// Memory of the history, in bytes.
     pub history_bytes: usize,
-    /// Snapshots held.
+    /// The number of snapshots that are held.
     pub snapshots: usize,
-    /// Subscriptions.
+    /// The number of subscriptions.
     pub subscriptions: usize,
 }

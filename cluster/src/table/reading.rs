@@ -1,4 +1,4 @@
-//! What a table shows, now and at revisions that its history reaches back to.
+//! Reads of a table: its present state, and its state at past revisions within the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,69 +10,72 @@ use super::division;
 use super::{Change, Extent, Snapshot, Stretch, Table};
 use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
 
-/// How often a snapshot, or an object of one, is tried again whose revision leaves the history meanwhile.
+/// How often a read of a snapshot or of one of its objects is tried again because its revision left the history
+/// meanwhile.
 const SNAPSHOT_ATTEMPTS: usize = 64;
 
 impl Table {
-    /// The object as it is now on this replica.
+    /// Returns the object as it is now on this replica. In a table of several groups it may be newer than
+    /// [`Table::revision`].
     pub fn get(&self, key: &str) -> Option<Arc<Object>> {
         let divisions = self.divisions.read();
         division::newest(&divisions, key).1.shard.keyspace.read().live(key).cloned()
     }
 
-    /// The latest version of an object on this replica, which may be its deletion, as long as history tells of that.
+    /// Returns the latest version of an object on this replica. It may be the deletion of the object, as long as that
+    /// is in the history.
     pub(crate) fn latest(&self, key: &str) -> Option<Arc<Object>> {
         let divisions = self.divisions.read();
         division::newest(&divisions, key).1.shard.keyspace.read().latest(key).cloned()
     }
 
-    /// The object as lists and watches show it by now: where there are several groups, [`Table::get`] may be a moment
-    /// ahead of them.
+    /// Returns the object as lists and watches show it now. In a table of several groups, [`Table::get`] may be a
+    /// moment ahead.
     pub(crate) fn get_closed(&self, key: &str) -> Option<Arc<Object>> {
-        // History reaches back to what is closed, unless that rises meanwhile.
+        // The history reaches back to the closed revision, unless that rises meanwhile.
         let tries = (0..SNAPSHOT_ATTEMPTS).find_map(|_| self.get_at(key, self.revision()).ok());
         tries.unwrap_or_else(|| self.get(key))
     }
 
-    /// The object as it was at a revision, which must not be above [`Table::revision`].
+    /// Returns the object as it was at a revision, which must not be above [`Table::revision`].
     ///
     /// # Errors
-    /// The revision is older than the history.
+    /// Fails when the revision is older than the history.
     pub fn get_at(&self, key: &str, revision: Revision) -> Result<Option<Arc<Object>>, Compacted> {
         let divisions = self.divisions();
         let division = &divisions[division::at(&divisions, revision)];
         Ok(division.place(key).shard.keyspace.read().at(key, revision)?.cloned())
     }
 
-    /// The closed revision: everything up to it is visible here, and nothing can be added to that any more. Never
-    /// zero, even of an empty table.
+    /// Returns the closed revision: everything up to it is visible here, and nothing can be added at or below it. It is
+    /// never zero, even for an empty table.
     pub fn revision(&self) -> Revision {
         division::front(&self.divisions.read()).1
     }
 
-    /// The oldest revision that can be read, and after which changes can be read.
+    /// Returns the oldest revision that can be read, and from which changes can be followed.
     pub fn floor(&self) -> Revision {
         let divisions = self.divisions();
         let mut floor = Revision::ZERO;
         for division in divisions.iter() {
             floor = division.floor();
             match division.extent() {
-                Extent::Ended(end) if floor > end => {} // nothing is left of it
+                Extent::Ended(end) if floor > end => {} // all of it has been dropped
                 Extent::Ended(_) | Extent::Closed(_) => break,
             }
         }
         floor
     }
 
-    /// The oldest revision that clients may name: history reaches back to it, and it was the newest within the history
-    /// window. Where nothing has happened for longer, it is after [`Table::revision`].
+    /// Returns the oldest revision that clients may name: the history reaches back to it, and it was the present time
+    /// within the history window. In a table without changes for longer than that, it is above [`Table::revision`].
     pub fn horizon(&self) -> Revision {
         let outdated = self.front().clocks().first().map(|clock| clock.hybrid().outdated());
         outdated.unwrap_or_default().max(self.floor())
     }
 
-    /// Has the groups close soon where what is closed is of a while ago, so that what is told is good for the history
-    /// window. Whether that is so anywhere.
+    /// Asks groups to close soon whose closed revision is old, so that clients can use a revision that they receive for
+    /// the whole history window. Returns whether any group was asked.
     pub fn freshen(&self) -> bool {
         let mut stale = self.clocks();
         stale.retain(|clock| clock.is_stale());
@@ -80,17 +83,17 @@ impl Table {
         !stale.is_empty()
     }
 
-    /// Waits until this replica has everything up to `revision`. Does nothing to bring that about: see
+    /// Waits until this replica has everything up to `revision`. Does not make groups close: see
     /// [`crate::Store::reach`].
     ///
     /// # Errors
-    /// The deadline passed before.
+    /// Fails when the deadline passes first.
     pub(crate) async fn wait_applied(&self, revision: Revision, deadline: Instant) -> Result<(), TooLarge> {
         let waiting = async {
             loop {
                 let turned = self.turned.notified();
                 tokio::pin!(turned);
-                turned.as_mut().enable(); // before looking
+                turned.as_mut().enable(); // before looking, so that no change is missed
                 if self.revision() >= revision {
                     return;
                 }
@@ -99,7 +102,7 @@ impl Table {
                 let closed = async {
                     closing.await;
                     if self.revision() < revision {
-                        std::future::pending::<()>().await; // the division has ended before, and the next is not open
+                        std::future::pending::<()>().await; // the division ended earlier, and the next is not open
                     }
                 };
                 tokio::select! {
@@ -113,32 +116,33 @@ impl Table {
         waited.map_err(|_| TooLarge { current: self.revision() })
     }
 
-    /// The table as of its closed revision.
+    /// Returns a snapshot of the table at its closed revision.
     pub fn snapshot(&self) -> Snapshot {
         for _ in 0..SNAPSHOT_ATTEMPTS {
-            // The history is trimmed only up to the closed revision, so that this ends.
+            // History is trimmed only up to the closed revision, so this succeeds after a few attempts.
             if let Ok(snapshot) = self.snapshot_at(self.revision()) {
                 return snapshot;
             }
-            std::thread::yield_now(); // all tables of a group are being replaced
+            std::thread::yield_now(); // a snapshot is replacing all tables of a group
         }
-        // A group is so far behind that others do not have its revision any more: every read will say so.
+        // One group is so far behind that the others no longer have its closed revision. Every read of this snapshot
+        // fails.
         let (divisions, revision) = (self.divisions(), self.revision());
         Snapshot::new(revision, divisions[division::at(&divisions, revision)].clone(), Vec::new())
     }
 
-    /// The table as of a revision.
+    /// Returns a snapshot of the table at a revision.
     ///
     /// # Errors
-    /// The revision is older than the history or not reached yet.
+    /// Fails when the revision is older than the history or not reached yet.
     pub fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, SnapshotError> {
         self.snapshot_for(revision, self.snapshot_hold)
     }
 
-    /// The table as of a revision, kept readable for at most `hold`.
+    /// Returns a snapshot of the table at a revision, which is kept readable for at most `hold`.
     ///
     /// # Errors
-    /// The revision is older than the history or not reached yet.
+    /// Fails when the revision is older than the history or not reached yet.
     pub(crate) fn snapshot_for(&self, revision: Revision, hold: Duration) -> Result<Snapshot, SnapshotError> {
         let divisions = self.divisions();
         let (_, current) = division::front(&divisions);
@@ -151,10 +155,10 @@ impl Table {
         Ok(Snapshot::new(revision, division.clone(), holds))
     }
 
-    /// Up to `max` changes after a revision, in revision order and no further than [`Table::revision`].
+    /// Returns up to `max` changes after a revision, in revision order and not above [`Table::revision`].
     ///
     /// # Errors
-    /// The revision is older than the history.
+    /// Fails when the revision is older than the history.
     pub fn changes(&self, mut after: Revision, max: usize) -> Result<Vec<Arc<Change>>, Compacted> {
         let (mut changes, through) = (Vec::new(), self.revision());
         while after < through && changes.len() < max {
@@ -164,7 +168,8 @@ impl Table {
         Ok(changes)
     }
 
-    /// The change that a write of a revision made to a key, while the history has it; closed or not.
+    /// Returns the change that the write with this revision made to a key, closed or not. `None` when it is not in the
+    /// history.
     pub(crate) fn change(&self, key: &str, revision: Revision) -> Option<Arc<Change>> {
         let divisions = self.divisions();
         let mut changes = Vec::with_capacity(1);
@@ -181,10 +186,10 @@ impl Table {
         changes.pop()
     }
 
-    /// The changes of the shards of a key after a revision, closed or not.
+    /// Returns the changes after a revision of every shard that has or had the key, closed or not.
     ///
     /// # Errors
-    /// The revision is older than the history.
+    /// Fails when the revision is older than the history.
     pub(crate) fn changes_beside(&self, key: &str, after: Revision) -> Result<Vec<Arc<Change>>, Compacted> {
         let divisions = self.divisions();
         let mut changes = Vec::new();
@@ -200,19 +205,20 @@ impl Table {
         Ok(changes)
     }
 
-    /// Appends the changes of a stretch whose end is closed, as far as one division of the table has them. The revision
-    /// up to which that is all there are.
+    /// Appends the changes of a stretch whose end is closed, as far as a single division has them. Returns the revision
+    /// up to which these are all changes.
     pub(crate) fn read_changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
         let divisions = self.divisions();
         let division = &divisions[division::at(&divisions, of.after)];
         let through = match division.extent() {
-            Extent::Ended(end) => of.through.min(end), // from there on the next one knows
+            Extent::Ended(end) => of.through.min(end), // the next division has the later ones
             Extent::Closed(_) => of.through,
         };
         division.changes(Stretch { through, ..of }, out)
     }
 
-    /// The revision of the last change of any shard, closed or not, or the floor of the history when there is none.
+    /// Returns the revision of the last change of any shard, closed or not, or the floor of the history when there is
+    /// none.
     pub fn last_change(&self) -> Revision {
         self.current().map(|division| division.last_change()).max().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! One shard of a table: what its actor writes and everybody reads.
+//! One shard of a table: written by its actor, read by everyone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,23 +17,23 @@ use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
-/// The shared state of one shard. Only its actor calls the methods that change it, but for [`Shard::adopt`], and for
-/// [`Shard::trim`] while a store is opened: whoever has it write waits for its answers.
+/// The shared state of one shard. Only its actor calls the methods that change it, except [`Shard::adopt`], and
+/// [`Shard::trim`] while a store is opened: their caller waits for the actor's answers, so the actor is idle then.
 ///
-/// Locks are taken one at a time and never held across an await; the order of effects is: the keyspace, the change
-/// log, the revision of the last change, and then the closed revision, which is that of the shard's group, so that
-/// whoever sees a closed revision sees everything up to it.
+/// Locks are taken one at a time and never held across an await. Effects take place in this order: the keyspace, the
+/// change log, the revision of the last change, the closed revision of the shard's group. A reader that sees a closed
+/// revision therefore sees everything up to it.
 pub(crate) struct Shard {
     pub(super) keyspace: RwLock<Keyspace>,
     pub(super) log: RwLock<ChangeLog>,
     pub(super) horizon: Mutex<Horizon>,
-    /// Whether it takes writes.
+    /// Whether the shard takes writes.
     pub(super) stage: Stage,
     /// The revision of the last change, or the floor when there was none.
     pub(super) last: AtomicU64,
 }
 
-/// What a snapshot says of a shard, ready to take the place of what that has.
+/// The state of a shard according to a snapshot, ready to replace the present one.
 pub(crate) struct Restored {
     floor: Revision,
     keyspace: Keyspace,
@@ -42,7 +42,7 @@ pub(crate) struct Restored {
 }
 
 impl Shard {
-    /// A shard that takes writes above a revision, and is empty before.
+    /// Returns an empty shard that takes writes above `base`.
     pub(crate) fn new(base: Revision, indexed: impl IntoIterator<Item = CompactString>) -> Shard {
         Shard {
             keyspace: RwLock::new(Keyspace::new(base, indexed)),
@@ -53,48 +53,49 @@ impl Shard {
         }
     }
 
-    /// A shard that is to be filled before it takes writes.
+    /// Returns a shard that must be filled before it takes writes.
     pub(crate) fn blank(indexed: impl IntoIterator<Item = CompactString>) -> Shard {
         Shard { stage: Stage::default(), ..Shard::new(Revision::ZERO, indexed) }
     }
 
-    /// Whether it takes writes, has taken them, or is being filled.
+    /// Returns the stage of the shard: being filled, open or ended.
     pub(crate) fn stage(&self) -> &Stage {
         &self.stage
     }
 
-    /// Keeps an index by a field from now on; without effect when there is one.
+    /// Keeps an index by a field from now on. Does nothing when there is one.
     pub(crate) fn index(&self, field: &str) {
         if !self.keyspace.read().is_indexed(field) {
             self.keyspace.write().index(field);
         }
     }
 
-    /// The fields by which there is an index.
+    /// Returns the fields by which there is an index.
     pub(crate) fn fields(&self) -> Vec<CompactString> {
         self.keyspace.read().fields().map(CompactString::new).collect()
     }
 
-    /// The revision of the last change, closed or not, or the floor of the history when there was none.
+    /// Returns the revision of the last change, closed or not, or the floor of the history when there was none.
     pub(crate) fn last_change(&self) -> Revision {
         Revision::new(self.last.load(Ordering::Acquire))
     }
 
-    /// The oldest revision that can be read, and after which changes can be read.
+    /// Returns the oldest revision that can be read, and from which changes can be followed.
     pub(crate) fn floor(&self) -> Revision {
         self.horizon.lock().floor()
     }
 
-    /// Appends the changes of a stretch, the oldest first.
+    /// Appends the changes of a stretch, oldest first.
     pub(super) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
-        // Most shards of a table have nothing new, which needs no lock. The floor is never above the last change.
+        // Most shards of a table have nothing new, and this check needs no lock. The floor is never above the last
+        // change.
         if self.last_change() <= of.after {
             return Ok(());
         }
         self.log.read().read(of, out)
     }
 
-    /// Decides and records writes in order. The closed revision does not rise yet. No outcome for those of a shard that
+    /// Decides and records writes in order. Does not raise the closed revision. Outcomes are `None` when the shard
     /// takes no writes.
     pub(crate) fn apply(&self, commands: &[&Command]) -> Vec<Option<Outcome>> {
         if !self.stage.is_writable() {
@@ -115,8 +116,8 @@ impl Shard {
         outcomes
     }
 
-    /// Makes the state that a snapshot has, aside, on any thread: it may be much. Others read meanwhile, up to a
-    /// revision that was closed before and is not above what the snapshot has.
+    /// Builds the state of a snapshot without touching the present one, on any thread, since it may be large. Meanwhile
+    /// others read the present state, up to a revision that was closed before and that the snapshot also has.
     pub(crate) fn prepare(&self, content: Content) -> Restored {
         let Content { floor, stage, objects, changes } = content;
         let mut keyspace = Keyspace::new(floor, self.fields());
@@ -134,14 +135,14 @@ impl Shard {
         Restored { floor, keyspace, log, stage }
     }
 
-    /// Replaces the whole state by that of a snapshot. Watchers who stand before its floor start over. Answers what was
-    /// there before, which may be much to drop.
+    /// Replaces the whole state by that of a snapshot. Watchers at a position before its floor must start again.
+    /// Returns the former state, which may take long to drop.
     pub(crate) fn adopt(&self, restored: Restored) -> impl Send + use<> {
         let Restored { floor, mut keyspace, log, stage } = restored;
         let last = log.last();
         let before = {
             let mut current = self.keyspace.write();
-            // An index may have been asked for meanwhile.
+            // An index may have been created meanwhile.
             current.fields().for_each(|field| keyspace.index(field));
             std::mem::replace(&mut *current, keyspace)
         };
@@ -152,11 +153,12 @@ impl Shard {
         (before, history)
     }
 
-    /// The state up to the closed revision of the group, to be read at leisure; it stays as it is for `hold`.
+    /// Captures the state up to the closed revision of the group, to be read chunk by chunk. It stays unchanged for
+    /// `hold`.
     ///
-    /// What is read of a shard that is being filled may have more of later steps. They do it no harm when they are
-    /// taken again, which all of them are that follow the entry up to which the snapshot is: they say what is to be
-    /// there.
+    /// The captured content of a shard that is being filled may include later steps. That is harmless: the steps that
+    /// follow the snapshot's entry in the log are applied again, and each of them states the objects that must exist
+    /// afterwards.
     pub(crate) fn capture(self: &Arc<Shard>, closed: Revision, hold: Duration) -> Capture {
         loop {
             let floor = if seeded!(SnapshotWithoutHistory) { closed.max(self.floor()) } else { self.floor() };
@@ -173,9 +175,9 @@ impl Shard {
         self.last.store(log.last().get(), Ordering::Release);
     }
 
-    /// Forgets changes not newer than `aged`, and more of the oldest while the history holds more than `bytes_max`, as
-    /// far as nobody has pinned them, and none after `through`. Whether there may be more to forget: one call forgets
-    /// what takes a bounded time.
+    /// Drops changes not newer than `aged`, and more of the oldest while the history takes more than `bytes_max`; but
+    /// none that is pinned, and none after `through`. Each call does a bounded amount of work. Returns whether there
+    /// may be more to drop.
     pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) -> bool {
         let wanted = self.log.read().excess(aged, bytes_max).min(through);
         let floor = self.horizon.lock().raise(wanted, now);
@@ -199,17 +201,17 @@ impl Shard {
         self.keyspace.read().len()
     }
 
-    /// Memory of the objects now, in bytes.
+    /// Returns the memory of the present objects, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
         self.keyspace.read().live_bytes()
     }
 
-    /// Whether it has what time makes superfluous: history, or everything of one that has ended.
+    /// Returns whether the shard has data that will be dropped by age: history, or all data of an ended shard.
     pub(crate) fn is_aging(&self) -> bool {
         self.log.read().len() > 0 || self.stage.ended().is_some_and(|ended| self.floor() <= ended)
     }
 
-    /// Keeps `revision` readable for at most `hold`.
+    /// Keeps `revision` readable for at most `hold`. Fails when it is not readable any more.
     pub(super) fn pin(self: &Arc<Shard>, revision: Revision, hold: Duration) -> Result<Hold, Compacted> {
         let pin = self.horizon.lock().pin(revision, Instant::now() + hold)?;
         Ok(Hold { shard: self.clone(), pin })
@@ -219,17 +221,17 @@ impl Shard {
 /// The state of a shard with its history.
 #[derive(Default)]
 pub(crate) struct Content {
-    /// Where the history begins.
+    /// The revision at which the history begins.
     pub(crate) floor: Revision,
     pub(crate) stage: StageContent,
     /// The objects as of the floor, sorted by key.
     pub(crate) objects: Vec<Arc<Object>>,
-    /// What changed since, in revision order.
+    /// The changes since then, in revision order.
     pub(crate) changes: Vec<(Key, Revision, Operation)>,
 }
 
 impl Content {
-    /// That of a shard that has nothing yet.
+    /// Returns the content of a shard that has no objects.
     pub(crate) fn blank(floor: Revision, takes_writes: bool) -> Content {
         let floor = if takes_writes { floor } else { Revision::ZERO };
         let stage = StageContent { opened: takes_writes.then_some(floor), ..StageContent::default() };
@@ -237,7 +239,7 @@ impl Content {
     }
 }
 
-/// The state of a shard with its history as of one moment, read chunk by chunk while the shard goes on.
+/// The state of a shard with its history at one moment. It is read chunk by chunk while the shard is in use.
 pub(crate) struct Capture {
     hold: Hold,
     pub(crate) floor: Revision,
@@ -246,17 +248,18 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Appends the next objects as of the floor, after a key. The key to go on after, unless that was the last.
+    /// Appends the next objects as of the floor, after a key. Returns the key to continue after; `None` at the end.
     pub(crate) fn objects(&self, after: Option<&Key>, out: &mut Vec<Arc<Object>>) -> Result<Option<Key>, Compacted> {
         let scan = Scan { scope: &Scope::All, after, field: None, required: &[] };
         let keyspace = self.hold.shard.keyspace.read();
-        // A shard that was being filled has versions of one kind only until it is opened, and then up to there.
+        // Until a shard is opened, every key has a single version; after that, only newer versions are added above the
+        // opening revision.
         let filled = || self.hold.shard.stage.opened().unwrap_or(Revision::LAST);
         let at = if self.stage.opened.is_some() { self.floor } else { filled() };
         keyspace.scan(&scan, at, SCAN_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX, out)
     }
 
-    /// Appends the next changes after a revision; none when that was the last.
+    /// Appends the next changes after a revision. Appends nothing at the end.
     pub(crate) fn changes(&self, after: Revision, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
         if self.stage.opened.is_none() {
             return Ok(());
@@ -266,7 +269,7 @@ impl Capture {
     }
 }
 
-/// Keeps a revision of a shard readable while it lives.
+/// Keeps a revision of a shard readable until it is dropped.
 pub(super) struct Hold {
     pub(super) shard: Arc<Shard>,
     pin: super::horizon::Pin,

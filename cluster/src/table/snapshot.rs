@@ -1,4 +1,4 @@
-//! A table as of one revision.
+//! A table at one revision.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::division::Division;
 use super::shard::{Hold, Shard};
 use crate::{Compacted, Key, Marks, Object, Revision, Scope};
 
-/// A table as of one revision, kept readable while this or a clone of it lives, and at most for the time that the
-/// options bound. Cheap to clone.
+/// A table at one revision. It stays readable while this or a clone of it lives, but not longer than the options allow.
+/// Cheap to clone.
 ///
 /// Reads take the lock of a shard for one chunk at a time, so that a long list never stops writers.
 #[derive(Clone)]
@@ -18,9 +18,9 @@ pub struct Snapshot {
 
 struct Pinned {
     revision: Revision,
-    /// The division that knows the revision.
+    /// The division that has the revision.
     division: Arc<Division>,
-    /// Fewer than shards when the revision is not readable any more, which every read then says.
+    /// One for each shard; fewer when the revision is not readable any more, in which case every read fails.
     _holds: Vec<Hold>,
 }
 
@@ -29,11 +29,11 @@ struct Pinned {
 pub struct Selection {
     /// The namespace, or all.
     pub scope: Scope,
-    /// Only objects with this value of this selectable field. Served by an index where the table has one for the
-    /// field, else by examining the whole scope.
+    /// Only objects with this value of this selectable field. Uses the index of the field if the table has one;
+    /// otherwise examines the whole scope.
     pub field: Option<(compact_str::CompactString, compact_str::CompactString)>,
-    /// Only objects that may have one of the terms of each of these. It saves looking at most of the others; those that
-    /// are answered all the same are the reader's to leave out.
+    /// Only objects that may have, for each of these alternatives, at least one of its terms. This is a filter that
+    /// saves loading most of the other objects; the reader must still drop those that pass it without matching.
     pub required: Vec<Vec<Marks>>,
 }
 
@@ -50,30 +50,30 @@ impl Snapshot {
         self.pinned.division.places().len()
     }
 
-    /// The revision of everything that is read from it.
+    /// Returns the revision at which everything is read.
     pub fn revision(&self) -> Revision {
         self.pinned.revision
     }
 
-    /// How many objects of the scope there are. Takes constant time.
+    /// Returns the number of objects in the scope, in constant time.
     ///
     /// # Errors
-    /// The snapshot was held for too long.
+    /// Fails when the snapshot was held for too long.
     pub fn count(&self, scope: &Scope) -> Result<u64, Compacted> {
         let places = self.pinned.division.places().iter();
         places.map(|place| place.shard.keyspace.read().count(scope, self.revision())).sum()
     }
 
-    /// One object.
+    /// Returns one object; `None` when it did not exist at the revision.
     ///
     /// # Errors
-    /// The snapshot was held for too long.
+    /// Fails when the snapshot was held for too long.
     pub fn get(&self, key: &str) -> Result<Option<Arc<Object>>, Compacted> {
         let shard = &self.pinned.division.place(key).shard;
         Ok(shard.keyspace.read().at(key, self.revision())?.cloned())
     }
 
-    /// Begins to read selected objects in key order, behind the key `after` or from the start.
+    /// Returns a cursor over the selected objects in key order, after the key `after` or from the start.
     pub fn cursor(&self, selection: Selection, after: Option<Key>) -> Cursor {
         Cursor::new(self.clone(), selection, after)
     }

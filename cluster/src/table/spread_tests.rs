@@ -30,16 +30,16 @@ impl Random {
     }
 }
 
-/// What of an object the model remembers: its revision and its node.
+/// The objects of a state of the model, each with its revision and its node.
 type State = BTreeMap<String, (Revision, String)>;
 
-/// A table of several groups. Time rises with every step, and every group assigns revisions of its own from it, as
-/// sequencers do; what is assigned is applied later, at another pace in each group.
+/// A table of several groups. Time advances with every step. Every group assigns its own revisions from it, as
+/// sequencers do, and applies them later, at a different pace in each group.
 struct World {
     random: Random,
     table: Arc<Table>,
     time: u64,
-    /// What every group has yet to apply: writes, and revisions to close up to.
+    /// The entries that each group has yet to apply: writes, and revisions to close up to.
     logs: BTreeMap<Slot, VecDeque<(Revision, Option<Command>)>>,
     state: State,
     /// The state after every revision.
@@ -94,14 +94,14 @@ impl World {
         self.changes.push((revision, key, deletes));
     }
 
-    /// A group commits that it is closed up to now.
+    /// Makes a group commit that it is closed up to now.
     fn close(&mut self) {
         let slot = self.random.below(self.table.clocks().len() as u64) as Slot;
         let revision = self.revision(slot);
         self.logs.entry(slot).or_default().push_back((revision, None));
     }
 
-    /// A group applies the next entries of its log, and is closed up to the last of them.
+    /// Makes a group apply the next entries of its log and close up to the last of them.
     fn apply(&mut self, slot: Slot, count: usize) {
         let mut last = None;
         for _ in 0..count {
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Every group applies everything and closes up to the last change.
+    /// Makes every group apply everything and close up to the last change.
     fn settle(&mut self) {
         let slots = self.table.clocks().len() as Slot;
         (0..slots).for_each(|slot| self.apply(slot, usize::MAX));
@@ -156,12 +156,12 @@ impl World {
                 ..Selection::default()
             };
             assert_eq!(list(snapshot, &selection, None, chunk), expected(&|_, on| on == node));
-            // What may have the node is every object that has it, and some others.
+            // The filter passes every object that has the node, and some others.
             let required = vec![vec![Marks::field("spec.nodeName", node)]];
             let listed = list(snapshot, &Selection { required, ..Selection::default() }, None, chunk);
             assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
         }
-        // The last key of a page is all that the next page needs to know.
+        // The next page needs to know only the last key of this one.
         let after = format!("{}/o{}", NAMESPACES[self.random.below(3) as usize], self.random.below(12));
         let rest = list(snapshot, &all, Some(Key::new(&after)), chunk);
         assert_eq!(rest, expected(&|key, _| key > after.as_str()));
@@ -196,7 +196,7 @@ fn list(snapshot: &Snapshot, selection: &Selection, after: Option<Key>, chunk: u
     }
 }
 
-/// A watcher that is resumed again and again from what it was told last.
+/// A watcher that resumes again and again from the last revision that it received.
 struct Watcher {
     subscription: Subscription,
     interest: Interest,
@@ -220,7 +220,7 @@ impl Watcher {
         self.told.extend(changes.iter().map(told));
     }
 
-    /// Goes on as a client would: from the last change that it saw, or from a bookmark.
+    /// Resumes as a client would: from the last change that it received, or from a bookmark.
     fn resume(&mut self, table: &Arc<Table>, from_bookmark: bool) {
         let position = self.subscription.position();
         let last = self.told.last().map_or(self.since, |(revision, ..)| *revision);
@@ -310,7 +310,7 @@ fn what_is_above_the_closed_revision_is_not_shown() {
     assert!(world.table.get(&key).is_some(), "the object itself is known");
     assert!(world.table.changes(start, 10).unwrap().is_empty());
     let mut before = world.table.subscribe(Interest::default(), start).unwrap();
-    // Whoever wrote it may go on from there, though nothing else is shown up to there yet.
+    // The client that wrote it may watch from there, although other clients see nothing up to there yet.
     let after = world.table.subscribe(Interest::default(), first).unwrap();
     world.table.announce();
     assert!(!before.has_changed() && !after.has_changed());
@@ -332,7 +332,7 @@ fn history_is_kept_from_the_closed_revision_on() {
     }
     world.settle();
     let closed = world.table.revision();
-    // One group writes on, the others are idle: what they close up to must stay readable.
+    // One group goes on writing while the others are idle: the revision up to which they are closed must stay readable.
     let key = world.changes[0].1.clone();
     let slot = world.table.home(&key).clock.slot();
     while world.changes.last().unwrap().0 < Revision::new(closed.get() + 20 * 256) {

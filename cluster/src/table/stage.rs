@@ -1,4 +1,4 @@
-//! Whether a shard takes writes: filled, opened and ended by steps in the log of its group.
+//! The stage of a shard: steps in the log of its group fill it, open it for writes, and end it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,32 +12,32 @@ use crate::entry::{Filling, Operation};
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 use crate::{Object, Revision};
 
-/// How far a shard was filled.
+/// How far a shard has been filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The last step.
+    /// The number of the last step.
     pub(crate) step: u64,
-    /// Up to where it has everything; none while objects are still missing.
+    /// The revision up to which the shard is complete; `None` while objects are still missing.
     pub(crate) through: Option<Revision>,
 }
 
-/// Where a shard stands, as it is kept in snapshots.
+/// The stage of a shard, as snapshots contain it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StageContent {
     pub(crate) filled: Progress,
-    /// It takes writes since it was opened above this revision.
+    /// The revision above which the shard was opened for writes; `None` if it was not.
     pub(crate) opened: Option<Revision>,
-    /// It took none any more after this one.
+    /// The revision after which it takes no more writes; `None` if it has not ended.
     pub(crate) ended: Option<Revision>,
 }
 
-/// Where a shard stands. Changed by its actor alone.
+/// The stage of a shard. Only its actor changes it.
 #[derive(Default)]
 pub(crate) struct Stage {
     filled: Mutex<Progress>,
-    /// Zero when it was not.
+    /// Zero when the shard was not opened.
     opened: AtomicU64,
-    /// Zero when it was not.
+    /// Zero when the shard has not ended.
     ended: AtomicU64,
 }
 
@@ -50,17 +50,17 @@ impl Stage {
         Stage { opened: AtomicU64::new(base.get()), ..Stage::default() }
     }
 
-    /// How far it was filled.
+    /// Returns how far the shard has been filled.
     pub(crate) fn filled(&self) -> Progress {
         *self.filled.lock()
     }
 
-    /// Above which revision it takes writes, if it does or did.
+    /// Returns the revision above which the shard was opened for writes; `None` if it was not.
     pub(crate) fn opened(&self) -> Option<Revision> {
         known(&self.opened)
     }
 
-    /// After which revision it takes none any more, if that is so.
+    /// Returns the revision after which the shard takes no more writes; `None` if it has not ended.
     pub(crate) fn ended(&self) -> Option<Revision> {
         known(&self.ended)
     }
@@ -82,8 +82,8 @@ impl Stage {
 }
 
 impl Shard {
-    /// Takes over objects, unless it is open already or the step does not follow the last one. `present` finds a
-    /// version that is in memory already.
+    /// Takes over objects. Does nothing when the shard is open already or the step does not follow the last one.
+    /// `present` returns a version that is in memory already, which is then shared.
     pub(crate) fn fill(&self, filling: &Filling, present: impl Fn(&Object) -> Option<Arc<Object>>) {
         let before = self.stage.filled();
         if self.stage.opened().is_some() || filling.step != before.step + 1 {
@@ -105,7 +105,8 @@ impl Shard {
         *self.stage.filled.lock() = Progress { step: filling.step, through };
     }
 
-    /// Takes writes from now on; its history begins at `above`. Without effect unless it was filled up to there.
+    /// Opens the shard for writes; its history begins at `above`. Does nothing unless it was filled up to exactly that
+    /// revision.
     pub(crate) fn open(&self, above: Revision) {
         if self.stage.opened().is_some() || self.stage.filled().through != Some(above) {
             return;
@@ -117,14 +118,16 @@ impl Shard {
         self.stage.opened.store(above.get(), Ordering::Release);
     }
 
-    /// Takes no writes any more; there will be no revision above `at`. Without effect when it has ended before.
+    /// Ends the shard: it takes no more writes, and has no revision above `at`. Does nothing when it has ended before
+    /// or was never open.
     pub(crate) fn end(&self, at: Revision) {
         if self.stage.is_writable() {
             self.stage.ended.store(at.get(), Ordering::Release);
         }
     }
 
-    /// Forgets everything, because nothing up to `end` may be asked for any more, unless somebody still holds it.
+    /// Drops everything in an ended shard, since no client may ask for a revision up to `end` any more. Does nothing
+    /// while a snapshot still holds one.
     pub(crate) fn clear(&self, end: Revision, now: Instant) {
         let floor = end.next();
         if self.floor() >= floor || self.horizon.lock().raise(floor, now) < floor {

@@ -91,7 +91,7 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
         let listed = list(&snapshot, &scoped, chunk);
         assert_eq!(listed, expected(&|key, _| key.split('/').next() == Some(namespace)));
         assert_eq!(snapshot.count(&scope).unwrap(), listed.len() as u64);
-        // A key of another namespace, before or behind, is gone on after as well.
+        // Reading also continues correctly after a key of another namespace, before or after the scope.
         for after in ["a/", "a-a/x", "a/5", "a0", "b/o", "c/x"] {
             let (mut rest, mut cursor) = (Vec::new(), snapshot.cursor(scoped.clone(), Some(Key::new(after))));
             while cursor.read(chunk, &mut rest).unwrap() {}
@@ -104,7 +104,7 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
         let selection =
             Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())), ..Selection::default() };
         assert_eq!(list(&snapshot, &selection, chunk), expected(&|_, on| on == node));
-        // What may have the node is every object that has it, and some others.
+        // The filter passes every object that has the node, and some others.
         let required = vec![vec![Marks::field("spec.nodeName", node)]];
         let listed = list(&snapshot, &Selection { required, ..Selection::default() }, chunk);
         assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
@@ -260,7 +260,8 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
     let kinds: Vec<_> = changes.iter().map(|change| change.kind()).collect();
     assert_eq!(kinds, [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Added]);
 
-    // Whom nothing concerns loses no place, however much history goes by; whom something did does.
+    // A subscription that no change concerns keeps its position, however much history is trimmed; one with an unread
+    // change loses it.
     trim(&table, Revision::LAST, 0, Instant::now());
     assert_eq!(in_b.position(), revision(3));
     let mut named = named;
@@ -269,8 +270,8 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
     assert_eq!(table.usage().subscriptions, 0);
 }
 
-/// Another replica told of the revision, and this one is brought up to date by a snapshot whose history begins above
-/// what it had.
+/// Another replica told the client of the revision, and this replica is brought up to date by a snapshot whose history
+/// begins above what it had.
 #[tokio::test]
 async fn what_is_subscribed_from_a_revision_to_come_needs_nothing_before_it() {
     let table = table();

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::{Marks, Object, Revision};
 
-/// All kept versions of one key, never empty. The latest is inline, because most keys have no other.
+/// All kept versions of one key; never empty. The latest is stored inline, because most keys have no other.
 pub(crate) struct Versions {
     latest: Arc<Object>,
     /// Versions before the latest, oldest first.
     #[expect(clippy::box_collection, reason = "one word instead of three for the many keys without history")]
     older: Option<Box<Vec<Arc<Object>>>>,
-    /// The terms of all of them.
+    /// The terms of all versions together.
     marks: Marks,
 }
 
@@ -19,17 +19,18 @@ impl Versions {
         Versions { marks: Marks::of(first.terms()), latest: first, older: None }
     }
 
-    /// The latest version, which may be a deletion.
+    /// Returns the latest version, which may be a deletion.
     pub(crate) fn latest(&self) -> &Arc<Object> {
         &self.latest
     }
 
-    /// The object, unless deleted.
+    /// Returns the object; `None` when it is deleted.
     pub(crate) fn live(&self) -> Option<&Arc<Object>> {
         (!self.latest.is_tombstone()).then_some(&self.latest)
     }
 
-    /// The object as of a revision: the newest version that is not newer, unless that is a deletion.
+    /// Returns the object as of a revision: its newest version up to that revision; `None` when that is a deletion or
+    /// there is none.
     pub(crate) fn at(&self, revision: Revision) -> Option<&Arc<Object>> {
         let version = if self.latest.revision() <= revision {
             &self.latest
@@ -41,12 +42,13 @@ impl Versions {
         (!version.is_tombstone()).then_some(version)
     }
 
-    /// Whether a version may have, for each of these, one of the terms. The versions are not looked at.
+    /// Returns whether some version may have, for each of these alternatives, at least one of its terms. Does not read
+    /// the versions.
     pub(crate) fn may_have(&self, required: &[Vec<Marks>]) -> bool {
         required.iter().all(|terms| terms.iter().any(|term| self.marks.may_have(*term)))
     }
 
-    /// Shows every kept version.
+    /// Calls `show` with every kept version.
     pub(crate) fn each(&self, mut show: impl FnMut(&Object)) {
         self.older.iter().flat_map(|older| older.iter()).for_each(|version| show(version));
         show(&self.latest);
@@ -59,11 +61,11 @@ impl Versions {
         self.older.get_or_insert_default().push(before);
     }
 
-    /// Drops what nobody can see at `floor` or later, giving each dropped version to `dropped`; true when nothing is
-    /// left of the key.
+    /// Drops the versions that nobody can see at `floor` or later, and passes each to `dropped`. Returns true when
+    /// nothing is left of the key.
     pub(crate) fn trim(&mut self, floor: Revision, mut dropped: impl FnMut(&Object)) -> bool {
         if let Some(older) = self.older.as_deref_mut() {
-            // The version seen at the floor stays, unless it is a deletion: then there is nothing to see.
+            // The version visible at the floor stays, unless it is a deletion: then nothing is visible there.
             let unseen = if self.latest.revision() <= floor {
                 older.len()
             } else {

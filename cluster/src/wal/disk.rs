@@ -1,4 +1,4 @@
-//! What the log and the snapshots need of a file system: a seam at which tests put a disk that fails.
+//! The file system operations that the log and the snapshots need. Tests put a simulated disk in their place.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -14,41 +14,41 @@ use super::PAGE;
 /// A file that is read and written at offsets.
 pub(crate) trait DiskFile: Send + Sync {
     fn size(&self) -> io::Result<u64>;
-    /// Fills `out` from `offset`; what lies beyond the end of the file reads as nothing. The bytes read.
+    /// Fills `out` from `offset`, as far as the file reaches. Returns the number of bytes read.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize>;
-    /// Writes at an offset; whole pages of [`super::Pages`] in a file that was created here cost least.
+    /// Writes at an offset. Whole pages, as [`super::Pages`] has them, in a file that was created here are the fastest.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// Makes everything that was written durable.
+    /// Makes everything that was written to the file durable.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// A file system.
 pub(crate) trait Disk: Send + Sync {
     fn create_directory(&self, path: &Path) -> io::Result<()>;
-    /// The files of a directory.
+    /// Returns the paths of the files in a directory.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Creates an empty file, in place of one that is there.
+    /// Creates an empty file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Creates a file of `size` zero bytes that no later write within it can lack space for.
+    /// Creates a file of `size` zero bytes. No later write within it can fail for lack of space.
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>>;
-    /// How many bytes more files can take, about, where this directory is.
+    /// Returns roughly how many more bytes the file system of this directory can store.
     fn room(&self, directory: &Path) -> io::Result<u64>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Does work that waits for this disk, somewhere where it holds nobody up.
+    /// Runs work that waits for this disk on a thread where that blocks nothing else.
     fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         tokio::task::spawn_blocking(work).map(drop).boxed()
     }
 }
 
-/// What such work comes to.
+/// Runs work that waits for the disk on a thread where that blocks nothing else, and returns its result.
 ///
 /// # Errors
-/// It panicked.
+/// Fails when the work panicked.
 pub(crate) async fn aside<T: Send + 'static>(
     disk: &dyn Disk,
     work: impl FnOnce() -> T + Send + 'static,
@@ -58,17 +58,18 @@ pub(crate) async fn aside<T: Send + 'static>(
     result.await.map_err(io::Error::other)
 }
 
-/// Bytes of zeros written at once.
+/// The number of zeros that are written at once.
 const ZEROS: usize = 1 << 20;
 
-/// Opens a file to be written past the page cache, which spares the processor the copying, and memory that nobody reads
-/// again; not every file system can. What is written so must begin at a page in memory and in the file, and be pages.
+/// Opens a file for direct I/O, past the page cache. That saves copying, and memory for pages that are not read again
+/// soon. Not every file system supports it. What is written must be whole pages, aligned to pages in memory and in the
+/// file.
 fn open_directly(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path)
 }
 
-/// Fills a file with zeros past the page cache.
+/// Fills a file with zeros by direct I/O.
 fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
     let file = open_directly(path)?;
     let zeros = vec![0; ZEROS + PAGE];
@@ -82,30 +83,31 @@ fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
 
 /// The file system of this machine.
 pub(crate) struct LocalDisk {
-    /// Whether anything waits until it is durable.
+    /// Whether `sync` waits until data is durable.
     syncs: bool,
 }
 
 struct LocalFile {
     file: File,
     syncs: bool,
-    /// The same file past the page cache.
+    /// The same file, opened for direct I/O, if that is possible.
     direct: Option<File>,
 }
 
 impl LocalDisk {
-    /// One that makes durable what it is told to.
+    /// A disk whose syncs make data durable.
     pub(crate) const DURABLE: LocalDisk = LocalDisk { syncs: true };
-    /// One that leaves to the system when anything is written, for data that may be lost.
+    /// A disk whose syncs do nothing, for data that may be lost.
     pub(crate) const THROWAWAY: LocalDisk = LocalDisk { syncs: false };
 
     fn file(&self, path: &Path, file: File) -> Box<dyn DiskFile> {
-        // The page cache is there to take what nobody waits for.
+        // Without syncs, the page cache should absorb the writes.
         let direct = if self.syncs { open_directly(path).ok() } else { None };
         Box::new(LocalFile { file, syncs: self.syncs, direct })
     }
 
-    /// For an empty file of its own, in place of one that is there. What is stored may be secret.
+    /// Returns options that create a file, or truncate an existing one. Only its owner may read it: the data may be
+    /// secret.
     fn new_file() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
@@ -114,7 +116,7 @@ impl LocalDisk {
 }
 
 impl LocalFile {
-    /// The file past the page cache, if these bytes can be written there.
+    /// Returns the file for direct I/O, if these bytes can be written by it; `None` otherwise.
     fn direct_for(&self, offset: u64, bytes: &[u8]) -> Option<&File> {
         let whole = offset.is_multiple_of(PAGE as u64) && bytes.len().is_multiple_of(PAGE);
         self.direct.as_ref().filter(|_| whole && bytes.as_ptr().align_offset(PAGE) == 0)
@@ -141,7 +143,7 @@ impl DiskFile for LocalFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match self.direct_for(offset, bytes).map(|direct| direct.write_all_at(bytes, offset)) {
-            // The device has larger sectors than pages.
+            // The device has sectors larger than a page.
             Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => self.file.write_all_at(bytes, offset),
             Some(written) => written,
             None => self.file.write_all_at(bytes, offset),
@@ -174,8 +176,8 @@ impl Disk for LocalDisk {
 
     fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
         let file = LocalDisk::new_file().open(path)?;
-        // Zeros are written, not only allocated: a write into an extent that was never written makes every later
-        // fdatasync also commit the conversion of the extent.
+        // Zeros are written, not only allocated: after a write into an extent that was only allocated, the next
+        // fdatasync must also commit that the extent now has data.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, size)?;
         if !self.syncs {
             return Ok(self.file(path, file));

@@ -5,17 +5,17 @@ use super::ledger::Ledger;
 use super::record::{self, Ballot, LogRef, Record};
 use super::{Callback, GroupId};
 
-/// Records that wait to be written as one frame.
+/// Records that will be written as one frame.
 pub(super) struct Draft {
-    /// Room for the header, then the records.
+    /// Space for the header, then the records.
     pub(super) frame: Vec<u8>,
-    /// The entries in it: their group, and where their records begin and how long they are.
+    /// The entries in the frame: their group, their position in the log, and the offset and length of their records.
     pub(super) entries: Vec<(GroupId, LogRef, usize, u32)>,
     pub(super) callbacks: Vec<Callback>,
-    /// Whether it must not be written, because an entry in it does not follow the one before it: a log with that could
-    /// never be opened again.
+    /// Whether the frame must not be written, because an entry in it does not follow the one before: a log with such a
+    /// gap could not be opened again.
     pub(super) is_broken: bool,
-    /// The oldest segment that is needed once this is durable, where it makes older ones superfluous.
+    /// The oldest segment that is still needed once this frame is durable, if the frame makes older ones superfluous.
     pub(super) needed: Option<u64>,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Appender<'a> {
 }
 
 impl Appender<'_> {
-    /// Appends an entry of which `body` writes the bytes.
+    /// Appends an entry whose bytes `body` writes.
     pub(crate) fn entry(&mut self, at: LogRef, body: impl FnOnce(&mut Vec<u8>)) {
-        // openraft checks that before it asks, by what it believes to be in the log.
+        // Openraft checks this as well, but by its own view of the log.
         if !self.ledger.is_followed_by(at) {
             self.draft.is_broken = true;
             return;
@@ -67,7 +67,7 @@ impl Appender<'_> {
         self.record(&Record::Committed(at));
     }
 
-    /// Drops entries after this index, or all.
+    /// Drops the entries after this index, or all.
     pub(crate) fn truncate(&mut self, last: Option<u64>) {
         if seeded!(LostTruncate) {
             let _ = self.ledger.note(&Record::Truncate(last), None);

@@ -1,4 +1,4 @@
-//! Who does the work of the log.
+//! Runs the writer of the log and the preparer of its segments: on threads, or step by step in tests.
 
 use std::io;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ pub(crate) trait Drive: Send + Sync {
     fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn Driven>>;
 }
 
-/// A log whose work is done.
+/// A log whose writer and preparer run.
 pub(crate) trait Driven: Send {
-    /// Waits until everything is written that is queued, and the files are let go of. The log is closing already.
+    /// Waits until everything queued is written and the files are closed. The log must be closing already.
     fn finish(self: Box<Self>);
 }
 
-/// A thread each: both wait for the disk.
+/// Runs each on a thread of its own, since both wait for the disk.
 pub(crate) struct Threads;
 
 struct Started {
@@ -38,7 +38,7 @@ impl Drive for Threads {
 
 impl Driven for Started {
     fn finish(self: Box<Self>) {
-        let _ = self.writer.join(); // it may still need the next segment
+        let _ = self.writer.join(); // first, since it may still need the next segment
         self.spare.spare.close();
         let _ = self.preparer.join();
     }

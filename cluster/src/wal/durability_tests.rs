@@ -1,5 +1,5 @@
-//! What the log relies on is durable: after it was opened, before anything is given back, and when it is asked for what
-//! cannot be.
+//! The log relies on durable data only: after it was opened, before a segment is removed, and when an append is
+//! refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::wal_tests::{append, at, body, check, open, options};
 use super::writer::{Preparer, Writer};
 use super::{Wal, WalOptions};
 
-/// A log that nobody writes.
+/// A log whose writer never runs.
 struct Idle;
 
 impl Drive for Idle {
@@ -27,7 +27,7 @@ impl Driven for Idle {
     fn finish(self: Box<Self>) {}
 }
 
-/// A log of which a test does the work, step by step.
+/// A log whose writer a test runs step by step.
 #[derive(Clone, Default)]
 struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
 
@@ -40,7 +40,8 @@ impl Drive for ByHand {
 }
 
 impl ByHand {
-    /// Writes the next frame; whether there was one. Else segments that nobody needs are given back.
+    /// Writes the next frame and returns true. When there is none, removes segments that are not needed and returns
+    /// false.
     fn step(&self) -> bool {
         let mut parts = self.0.lock();
         let (writer, preparer) = parts.as_mut().unwrap();
@@ -66,7 +67,7 @@ fn segments_are_given_back_only_by_what_is_durable() {
     (0..200).for_each(|index| append(0, index));
     append(1, 1);
     let before = wal.usage().segments;
-    // Nobody waits for this to be durable, and a crash would bring back what it drops.
+    // No caller waits until this is durable, and a crash would restore the dropped entries.
     wal.append(1, None, |appender| appender.truncate(None));
     wal.purge(0, at(199));
     while drive.step() {}
@@ -85,7 +86,7 @@ fn what_a_log_is_opened_with_is_durable() {
     assert!(append(&wal, 0, 1).is_err());
     wal.close();
     disk.heal();
-    // The process was started again, not the machine: it sees what was written.
+    // Only the process was restarted, not the machine, so it sees what was written.
     let idle = WalOptions { drive: Arc::new(Idle), ..options(&Arc::default()) };
     let seen = Wal::open(Arc::new(disk.clone()), idle, &["default".into()]).unwrap().state(0).last;
     assert_eq!(seen, Some(at(1)));

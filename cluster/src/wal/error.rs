@@ -1,4 +1,4 @@
-//! What may be wrong with the log.
+//! Errors of the log.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum WalError {
         /// What went wrong.
         source: io::Error,
     },
-    /// A file was durable once and is not what it was.
+    /// A file has changed since it was made durable.
     #[error(
         "{path} is damaged at offset {offset}: {what}; restore the data directory from a backup, or start a replica of \
          several with an empty one and join it again"
@@ -22,12 +22,12 @@ pub enum WalError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in the file, in bytes.
+        /// The offset of the damage in the file, in bytes.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// A file was there once and is not.
+    /// A file that existed is missing.
     #[error(
         "{path} is missing, and acknowledged writes with it; restore the data directory from a backup, or start a replica of \
          several with an empty one and join it again"

@@ -1,12 +1,12 @@
-//! Frames: what one flush writes, as it lies in a segment.
+//! Frames: the layout in a segment of what one flush writes.
 //!
-//! A frame is `header | body | zeros | trailer`, a multiple of [`ALIGNMENT`] long and aligned to that, so that its
-//! header and its trailer each lie within one disk sector. Only one frame is ever on its way to the disk, which is
-//! what makes a torn frame, the last one, distinguishable from damage:
+//! A frame is `header | body | zeros | trailer`. Its length is a multiple of [`ALIGNMENT`], and it is aligned to that,
+//! so that its header and its trailer each lie within one disk sector. Only one frame is in flight to the disk at any
+//! time. Therefore a torn frame, which can only be the last one, differs from damage:
 //!
-//! - a torn frame misses at least one sector, which still holds the zeros of the fresh segment, and nothing follows;
-//! - a frame of which every sector was written but whose checksum is wrong was durable and has been damaged since;
-//! - a frame that reaches beyond the end of its segment, whose size never changes, has lost its end since.
+//! - A torn frame lacks at least one sector, which still has the zeros of the fresh segment, and nothing follows it.
+//! - A frame of which every sector was written but whose checksum is wrong was durable, and has been damaged since.
+//! - A frame that reaches beyond the end of its segment, whose size never changes, has lost its end since.
 
 use crate::wal::ALIGNMENT;
 
@@ -18,18 +18,18 @@ const MAGIC: u32 = 0x314d_5246; // FRM1
 const END: u64 = 0x4652_414d_4545_4e44;
 const CUT_OFF: &str = "a frame reaches beyond the end of the file";
 
-/// What the header of a frame says.
+/// The content of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) segment: u64,
-    /// Counts frames over all segments.
+    /// The number of the frame, counted over all segments.
     pub(crate) sequence: u64,
     body_length: u32,
     body_checksum: u32,
 }
 
 impl Header {
-    /// Length of the whole frame.
+    /// Returns the length of the whole frame.
     pub(crate) fn frame_length(&self) -> usize {
         frame_length(self.body_length as usize)
     }
@@ -49,17 +49,17 @@ impl Header {
     }
 }
 
-/// Length of the frame around a body of this length.
+/// Returns the length of a frame with a body of this length.
 pub(crate) fn frame_length(body: usize) -> usize {
     (HEADER + body + TRAILER).next_multiple_of(ALIGNMENT)
 }
 
-/// Length of the frame that these bytes begin, if its header can be read.
+/// Returns the length of the frame at the start of these bytes; `None` if its header cannot be read.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Header::decode(bytes).map(|header| header.frame_length())
 }
 
-/// Completes a frame in place: `frame` holds room for the header and then the body.
+/// Completes a frame in place. `frame` has space for the header, and then the body.
 pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
     let body = frame.len() - HEADER;
     let body_checksum = crc32c::crc32c(&frame[HEADER..]);
@@ -74,21 +74,21 @@ pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
     frame.extend_from_slice(&(END ^ sequence).to_le_bytes());
 }
 
-/// What is at an offset of a segment.
+/// What is found at an offset of a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A whole frame, to be followed by another.
+    /// A complete frame. Another one may follow.
     Frame(Header),
-    /// Nothing was written here.
+    /// Only zeros: nothing was written here.
     End,
-    /// A frame that was never completed.
+    /// A frame that was never completely written.
     Torn,
-    /// Something that was written and has been damaged since.
+    /// Data that was written and has been damaged since.
     Damaged(&'static str),
 }
 
-/// Looks at the frame at `offset` of a segment, whose number is expected to be this; `bytes` start there and reach to
-/// the end of the segment.
+/// Examines the frame at `offset` of a segment. `expected` is the number that it should have, if known. `bytes` start
+/// at the offset and reach to the end of the segment.
 pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64>) -> Found {
     let sequence = expected.unwrap_or(0);
     let Some(header) = Header::decode(bytes) else {
@@ -98,7 +98,8 @@ pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64
             () if no_head && no_rest => Found::End,
             () if bytes.len() < ALIGNMENT => Found::Damaged(CUT_OFF),
             () if follows(bytes.get(ALIGNMENT..), segment, sequence) => Found::Damaged("a frame is missing"),
-            // A header lies within one sector, so that it is there or not; without a body it never was complete.
+            // A header lies within one sector, so it is complete or missing. Without a body the frame was never
+            // complete.
             () if no_head || no_rest => Found::Torn,
             () => Found::Damaged("the header of a frame does not match its checksum"),
         };
@@ -123,14 +124,14 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// Whether a later frame begins anywhere in `bytes`, which start aligned.
+/// Returns whether a later frame begins anywhere in `bytes`, whose start is aligned.
 fn follows(bytes: Option<&[u8]>, segment: u64, sequence: u64) -> bool {
     let later = |header: Header| header.segment == segment && header.sequence > sequence;
     let mut places = bytes.unwrap_or_default().chunks(ALIGNMENT);
     places.any(|place| place.starts_with(&MAGIC.to_le_bytes()) && Header::decode(place).is_some_and(later))
 }
 
-/// Whether something was written to every sector of the frame.
+/// Returns whether something was written to every sector of the frame.
 fn is_complete(bytes: &[u8], offset: u64, length: usize) -> bool {
     let Some(frame) = bytes.get(..length) else { return false };
     let (first, rest) = frame.split_at((SECTOR - offset as usize % SECTOR).min(length));

@@ -1,10 +1,10 @@
-//! What the log holds of one group: its vote, how far it is committed and purged, and where its entries are.
+//! The index of one group's log: its vote, what is committed and purged, and the positions of its entries on disk.
 
 use std::collections::VecDeque;
 
 use super::record::{Ballot, LogRef, Record};
 
-/// Where a record lies.
+/// The position of a record on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) segment: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Position {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) at: LogRef,
-    /// Where it is on disk, once it is.
+    /// Its position on disk; `None` until it is written.
     pub(crate) position: Option<Position>,
 }
 
@@ -29,12 +29,12 @@ pub(crate) struct Ledger {
     slots: VecDeque<Slot>,
 }
 
-/// The records of a group do not follow from each other.
+/// The records of a group have a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gap;
 
 impl Ledger {
-    /// Takes note of a record in the order of the log.
+    /// Applies a record, in the order of the log.
     pub(crate) fn note(&mut self, record: &Record<'_>, position: Option<Position>) -> Result<(), Gap> {
         match record {
             Record::Group(_) => {}
@@ -61,30 +61,30 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether an entry may come next.
+    /// Returns whether an entry may be appended next.
     pub(crate) fn is_followed_by(&self, at: LogRef) -> bool {
         self.last().is_none_or(|last| last.index + 1 == at.index)
     }
 
-    /// Whether the entries begin where the purged ones end.
+    /// Returns whether the entries begin where the purged ones end.
     pub(crate) fn is_whole(&self) -> bool {
         let first = self.slots.front().map(|slot| slot.at.index);
         first.is_none_or(|first| first == self.purged.map_or(0, |purged| purged.index + 1))
     }
 
-    /// An entry that was appended is on disk now, unless it was truncated meanwhile.
+    /// Sets the position of an entry that was written, unless it was truncated meanwhile.
     pub(crate) fn written(&mut self, at: LogRef, position: Position) {
         if let Some(slot) = self.slot_mut(at.index).filter(|slot| slot.at == at) {
             slot.position = Some(position);
         }
     }
 
-    /// The last entry, or the last purged one when there is none.
+    /// Returns the last entry, or the last purged one when there is none.
     pub(crate) fn last(&self) -> Option<LogRef> {
         self.slots.back().map(|slot| slot.at).or(self.purged)
     }
 
-    /// The index of the first entry, if any.
+    /// Returns the index of the first entry; `None` when there is none.
     pub(crate) fn first_index(&self) -> Option<u64> {
         self.slots.front().map(|slot| slot.at.index)
     }
@@ -99,9 +99,9 @@ impl Ledger {
         self.slots.get_mut(usize::try_from(index.checked_sub(first)?).ok()?)
     }
 
-    /// The oldest segment that holds an entry of the group, when any is on disk.
+    /// Returns the oldest segment with an entry of the group; `None` when none is on disk.
     pub(crate) fn oldest_segment(&self) -> Option<u64> {
-        // Positions rise with indexes, so that the first that is on disk is the oldest.
+        // Positions rise with indexes, so the first entry on disk is in the oldest segment.
         self.slots.iter().find_map(|slot| slot.position).map(|position| position.segment)
     }
 
@@ -109,7 +109,7 @@ impl Ledger {
         self.slots.len()
     }
 
-    /// The records with which a segment begins, from which the rest of the log makes sense.
+    /// Returns the group's records with which a new segment begins, so that earlier segments are not needed to read it.
     pub(crate) fn checkpoint(&self) -> impl Iterator<Item = Record<'static>> {
         let vote = self.vote.map(Record::Vote);
         let (committed, purged) = (self.committed.map(Record::Committed), self.purged.map(Record::Purge));

@@ -1,13 +1,13 @@
-//! The write-ahead log of one data directory, shared by all groups, so that one fsync serves them all.
+//! The write-ahead log of one data directory. All groups share it, so that one fsync serves them all.
 //!
-//! It is a sequence of preallocated segments; a segment holds [`frame`]s, of which each was made durable by one
-//! fsync; a frame holds [`record`]s. A [`ledger`] per group says what the records add up to. [`recovery`] reads the
-//! log back, [`writer`] writes it, on a thread that [`drive`] starts.
+//! The log is a sequence of preallocated segments. A segment has [`frame`]s, each of which was made durable by one
+//! fsync; a frame has [`record`]s. A [`ledger`] per group indexes the records. [`recovery`] reads the log back;
+//! [`writer`] writes it, on a thread that [`drive`] starts.
 //!
-//! - Space is reserved before anything is proposed ([`room`]): what was let in always finds room.
-//! - What is found when it is opened is made durable before anything of it is acknowledged.
-//! - The frame that was being written when the machine stopped is cut off; damage anywhere else is refused.
-//! - After a failed write or fsync nothing is retried, because what the disk then holds is unknown.
+//! - Space is reserved before anything is proposed ([`room`]): an admitted write always finds room.
+//! - Everything found when the log is opened is made durable before any of it is acknowledged.
+//! - The frame that was being written when the machine stopped is cut off. Damage anywhere else is an error.
+//! - After a failed write or fsync nothing is retried, because the content of the disk is unknown then.
 
 pub(crate) mod disk;
 mod draft;
@@ -59,16 +59,16 @@ use crate::limits::WAL_FRAME_BYTES;
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
-/// Segments are written in whole pages, so that the system never has to read the rest of one first.
+/// Segments are written in whole pages, so that the system never has to read the rest of a page first.
 pub(crate) const PAGE: usize = 4096;
 
-/// Number of a group within the log.
+/// The number of a group within the log.
 pub(crate) type GroupId = u16;
 
-/// Called once what was appended is durable, or with why it is not.
+/// Called once the appended records are durable, or with the error that prevents it.
 pub(crate) type Callback = Box<dyn FnOnce(io::Result<()>) + Send>;
 
-/// How the log is kept.
+/// Options of the log.
 #[derive(Clone)]
 pub(crate) struct WalOptions {
     pub(crate) directory: PathBuf,
@@ -76,63 +76,63 @@ pub(crate) struct WalOptions {
     pub(crate) segment_bytes: u64,
     /// Called on the writer's thread when a write or fsync failed.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Who writes it.
+    /// Runs the writer and the preparer.
     pub(crate) drive: Arc<dyn Drive>,
 }
 
 impl WalOptions {
-    /// Size of each segment: pages, and some of them.
+    /// Returns the size of each segment in bytes: whole pages, and at least four.
     fn whole_segment_bytes(&self) -> u64 {
         self.segment_bytes.max(4 * PAGE as u64).next_multiple_of(PAGE as u64)
     }
 }
 
-/// What waits for the writer.
+/// The queue of the writer.
 struct Queue {
-    /// Whole drafts, and last the one that is being filled.
+    /// Complete drafts, and last the one that is being filled.
     drafts: std::collections::VecDeque<Draft>,
-    /// A buffer to be used again.
+    /// A buffer for reuse.
     spare: Vec<u8>,
-    /// Somebody waits for what is queued to be durable.
+    /// Whether a caller waits until the queued records are durable.
     flush: bool,
     closing: bool,
     failed: bool,
 }
 
-/// A segment with entries that can be read.
+/// A segment whose entries can be read.
 struct Segment {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
 }
 
-/// The segments by their numbers.
+/// The segments by number.
 type Segments = BTreeMap<u64, Arc<Segment>>;
 
-/// What the writer, the preparer and the readers share.
+/// The state that the writer, the preparer and the readers share.
 struct Shared {
     options: WalOptions,
     disk: Arc<dyn Disk>,
-    /// Names of the groups, by their numbers. Held only for a moment, and never while a lock below is waited for.
+    /// The names of the groups, by number. Locked only for a moment, and never while waiting for a lock below.
     names: Mutex<Vec<String>>,
     queue: Mutex<Queue>,
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
     segments: Mutex<Segments>,
     spare: segment::Spare,
-    /// Bytes that are left in the active segment.
+    /// Bytes left in the active segment.
     active_left: AtomicU64,
     reserved: AtomicUsize,
-    /// Told when somebody waits because the disk is too slow.
+    /// Notified when a caller must wait because the disk is too slow.
     behind: Notify,
-    /// Bytes written, including what segments and frames add.
+    /// Bytes written, including headers and padding.
     written: AtomicU64,
     flushes: AtomicU64,
-    /// Nanoseconds that these took.
+    /// Nanoseconds that writing and flushing took.
     flushing: AtomicU64,
 }
 
 impl Shared {
-    /// Bytes after which a frame takes no further record.
+    /// Returns the bytes after which a frame takes no further record.
     fn frame_bytes(&self) -> usize {
         WAL_FRAME_BYTES.min(self.options.segment_bytes as usize / 4)
     }
@@ -147,15 +147,15 @@ pub(crate) struct Wal {
 }
 
 impl Wal {
-    /// Opens the log of a directory, for these groups, whose places in `groups` are their numbers from now on. Groups
-    /// that it has entries of besides are numbered after them.
+    /// Opens the log of a directory. Each group is numbered by its position in `groups`; other groups with entries in
+    /// the log are numbered after them.
     #[cfg(test)]
     pub(crate) fn open(disk: Arc<dyn Disk>, options: WalOptions, groups: &[Arc<str>]) -> Result<Wal, WalError> {
         let recovered = Recovered::read(&*disk, &options, groups, None)?;
         Wal::start(disk, options, recovered)
     }
 
-    /// Goes on with a log that was read.
+    /// Starts writing to a log that was read.
     pub(crate) fn start(disk: Arc<dyn Disk>, mut options: WalOptions, recovered: Recovered) -> Result<Wal, WalError> {
         options.segment_bytes = options.whole_segment_bytes();
         let is_new = recovered.is_new;
@@ -190,27 +190,27 @@ impl Wal {
         Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))), is_new })
     }
 
-    /// Whether there was no log before it was opened.
+    /// Returns whether there was no log before it was opened.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// How many bytes of entries are appended at once at most, and one more entry: they go into one frame.
+    /// Returns how many bytes of entries one append may have, not counting its last entry: they all go into one frame.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.shared.frame_bytes()
     }
 
-    /// Size of each segment, in bytes.
+    /// Returns the size of each segment, in bytes.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.shared.options.segment_bytes
     }
 
-    /// The names of the groups that the log knows.
+    /// Returns the names of the groups that the log knows.
     pub(crate) fn groups(&self) -> Vec<String> {
         self.shared.names.lock().clone()
     }
 
-    /// The number of a group, which is made known to the log if it was not.
+    /// Returns the number of a group, and adds the group to the log if it is new.
     pub(crate) fn group(&self, name: &str) -> GroupId {
         let mut queue = self.shared.queue.lock();
         let number = {
@@ -222,7 +222,7 @@ impl Wal {
             (names.len() - 1) as GroupId
         };
         self.shared.ledgers.lock().push(Ledger::default());
-        // What this frame begins with is repeated at the beginning of every later segment.
+        // This record is repeated at the beginning of every later segment.
         if queue.drafts.is_empty() {
             queue.drafts.push_back(Draft::new(Vec::new()));
         }
@@ -232,15 +232,15 @@ impl Wal {
         number
     }
 
-    /// Appends records of a group, and calls back once they are durable. Without a callback they become so with the
-    /// next records that have one.
+    /// Appends records of a group, and calls back once they are durable. Without a callback they become durable with
+    /// later records that have one.
     pub(crate) fn append(&self, group: GroupId, callback: Option<Callback>, records: impl FnOnce(&mut Appender<'_>)) {
         self.fill(callback, |draft, ledgers| {
             records(&mut Appender { group, draft, ledger: &mut ledgers[usize::from(group)] });
         });
     }
 
-    /// Adds to the frame that is being filled, and to the ledgers.
+    /// Adds records to the frame that is being filled, and to the ledgers.
     fn fill(&self, callback: Option<Callback>, records: impl FnOnce(&mut Draft, &mut [Ledger])) {
         let mut queue = self.shared.queue.lock();
         if queue.failed || queue.closing {
@@ -268,17 +268,17 @@ impl Wal {
         }
     }
 
-    /// Forgets entries up to `at`, which a durable snapshot holds, and gives back the space of whole segments.
+    /// Drops entries up to `at`, which a durable snapshot includes, and frees segments that are not needed any more.
     pub(crate) fn purge(&self, group: GroupId, at: LogRef) {
         self.fill(Some(Box::new(|_| {})), |draft, ledgers| {
             Appender { group, draft, ledger: &mut ledgers[usize::from(group)] }.record(&Record::Purge(at));
-            // What waits to be written comes into the newest segment or a later one.
+            // Records that wait to be written will be in the newest segment or a later one.
             let newest = self.shared.segments.lock().last_key_value().map(|(number, _)| *number);
             draft.needed = ledgers.iter().filter_map(Ledger::oldest_segment).chain(newest).min();
         });
     }
 
-    /// What the log says of a group, besides its entries.
+    /// Returns what the log contains of a group besides its entries.
     pub(crate) fn state(&self, group: GroupId) -> GroupState {
         let ledgers = self.shared.ledgers.lock();
         let ledger = &ledgers[group as usize];
@@ -286,13 +286,13 @@ impl Wal {
         GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
     }
 
-    /// Which entry a group has at an index, if it is in the log.
+    /// Returns the entry of a group at an index; `None` when it is not in the log.
     pub(crate) fn entry_at(&self, group: GroupId, index: u64) -> Option<LogRef> {
         Some(self.shared.ledgers.lock()[usize::from(group)].slot(index)?.at)
     }
 
-    /// Reads an entry that is on disk with `decode`, through a buffer that grows as needed; none when the log has no
-    /// such entry or it is not on disk yet.
+    /// Reads an entry from disk with `decode`, through a buffer that grows as needed. `None` when the log does not have
+    /// the entry or it is not on disk yet.
     pub(crate) fn read<T>(
         &self,
         group: GroupId,
@@ -303,13 +303,13 @@ impl Wal {
         self.place(group, index).map(|place| place.read(buffer, decode)).transpose()
     }
 
-    /// Where an entry lies; none when the log has no such entry or it is not on disk yet.
+    /// Returns the position of an entry on disk. `None` when the log does not have the entry or it is not on disk yet.
     pub(crate) fn place(&self, group: GroupId, index: u64) -> Option<Place> {
         let slot = self.shared.ledgers.lock()[group as usize].slot(index)?;
         Place::of(slot.at, slot.position?, &self.shared.segments.lock())
     }
 
-    /// Bytes of the log, of any groups, that cannot be given back because of the oldest entry of a group.
+    /// Returns the bytes of the log, of any groups, that cannot be freed because of the oldest entry of a group.
     pub(crate) fn held_by(&self, group: GroupId) -> u64 {
         let oldest = self.shared.ledgers.lock()[group as usize].oldest_segment();
         let newest = self.shared.segments.lock().keys().max().copied();
@@ -317,17 +317,17 @@ impl Wal {
         newest.saturating_sub(oldest) * self.shared.options.segment_bytes
     }
 
-    /// Whether an entry is on disk, so that [`Wal::read`] finds it.
+    /// Returns whether an entry is on disk, so that [`Wal::read`] finds it.
     pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
         self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
     }
 
-    /// Whether the log has an entry, on disk or not yet.
+    /// Returns whether the log has an entry, on disk or not yet.
     pub(crate) fn has(&self, group: GroupId, at: LogRef) -> bool {
         self.shared.ledgers.lock()[group as usize].slot(at.index).is_some_and(|slot| slot.at == at)
     }
 
-    /// Counts since the log was opened and sizes now.
+    /// Returns counters since the log was opened, and present sizes.
     pub(crate) fn usage(&self) -> WalUsage {
         let shared = &self.shared;
         let segments = shared.segments.lock().len();
@@ -341,7 +341,7 @@ impl Wal {
         }
     }
 
-    /// Writes what is queued and lets go of the files.
+    /// Writes everything that is queued, and closes the files.
     pub(crate) fn close(&self) {
         self.shared.queue.lock().closing = true;
         self.shared.queued.notify_one();
@@ -350,7 +350,7 @@ impl Wal {
     }
 }
 
-/// What the log says of a group, besides its entries.
+/// What the log contains of a group besides its entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupState {
     pub(crate) vote: Option<Ballot>,
@@ -361,19 +361,19 @@ pub(crate) struct GroupState {
     pub(crate) first_index: Option<u64>,
 }
 
-/// Counts since the log was opened and sizes now.
+/// Counters since the log was opened, and present sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalUsage {
-    /// Segments on disk.
+    /// The number of segments on disk.
     pub segments: usize,
-    /// What they take there, in bytes.
+    /// The size of the segments on disk, in bytes.
     pub disk_bytes: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// How often written bytes were made durable.
+    /// The number of flushes, each of which made written bytes durable.
     pub flushes: u64,
-    /// How long writing them and making them durable took in all.
+    /// The time that writing and flushing took in all.
     pub flushing: Duration,
-    /// Entries that no snapshot supersedes.
+    /// The number of entries that no snapshot supersedes.
     pub entries: usize,
 }

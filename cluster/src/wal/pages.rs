@@ -1,17 +1,17 @@
-//! A buffer that begins at a page.
+//! A byte buffer that is aligned to a page.
 
 use super::PAGE;
 
-/// Bytes that begin at a page in memory, as they must to be written past the page cache.
+/// Bytes aligned to a page in memory, as direct I/O requires.
 #[derive(Default)]
 pub(crate) struct Pages {
-    /// What comes before the bytes, and they.
+    /// Padding up to the page, then the bytes.
     storage: Vec<u8>,
     start: usize,
 }
 
 impl Pages {
-    /// The same bytes at the beginning of a page.
+    /// Copies bytes into an aligned buffer.
     pub(crate) fn of(bytes: &[u8]) -> Pages {
         let mut pages = Pages::default();
         pages.extend_from_slice(bytes);
@@ -26,7 +26,7 @@ impl Pages {
         self.storage.len() - self.start
     }
 
-    /// Moves the bytes to where there is room for this many.
+    /// Moves the bytes to a buffer with this capacity.
     fn move_to(&mut self, capacity: usize) {
         let mut storage: Vec<u8> = Vec::with_capacity(capacity.next_power_of_two() + PAGE);
         let start = storage.as_ptr().align_offset(PAGE).min(PAGE);
@@ -46,13 +46,13 @@ impl Pages {
         self.storage.extend_from_slice(bytes);
     }
 
-    /// Cuts the bytes off, or adds zeros, until there are this many.
+    /// Cuts bytes off or appends zeros, up to this length.
     pub(crate) fn resize(&mut self, length: usize) {
         self.reserve(length);
         self.storage.resize(self.start + length, 0);
     }
 
-    /// Leaves only what is behind the first so many bytes, and no more memory than about this much.
+    /// Removes the first `length` bytes, and frees memory beyond roughly `capacity_max`.
     pub(crate) fn advance(&mut self, length: usize, capacity_max: usize) {
         self.storage.drain(self.start..self.start + length);
         if self.storage.capacity() > capacity_max + 2 * PAGE {

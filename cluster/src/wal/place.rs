@@ -1,4 +1,4 @@
-//! Entries by where they lie, and those that may be applied while the log is still being read.
+//! Positions of entries on disk, and the announcement of committed ones while the log is still being read.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where an entry lies; none when its segment was given back.
+    /// Returns the place of an entry. `None` when its segment was removed.
     pub(super) fn of(at: LogRef, position: Position, segments: &Segments) -> Option<Place> {
         let segment = segments.get(&position.segment)?.clone();
         Some(Place { at, segment, position })
     }
 
-    /// How many bytes it takes.
+    /// Returns the length of the entry's record, in bytes.
     pub(crate) fn length(&self) -> usize {
         self.position.length as usize
     }
 
-    /// Reads it with `decode`, through a buffer that grows as needed.
+    /// Reads the entry with `decode`, through a buffer that grows as needed.
     pub(crate) fn read<T>(&self, buffer: &mut Vec<u8>, decode: impl FnOnce(LogRef, &[u8]) -> T) -> Result<T, WalError> {
         let (length, path) = (self.length(), || self.segment.path.clone());
         buffer.resize(length.max(buffer.len()), 0);
@@ -41,36 +41,36 @@ impl Place {
     }
 }
 
-/// What is told of a group while the log is being read.
+/// A message about a group while its log is being read.
 pub(crate) enum Announced {
-    /// The next entries that are known to be committed, so that nothing takes them back.
+    /// The next entries that are known to be committed, so that the log cannot revoke them.
     Entries(Vec<Place>),
-    /// Something did all the same: what was made of them is void.
+    /// The log did revoke such entries: the state made of them is invalid.
     Void,
 }
 
-/// Tells of the entries of one group once they are known to be committed. Only where they lie is told: they are likely
-/// still in the system's cache when they are read again. While too much waits to be taken nothing is told: the ledger
-/// has it all, and the rest follows with a later record, or is read once the log is open.
+/// Announces the entries of one group once they are known to be committed. A message has only their positions: they are
+/// likely still in the page cache when they are read again. While too many messages wait, nothing is announced. The
+/// ledger has all entries, so the rest follows with a later record, or is read once the log is open.
 pub(crate) struct Announcer {
     tell: mpsc::Sender<Announced>,
-    /// Index of the next entry to be told of.
+    /// The index of the next entry to announce.
     next: u64,
 }
 
 impl Announcer {
     pub(crate) fn new() -> (Announcer, mpsc::Receiver<Announced>) {
-        let (tell, told) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for what makes the others void
+        let (tell, told) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for `Announced::Void`
         (Announcer { tell, next: 0 }, told)
     }
 
-    /// A record of the group was read, which its ledger knows of already.
+    /// Handles a record of the group that was read, and that its ledger has already.
     pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
         match record {
             Record::Committed(at) if ledger.slot(at.index).is_some_and(|slot| slot.at == *at) => {
                 self.tell_up_to(at.index, ledger, segments);
             }
-            // What is void once stays so: the receiver gives up at the first of these.
+            // One message is enough: the receiver stops at the first of these.
             Record::Truncate(last) if last.map_or(0, |last| last + 1) < self.next => {
                 let _ = self.tell.try_send(Announced::Void);
             }
@@ -86,7 +86,7 @@ impl Announcer {
             let places = slots.filter_map(|slot| Place::of(slot.at, slot.position?, segments)).collect::<Vec<_>>();
             self.next = end + 1;
             if !places.is_empty() {
-                let _ = self.tell.try_send(Announced::Entries(places)); // nobody may want to know any more
+                let _ = self.tell.try_send(Announced::Entries(places)); // fails if the receiver has stopped
             }
         }
     }

@@ -1,5 +1,5 @@
-//! How far the log has come, noted outside of its directory: a log whose newest segments are missing looks like a
-//! younger one, and a replica that goes on with it has forgotten what it acknowledged.
+//! Notes, outside the log's directory, how far the log has come. A log whose newest segments are missing looks like an
+//! earlier state of itself, and a replica that continued with it would have forgotten what it acknowledged.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use super::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"FLOTLOG\n";
-/// There are two notes, written in turn: what a crash leaves of one of them does not matter.
+/// There are two notes, written in turn, so that a crash can damage only one of them.
 const NOTES: u64 = 2;
-/// Bytes between them: they share no sector.
+/// Bytes between the notes, which share no sector.
 const DISTANCE: usize = 4096;
-/// The note of the end of a log that was closed, and where it is: in no sector of the others.
+/// Marks the note about the end of a log that was closed; its offset is in no sector of the others.
 const END_MAGIC: &[u8; 8] = b"FLOTEND\n";
 const END_AT: u64 = DISTANCE as u64 / 2;
 const LENGTH: usize = MAGIC.len() + 8 + 4;
 
-/// The file beside the directory of the log.
+/// Returns the path of the file, beside the directory of the log.
 fn path(directory: &Path) -> PathBuf {
     directory.with_file_name("log")
 }
@@ -26,11 +26,11 @@ fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     Ok(disk.list(parent)?.iter().any(|file| file == path))
 }
 
-/// Notes that there is a segment of this number, before anything in it is acknowledged.
+/// Notes that there is a segment with this number. Must be called before anything in it is acknowledged.
 pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<()> {
     let path = path(directory);
     let known = is_there(disk, &path)?;
-    // Room for both notes from the beginning: a disk that is full must not keep the log from its next segment.
+    // The file has space for both notes from the start, so that a full disk cannot prevent the next note.
     let file = if known { disk.open(&path)? } else { disk.preallocate(&path, NOTES * DISTANCE as u64)? };
     file.write_at(number % NOTES * DISTANCE as u64, &sealed(MAGIC, number))?;
     file.sync()?;
@@ -40,8 +40,8 @@ pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result
     }
 }
 
-/// Notes the number of the last frame of a log that is closed: a disk that forgets frames leaves what looks like the
-/// room behind an earlier end.
+/// Notes the number of the last frame of a log that is being closed. If the disk loses frames later, the log looks as
+/// if it ended earlier; this note shows that it did not.
 pub(super) fn note_end(disk: &dyn Disk, directory: &Path, sequence: u64) -> io::Result<()> {
     let path = path(directory);
     if !is_there(disk, &path)? {
@@ -52,7 +52,7 @@ pub(super) fn note_end(disk: &dyn Disk, directory: &Path, sequence: u64) -> io::
     file.sync()
 }
 
-/// The last frame that [`note_end`] noted.
+/// Returns the number of the frame that [`note_end`] noted; `None` without a note.
 pub(super) fn read_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>> {
     let path = path(directory);
     if !is_there(disk, &path)? {
@@ -63,7 +63,7 @@ pub(super) fn read_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u
     Ok(parse(END_MAGIC, &bytes))
 }
 
-/// The highest segment that was noted; `None` where nothing ever was.
+/// Returns the highest segment number that was noted; `None` without a note.
 pub(super) fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>> {
     let path = path(directory);
     if !is_there(disk, &path)? {
@@ -79,7 +79,7 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>>
     Ok(notes.into_iter().flatten().max())
 }
 
-/// A note with its checksum.
+/// Returns a note with its checksum.
 fn sealed(magic: &[u8; 8], number: u64) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());

@@ -1,13 +1,13 @@
-//! Records: what a frame's body consists of.
+//! Records, of which the body of a frame consists.
 
 use std::fmt;
 
-/// Bytes before the payload of a record: kind, group, length, checksum of an entry.
+/// Bytes before the payload of a record: kind, group, length, and the checksum of an entry.
 pub(crate) const RECORD_HEADER: usize = 12;
-/// Bytes before an entry's own bytes in its record.
+/// Bytes in an entry's record before the entry's own bytes.
 pub(crate) const ENTRY_HEADER: usize = 24;
 
-/// Where an entry stands in the log of its group: the leader that proposed it, and its index.
+/// The identity of an entry in the log of its group: the leader that proposed it, and its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LogRef {
     pub(crate) term: u64,
@@ -34,29 +34,29 @@ impl fmt::Display for LogRef {
     }
 }
 
-/// For whom this replica voted.
+/// A vote of this replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ballot {
     pub(crate) term: u64,
     pub(crate) node: u64,
-    /// Whether a quorum did.
+    /// Whether a quorum cast the same vote.
     pub(crate) committed: bool,
 }
 
 /// One record of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
-    /// The group has this name; the first record of a group in every segment.
+    /// The name of the group; the first record of a group in every segment.
     Group(&'a str),
     /// An entry was appended.
     Entry(LogRef, &'a [u8]),
     /// A vote was cast.
     Vote(Ballot),
-    /// Everything up to here is known to be committed.
+    /// Everything up to this entry is known to be committed.
     Committed(LogRef),
-    /// Only entries up to this index stay; none when there is none.
+    /// Only entries up to this index are kept; no entries at all for `None`.
     Truncate(Option<u64>),
-    /// Entries up to here are superseded by a snapshot.
+    /// A snapshot supersedes entries up to this one.
     Purge(LogRef),
 }
 
@@ -72,7 +72,7 @@ impl Record<'_> {
         }
     }
 
-    /// Appends the record.
+    /// Encodes the record and appends it to `out`.
     pub(crate) fn encode(&self, group: u16, out: &mut Vec<u8>) {
         write(self.kind(), group, out, |out| match self {
             Record::Group(name) => out.extend_from_slice(name.as_bytes()),
@@ -93,7 +93,8 @@ impl Record<'_> {
         });
     }
 
-    /// The record at the start of `bytes`: its group, itself, and its length.
+    /// Decodes the record at the start of `bytes`. Returns its group, the record, and its length. `None` when it is
+    /// malformed.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(u16, Record<'_>, usize)> {
         let header = bytes.get(..RECORD_HEADER)?;
         let group = u16::from_le_bytes([header[2], header[3]]);
@@ -113,7 +114,7 @@ impl Record<'_> {
     }
 }
 
-/// Appends an entry's record of which `body` writes the bytes.
+/// Appends the record of an entry whose bytes `body` writes.
 pub(crate) fn encode_entry(group: u16, at: LogRef, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     write(2, group, out, |out| {
         at.encode(out);
@@ -133,7 +134,7 @@ fn write(kind: u8, group: u16, out: &mut Vec<u8>, payload: impl FnOnce(&mut Vec<
     out[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The bytes of the entry in a record that was read back on its own, when its checksum holds.
+/// Returns the bytes of an entry from its record alone. `None` when the checksum is wrong.
 pub(crate) fn reread(bytes: &[u8], at: LogRef) -> Option<&[u8]> {
     let checksum = u32::from_le_bytes(bytes.get(8..12)?.try_into().ok()?);
     match Record::decode(bytes)? {

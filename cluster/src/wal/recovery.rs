@@ -1,4 +1,4 @@
-//! Reading the log back.
+//! Reads the log back when it is opened.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,9 +16,9 @@ use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
 use crate::progress::Progress;
 
-/// What the log adds up to.
+/// The content of a log that was read.
 pub(crate) struct Recovered {
-    /// The groups that were asked for, and then those of which there are records besides.
+    /// The groups that were asked for, and then the other groups with records.
     pub(super) names: Vec<String>,
     pub(super) ledgers: Vec<Ledger>,
     pub(super) segments: Segments,
@@ -32,8 +32,8 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> WalError + '_ {
 }
 
 impl Recovered {
-    /// Reads the log of these groups and of any others. Of the first of them `announcer` is told what is committed
-    /// while more is read.
+    /// Reads the log of all groups; those in `groups` are numbered first. `announcer` announces the committed entries
+    /// of the first of them while the rest is being read.
     pub(crate) fn read(
         disk: &dyn Disk,
         options: &WalOptions,
@@ -44,19 +44,19 @@ impl Recovered {
         recover(disk, options, Reader::new(names, announcer))
     }
 
-    /// How many entries the log has that no snapshot supersedes.
+    /// Returns the number of entries that no snapshot supersedes.
     pub(crate) fn entries(&self) -> usize {
         self.ledgers.iter().map(Ledger::len).sum()
     }
 }
 
-/// Reads all segments, cuts off what was never completed, and refuses what is damaged. What is found is durable.
+/// Reads all segments, cuts off a frame that was never completed, and fails on damage. What it returns is durable.
 fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
     let paths = disk.list(directory).map_err(failed(directory))?;
     for unused in paths.iter().filter(|path| segment::is_blank_segment(path)) {
-        disk.remove(unused).map_err(failed(unused))?; // perhaps unfinished
+        disk.remove(unused).map_err(failed(unused))?; // it may be incomplete
     }
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
@@ -90,7 +90,7 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     let (names, ledgers, mut segments) = reader.finish(directory)?;
     if let Some((file, path, end, frame)) = last {
         make_durable(&*file, end, &frame).map_err(failed(&path))?;
-        // Nor may be its name, or that of the note beside the directory.
+        // The directory entries of the segment and of the file beside the directory may not be durable either.
         for directory in directory.ancestors().take(2) {
             disk.sync_directory(directory).map_err(failed(directory))?;
         }
@@ -103,29 +103,30 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     Ok(Recovered { names, ledgers, segments, active, is_new })
 }
 
-/// Makes the last frame durable, which ends here. The process that wrote it may have ended before its fsync did, or
-/// because that failed, and what is seen of the frame is what memory has of it. After a failure the system takes that
-/// for written, so that another fsync alone would do nothing. Every frame before it was durable before it was begun.
+/// Makes the last frame durable. The process that wrote it may have ended before its fsync did, or because that failed;
+/// then the frame was read from the page cache only. After a failed fsync the system considers the pages written, so
+/// another fsync alone would do nothing, and the frame is written again. Every earlier frame was durable before the
+/// next one was started.
 fn make_durable(file: &dyn DiskFile, end: u64, frame: &[u8]) -> io::Result<()> {
     file.write_at(end - frame.len() as u64, frame)?;
     file.sync()
 }
 
-/// Refuses a log of which the newest segments are missing.
+/// Fails when the newest segments of the log are missing.
 fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(), WalError> {
     match reach::read(disk, directory).map_err(failed(directory))? {
         Some(reached) if last < Some(reached) => {
             return Err(WalError::Missing { path: segment::path(directory, reached) });
         }
-        // A segment has its name before it is noted.
+        // A segment is named before it is noted, so the note may be behind by one crash.
         reached if reached < last => last.map_or(Ok(()), |last| reach::note(disk, directory, last)),
         _ => Ok(()),
     }
     .map_err(failed(directory))
 }
 
-/// Tells where the log ends. It is refused if frames are missing that were durable when it was closed last; of a log
-/// that was never closed that cannot be told, since what was never written looks the same.
+/// Logs where the log ends. Fails when frames are missing that were durable when the log was last closed. For a log
+/// that was not closed this cannot be told, since frames that were never written look the same.
 fn check_end(disk: &dyn Disk, directory: &Path, frame: u64, path: &Path, offset: u64) -> Result<(), WalError> {
     let noted = reach::read_end(disk, directory).map_err(failed(directory))?;
     if noted.is_some_and(|noted| frame < noted) {
@@ -136,19 +137,19 @@ fn check_end(disk: &dyn Disk, directory: &Path, frame: u64, path: &Path, offset:
     Ok(())
 }
 
-/// Whether there is a log in a directory, or was one.
+/// Returns whether there is a log in a directory, or was one.
 ///
 /// # Errors
-/// The directory, or the note beside it, cannot be read.
+/// Fails when the directory, or the file beside it, cannot be read.
 pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
     let is_there = disk.list(directory)?.iter().any(|path| segment::number(path).is_some());
     Ok(is_there || reach::read(disk, directory)?.is_some())
 }
 
-/// The newest segment that the log in a directory had, if it is missing.
+/// Returns the newest segment that the log in a directory had, if that segment is missing; `None` otherwise.
 ///
 /// # Errors
-/// The directory, or the note beside it, cannot be read.
+/// Fails when the directory, or the file beside it, cannot be read.
 pub(crate) fn missing_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<PathBuf>> {
     let last = disk.list(directory)?.iter().filter_map(|path| segment::number(path)).max();
     let reached = reach::read(disk, directory)?.filter(|reached| last < Some(*reached));
@@ -165,18 +166,18 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments)
     Ok(Active { number, file, offset: SEGMENT_HEADER as u64, size, sequence: 0, page })
 }
 
-/// How a segment ends.
+/// The end of a segment.
 struct End {
-    /// Where its frames end.
+    /// The offset at which its frames end.
     offset: u64,
-    /// Its size.
+    /// The size of the segment.
     size: u64,
-    /// The last frame, as it was checked, of the last segment.
+    /// The bytes of its last frame, which were checked. Only set for the last segment.
     frame: Vec<u8>,
 }
 
-/// Reads one segment. The last one may end with a torn frame, which is cut off: of the others every frame was durable
-/// before the next segment was begun.
+/// Reads one segment. Only the last one may end with a torn frame, which is cut off; in the others every frame was
+/// durable before the next segment was started.
 fn read_segment(
     reader: &mut Reader,
     buffer: &mut Vec<u8>,
@@ -227,13 +228,13 @@ fn read_segment(
     Ok(End { offset: offset as u64, size: window.size as u64, frame })
 }
 
-/// A part of a segment in memory: all of it would be far more than what is looked at, at once and mostly at all.
+/// A part of a segment in memory, since a whole segment is far larger than what is examined at a time.
 struct Window<'a> {
     file: &'a dyn DiskFile,
     buffer: &'a mut Vec<u8>,
-    /// Where in the segment the buffer begins.
+    /// The offset in the segment at which the buffer begins.
     start: usize,
-    /// Size of the segment.
+    /// The size of the segment.
     size: usize,
 }
 
@@ -244,7 +245,7 @@ impl<'a> Window<'a> {
         Ok(Window { file, buffer, start: 0, size })
     }
 
-    /// These bytes of the segment, as far as it has them.
+    /// Returns these bytes of the segment, up to its end.
     fn bytes(&mut self, offset: usize, length: usize) -> io::Result<&[u8]> {
         let end = offset.saturating_add(length).min(self.size);
         if offset < self.start || end > self.start + self.buffer.len() {
@@ -257,7 +258,7 @@ impl<'a> Window<'a> {
         Ok(&self.buffer[offset - self.start..end - self.start])
     }
 
-    /// What is at an offset. A frame that is whole is judged by itself, anything else by all that follows it.
+    /// Examines an offset. A complete frame is judged by itself, anything else by everything that follows it.
     fn look(&mut self, offset: usize, number: u64, expected: Option<u64>) -> io::Result<Found> {
         let length = frame::length(self.bytes(offset, HEADER)?);
         if let Some(length) = length
@@ -271,13 +272,13 @@ impl<'a> Window<'a> {
         Ok(frame::look(self.bytes(offset, usize::MAX)?, offset as u64, number, expected))
     }
 
-    /// How many bytes from an offset on reach to the last that was written.
+    /// Returns the number of bytes from an offset to the last one that was written.
     fn written_from(&mut self, offset: usize) -> io::Result<usize> {
         let bytes = self.bytes(offset, usize::MAX)?;
         Ok(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1))
     }
 
-    /// Whether nothing was written from an offset on.
+    /// Returns whether nothing was written from an offset on.
     fn is_blank_from(&mut self, offset: usize) -> io::Result<bool> {
         for offset in (offset..self.size).step_by(WAL_READ_BYTES) {
             if !frame::is_blank(self.bytes(offset, WAL_READ_BYTES)?) {
@@ -288,22 +289,22 @@ impl<'a> Window<'a> {
     }
 }
 
-/// The names of the groups, what there is of each, and the segments.
+/// The names of the groups, the ledger of each, and the segments.
 type Sums = (Vec<String>, Vec<Ledger>, Segments);
 
-/// Adds up the records of the log.
+/// Collects the records of the log.
 struct Reader {
     names: Vec<String>,
-    /// The places among `names` of the numbers that groups have in the segment that is being read.
+    /// For each group number in the segment that is being read, the group's index in `names`.
     groups: BTreeMap<u16, usize>,
     ledgers: Vec<Ledger>,
-    /// The segments so far.
+    /// The segments read so far.
     segments: Segments,
-    /// Told of the first of the groups.
+    /// Announces entries of the first group.
     announcer: Option<Announcer>,
-    /// Number of the last frame.
+    /// The number of the last frame.
     sequence: u64,
-    /// Whether any frame was read; the first tells where the log begins.
+    /// Whether a frame was read. The log may begin with any number.
     begun: bool,
 }
 
@@ -313,12 +314,14 @@ impl Reader {
         Reader { names, groups: BTreeMap::new(), ledgers, segments, announcer, sequence: 0, begun: false }
     }
 
-    /// Number of the frame that comes next. That of the oldest frame is unknown: those before it were given back.
+    /// Returns the number that the next frame must have. `None` for the first one: frames before it may have been
+    /// removed.
     fn next_sequence(&self) -> Option<u64> {
         self.begun.then_some(self.sequence + 1)
     }
 
-    /// Takes note of the records of a frame whose body is at `start` of a segment. What is wrong, and where.
+    /// Applies the records of a frame whose body is at `start` in a segment. The error is the offset of a bad record in
+    /// the body, and what is wrong with it.
     fn read_frame(
         &mut self,
         body: &[u8],

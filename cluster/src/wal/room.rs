@@ -1,4 +1,4 @@
-//! Room in the log: what is to be proposed has it set aside before, so that whatever was let in finds its place.
+//! Reserves room in the log before a batch is proposed, so that an admitted write always finds room.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use super::record::{ENTRY_HEADER, RECORD_HEADER};
 use super::{ALIGNMENT, Shared, Wal};
 use crate::limits::{WAL_FRAMES_WAITING_MAX, WAL_HEADROOM_BYTES, WAL_RETRY_INTERVAL};
 
-/// The disk has no room for what was to be reserved.
+/// The disk has no room for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room for the write-ahead log")]
 pub(crate) struct NoRoom;
 
-/// Room that is set aside in the log, until dropped.
+/// Room that is reserved in the log until this is dropped.
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     bytes: usize,
@@ -26,17 +26,17 @@ impl Drop for Reservation {
     }
 }
 
-/// What an entry of these bytes takes in the log at most.
+/// Returns how much room entries with this many bytes take in the log, at most.
 fn with_headers(bytes: usize) -> usize {
     bytes + RECORD_HEADER + ENTRY_HEADER + 2 * ALIGNMENT
 }
 
 impl Wal {
-    /// Sets room aside for entries of these bytes in all. Waits while the next segment is being made ready, and as long
-    /// as the disk is far behind.
+    /// Reserves room for entries with this many bytes in all. Waits while the next segment is being prepared, and while
+    /// the disk is far behind.
     ///
     /// # Errors
-    /// The disk has no room for the next segment, no segment has so much, or the log is closed.
+    /// Fails when the disk has no room for the next segment, the bytes exceed a segment, or the log is closed.
     pub(crate) async fn reserve(&self, bytes: usize) -> Result<Reservation, NoRoom> {
         if with_headers(bytes) as u64 + self.headroom() > self.segment_bytes() {
             return Err(NoRoom);
@@ -50,7 +50,7 @@ impl Wal {
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Ok(reservation);
             }
-            // One attempt to make room, begun after this write came, decides.
+            // Decided by one attempt to make room that starts after this call.
             let made = self.shared.spare.want();
             match *attempts.get_or_insert(made) {
                 first if made > first + 1 => return Err(NoRoom),
@@ -59,19 +59,19 @@ impl Wal {
         }
     }
 
-    /// Whether the disk is too slow for what is appended.
+    /// Returns whether the disk is too slow for what is appended.
     pub(crate) fn is_behind(&self) -> bool {
         let queue = self.shared.queue.lock();
         queue.drafts.len() > WAL_FRAMES_WAITING_MAX && !queue.closing && !queue.failed
     }
 
-    /// Waits until somebody has to wait because the disk is too slow.
+    /// Waits until a caller must wait because the disk is too slow.
     pub(crate) async fn fell_behind(&self) {
         self.shared.behind.notified().await;
     }
 
-    /// Whether the disk had no room for the next segment when one was to be made last: when what is left of the active
-    /// one is used up, nothing can be reserved any more.
+    /// Returns a receiver of whether the disk had no room for the next segment at the last attempt. Once the active
+    /// segment is used up, nothing can be reserved then.
     pub(crate) fn lacks_room(&self) -> watch::Receiver<bool> {
         self.shared.spare.lacks()
     }
@@ -81,8 +81,8 @@ impl Wal {
         self.shared.spare.want();
     }
 
-    /// Everything reserved fits into what is left of the active segment; or else all of it fits into the next,
-    /// wherever the first frame that does not fit into this one falls.
+    /// Reserves room if everything reserved fits into the rest of the active segment, or else into the next one, no
+    /// matter which frame is the first to go there. `None` when there is not enough room.
     fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let shared = &self.shared;
         let bytes = with_headers(bytes);
@@ -94,7 +94,7 @@ impl Wal {
         (reserved as u64 + self.headroom() <= room).then_some(reservation)
     }
 
-    /// Bytes of a segment that are never reserved.
+    /// Returns the bytes of a segment that are never reserved.
     fn headroom(&self) -> u64 {
         (WAL_HEADROOM_BYTES as u64).min(self.segment_bytes() / 8)
     }

@@ -23,7 +23,7 @@ async fn a_disk_that_is_far_behind_is_waited_for() {
         let _ready = wal.reserve(1000).await.unwrap();
         stands_still.store(true, Ordering::Relaxed);
         let (mut index, second) = (0, Duration::from_secs(1));
-        // Others make durable meanwhile what is written here, so that nobody waits for this disk.
+        // Other replicas make the writes durable meanwhile, so no client waits for this disk.
         while tokio::time::timeout(second, wal.reserve(1000)).await.is_ok() {
             wal.append(0, Some(Box::new(|_| ())), |appender| appender.entry(at(index), |out| out.extend([0; 1000])));
             index += 1;
@@ -48,7 +48,7 @@ async fn a_log_that_waits_for_room_can_be_closed() {
         append(&wal, 0, written).unwrap();
         written += 1;
     }
-    // Others send more, for which nothing was reserved.
+    // Other replicas send more entries, for which nothing was reserved.
     let (done, answers) = mpsc::channel();
     for index in written..written + 40 {
         let done = done.clone();
@@ -80,7 +80,7 @@ async fn a_full_disk_refuses_reservations_until_there_is_room() {
     };
     assert_eq!(refused, NoRoom);
     assert!(index > 20);
-    // What was not reserved for, such as a vote, still finds room; and so does a write once there is space.
+    // A record without a reservation, such as a vote, still finds room; and so does a write once there is space.
     wal.append(0, Some(Box::new(|result| result.unwrap())), |appender| {
         appender.vote(Ballot { term: 9, node: 1, committed: false });
     });

@@ -9,46 +9,46 @@ use tokio::sync::watch;
 use super::disk::{Disk, DiskFile};
 use super::{PAGE, reach};
 
-/// Where frames begin.
+/// The offset of the first frame.
 pub(crate) const SEGMENT_HEADER: usize = 64;
-/// The format of the log that this release writes, and the newest that it reads.
+/// The format that this release writes, and the newest that it reads.
 pub(crate) const FORMAT: u32 = 1;
 const MAGIC: &[u8; 8] = b"FLOTWAL\n";
 
-/// The file of a segment.
+/// Returns the path of a segment.
 pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:016x}.wal"))
 }
 
-/// The number of a segment by its file name.
+/// Returns the number in a segment's file name; `None` for another file.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?.strip_suffix(".wal")?;
     u64::from_str_radix(name, 16).ok()
 }
 
-/// A blank segment, made ready before it is needed and without a number yet.
+/// A blank segment that was prepared and has no number yet.
 pub(crate) struct Blank {
     pub(crate) file: Box<dyn DiskFile>,
     path: PathBuf,
     size: u64,
 }
 
-/// Whether a file is a blank segment that was never used.
+/// Returns whether a file is a blank segment that was never used.
 pub(crate) fn is_blank_segment(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "tmp")
 }
 
-/// Creates the blank segment of this count. No two have one name: one may be numbered while the next is made.
+/// Creates the blank segment of this attempt. Each has its own name, since one may be numbered while the next is made.
 pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) -> io::Result<Blank> {
     let path = directory.join(format!("blank-{count:x}.tmp"));
     let file = disk.preallocate(&path, size).inspect_err(|_| {
-        let _ = disk.remove(&path); // what there is of it takes space that others need
+        let _ = disk.remove(&path); // an incomplete file would take space that is needed
     })?;
     Ok(Blank { file, path, size })
 }
 
 impl Blank {
-    /// Makes this the segment with a number.
+    /// Makes this the segment with the given number.
     pub(crate) fn number(self, disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<Box<dyn DiskFile>> {
         let mut page = header(number, self.size);
         page.resize(PAGE, 0);
@@ -61,24 +61,24 @@ impl Blank {
     }
 }
 
-/// The bytes before the frames of a segment of this size.
+/// Returns the bytes before the frames of a segment of this size.
 pub(crate) fn header(number: u64, size: u64) -> Vec<u8> {
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&FORMAT.to_le_bytes());
     header.extend_from_slice(&number.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
-    // Former releases leave the rest blank, and do not look at it.
+    // Former releases leave the rest blank, and do not read it.
     header.extend_from_slice(&size.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
     header.resize(SEGMENT_HEADER, 0);
     header
 }
 
-/// What the header of a segment says.
+/// The content of a segment's header.
 pub(crate) enum Headed {
-    /// A segment with this number, and of this size where that is known.
+    /// A segment with this number, and this size if the header states it.
     Segment(u64, Option<u64>),
-    /// Written by a later release, in this format.
+    /// A segment of a later release, in this format.
     Newer(u32),
     /// Not a header.
     Damaged,
@@ -93,7 +93,7 @@ pub(crate) fn read_header(header: &[u8]) -> Headed {
         return Headed::Damaged;
     }
     match word(8) {
-        version if version > FORMAT => Headed::Newer(version), // whatever follows may have another shape
+        version if version > FORMAT => Headed::Newer(version), // the rest may have another layout
         _ if !checked(20) => Headed::Damaged,
         _ if (long(24), word(32)) == (0, 0) => Headed::Segment(long(12), None),
         _ if !checked(32) => Headed::Damaged,
@@ -101,7 +101,7 @@ pub(crate) fn read_header(header: &[u8]) -> Headed {
     }
 }
 
-/// The next segment, made by a thread of its own before it is needed.
+/// The next segment, which a thread of its own makes before it is needed.
 #[derive(Default)]
 pub(crate) struct Spare {
     state: Mutex<SpareState>,
@@ -115,7 +115,7 @@ struct SpareState {
     ready: Option<Blank>,
     wanted: bool,
     closing: bool,
-    /// How often one was made or could not be.
+    /// The number of attempts to make one that have ended.
     attempts: u64,
 }
 
@@ -124,18 +124,18 @@ impl Spare {
         self.state.lock().ready.is_some()
     }
 
-    /// Whether there is none because the disk has no room for one.
+    /// Returns a receiver of whether there is none because the disk has no room for one.
     pub(crate) fn lacks(&self) -> watch::Receiver<bool> {
         self.lacks.subscribe()
     }
 
-    /// Whether one is to be made.
+    /// Returns whether a segment is wanted.
     #[cfg(test)]
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.lock().wanted
     }
 
-    /// Asks for a segment, unless there is one. How many attempts to make one have ended.
+    /// Asks for a segment, unless there is one. Returns the number of attempts to make one that have ended.
     pub(crate) fn want(&self) -> u64 {
         let mut state = self.state.lock();
         if state.ready.is_none() && !state.wanted {
@@ -150,7 +150,7 @@ impl Spare {
         self.changed.notify_all();
     }
 
-    /// Waits until a segment is wanted; how many attempts there were, or none when closing.
+    /// Waits until a segment is wanted. Returns the number of attempts so far; `None` when closing.
     pub(crate) fn wanted(&self) -> Option<u64> {
         let mut state = self.state.lock();
         while !state.wanted && !state.closing {
@@ -159,7 +159,7 @@ impl Spare {
         (!state.closing).then_some(state.attempts)
     }
 
-    /// A segment was made, or could not be.
+    /// Records the end of an attempt: a new segment, or `None` when it could not be made.
     pub(crate) fn made(&self, segment: Option<Blank>) {
         let mut state = self.state.lock();
         state.wanted = false;
@@ -170,7 +170,7 @@ impl Spare {
         self.lacks.send_if_modified(|known| std::mem::replace(known, lacks) != lacks);
     }
 
-    /// Takes the segment, waiting for it as long as one is being made; none when it could not be made.
+    /// Takes the segment, and waits while one is being made. `None` when it could not be made.
     pub(crate) fn take(&self) -> Option<Blank> {
         let mut state = self.state.lock();
         if state.ready.is_none() {

@@ -16,16 +16,16 @@ const SECTOR: usize = 512;
 
 #[derive(Clone, Default)]
 struct Content {
-    /// As the process sees it.
+    /// The content as the process sees it.
     current: Vec<u8>,
-    /// As it is after a crash.
+    /// The content after a crash.
     durable: Vec<u8>,
-    /// Sectors that a failed sync left behind as if they had been written: the next sync leaves them out.
+    /// Sectors that a failed sync left marked as written: the next sync skips them.
     forgotten: BTreeSet<usize>,
 }
 
 impl Content {
-    /// The sectors of which not all bytes are durable.
+    /// Returns the sectors that are not completely durable.
     fn changed(&self) -> Vec<usize> {
         let sectors = self.current.chunks(SECTOR).enumerate();
         let durable = |sector: usize| self.durable.get(sector * SECTOR..).unwrap_or_default();
@@ -64,23 +64,23 @@ struct State {
     witness: Option<Witness>,
 }
 
-/// What is done to a file.
+/// A kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// Is told of every access to a file before that happens, on the thread that waits for it.
+/// Called before every access to a file, on the thread that makes it.
 type Witness = Arc<dyn Fn(&Path, Access) + Send + Sync>;
 
-/// A disk in memory. Names of files are durable at once; contents when synced.
+/// A disk in memory. File names are durable at once, contents when synced.
 #[derive(Clone, Default)]
 pub(crate) struct SimulatedDisk(Arc<Mutex<State>>);
 
 impl SimulatedDisk {
-    /// The disk after the power failed: of what was not synced each sector of 512 bytes is there or not, as
-    /// `kept(file size, sector)` decides. Files opened before go on writing to the old disk.
+    /// Returns the disk after a power failure. Each unsynced sector of 512 bytes is kept or not, as `kept(file size,
+    /// sector)` decides. Files opened before write to the old disk.
     pub(crate) fn crash(&self, mut kept: impl FnMut(usize, usize) -> bool) -> SimulatedDisk {
         let state = self.0.lock();
         let mut after = State { pace: state.pace.clone(), ..State::default() };
@@ -103,27 +103,27 @@ impl SimulatedDisk {
         SimulatedDisk(Arc::new(Mutex::new(after)))
     }
 
-    /// From now on work that waits for the disk takes as long as this says, of time that a test lets pass.
+    /// Makes work on the disk take as long as `pace` says, in time that a test lets pass.
     pub(crate) fn set_pace(&self, pace: Pace) {
         self.0.lock().pace = Some(pace);
     }
 
-    /// From now on this is told before a file is read or written, and may take its time, as a disk does now and then.
+    /// Calls `witness` before every read and write from now on. It may take its time, as a disk does now and then.
     pub(crate) fn set_witness(&self, witness: impl Fn(&Path, Access) + Send + Sync + 'static) {
         self.0.lock().witness = Some(Arc::new(witness));
     }
 
-    /// From now on there is room for this many more bytes, or as many as one likes.
+    /// Limits the disk to this many more bytes; `None` removes the limit.
     pub(crate) fn set_room(&self, room: Option<u64>) {
         self.0.lock().room = room;
     }
 
-    /// The sync after this many fails, and all after that, until it heals.
+    /// Makes the sync after this many fail, and all later ones until [`SimulatedDisk::heal`].
     pub(crate) fn fail_sync_after(&self, syncs: u64) {
         self.0.lock().syncs_until_failure = Some(syncs);
     }
 
-    /// Syncs succeed from now on, and say nothing of what those that failed have left behind.
+    /// Makes syncs succeed again. They do not report what failed ones left behind.
     pub(crate) fn heal(&self) {
         self.0.lock().syncs_until_failure = None;
     }
@@ -137,14 +137,14 @@ impl SimulatedDisk {
         content.forgotten.clear();
     }
 
-    /// The files there are, with their sizes.
+    /// Returns the files with their sizes.
     pub(crate) fn files(&self) -> Vec<(PathBuf, usize)> {
         self.0.lock().files.iter().map(|(path, content)| (path.clone(), content.lock().current.len())).collect()
     }
 }
 
 struct SimulatedFile {
-    /// Where it was when it was opened.
+    /// The path of the file when it was opened.
     path: PathBuf,
     content: Arc<Mutex<Content>>,
     disk: SimulatedDisk,

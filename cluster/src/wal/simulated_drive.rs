@@ -1,4 +1,4 @@
-//! The work of a log as tasks, which take as long as a simulation says.
+//! Runs the writer and the preparer of a log as tasks in simulated time.
 
 use std::io;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::drive::{Drive, Driven};
 use super::writer::{Preparer, Writer};
 use super::{Draft, Shared};
 
-/// How long the next access to the disk takes.
+/// Returns how long the next access to the disk takes.
 pub(crate) type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Tasks on the runtime on which the log is opened.
+/// Runs them as tasks on the runtime on which the log is opened.
 pub(crate) struct Tasks {
     pub(crate) pace: Pace,
 }
 
-/// How often the tasks look for work.
+/// The interval at which the tasks look for work.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 struct Work {
     shared: Arc<Shared>,
     writer: Writer,
     preparer: Preparer,
-    /// Written, and perhaps not durable.
+    /// A draft that was written and is not flushed yet.
     put: Option<Draft>,
     ended: bool,
 }
@@ -77,7 +77,7 @@ impl Work {
         }
     }
 
-    /// Whether a draft has to wait for the next segment.
+    /// Returns whether a draft must wait for the next segment.
     fn lacks_segment(&self, draft: &Draft) -> bool {
         let lacks = self.writer.is_beyond(draft) && !self.shared.spare.is_ready() && !self.ended;
         if lacks {
@@ -124,7 +124,7 @@ impl Driven for Finishing {
             if work.lacks_segment(&draft) {
                 work.prepare();
             }
-            work.shared.spare.close(); // nobody else makes a segment that the writer could wait for
+            work.shared.spare.close(); // no other task would make a segment while the writer waits for one
             work.put(draft);
             work.flush();
         }

@@ -44,7 +44,7 @@ pub(super) fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
     durable.recv_timeout(Duration::from_secs(10)).expect("the log answers")
 }
 
-/// Checks that a group holds exactly these entries.
+/// Checks that a group has exactly these entries.
 pub(super) fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
     for index in indexes.clone() {
         let read = wal.read(group, index, &mut Vec::new(), |found, bytes| (found, bytes.to_vec())).unwrap();
@@ -80,7 +80,7 @@ fn what_is_durable_survives_crashes_at_any_point() {
                 append(&wal, group, next[group as usize]).unwrap();
                 next[group as usize] += 1;
             }
-            // One more is on its way to the disk, of which any sectors may be there.
+            // One more is in flight to the disk; any of its sectors may be there.
             let group = random.below(2) as u16;
             let lost = disk.clone();
             let torn = {
@@ -105,7 +105,7 @@ fn what_is_durable_survives_crashes_at_any_point() {
     }
 }
 
-/// The frames of the last segment that was written to: its path, and where each begins and ends.
+/// Returns the path of the last segment that was written to, and the start and end of each of its frames.
 fn frames(disk: &SimulatedDisk) -> (PathBuf, Vec<(usize, usize)>) {
     let files = disk.files();
     let path = files.iter().map(|(path, _)| path).filter(|path| segment::number(path).is_some()).max().unwrap().clone();
@@ -121,7 +121,7 @@ fn frames(disk: &SimulatedDisk) -> (PathBuf, Vec<(usize, usize)>) {
     (path, found)
 }
 
-/// Takes back some sectors of the last frame, at least one.
+/// Undoes the write of some sectors of the last frame, at least one.
 fn tear_last_frame(disk: &SimulatedDisk, random: &mut Random) {
     let (path, frames) = frames(disk);
     let (start, end) = *frames.last().unwrap();
@@ -152,7 +152,7 @@ fn a_flipped_bit_never_loses_an_entry_unnoticed() {
         damaged.alter(&path, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
         match open(&damaged) {
             Ok(wal) => {
-                check(&wal, 0, 0..12); // the bit does not matter: it lies in padding or beyond
+                check(&wal, 0, 0..12); // the bit is in padding or beyond the frames
                 wal.close();
             }
             Err(WalError::Damaged { path: named, offset, .. }) => {
@@ -211,7 +211,7 @@ fn an_end_that_was_forgotten_since_the_log_was_closed_is_noticed() {
             }
             opened => panic!("frames from {start} on are missing: {:?}", opened.err()),
         }
-        // What was never closed may have ended there.
+        // A log that was not closed may have ended there.
         let killed = killed.crash(|_, _| true);
         killed.alter(&path, forget);
         open(&killed).unwrap().close();
@@ -231,7 +231,7 @@ fn a_file_that_was_cut_off_is_refused() {
     wal.close();
     let (path, frames) = frames(&disk);
     let (start, end) = *frames.last().unwrap();
-    // Those of former releases do not say how long they are.
+    // Segments of former releases do not state their size.
     let unsized_one = disk.crash(|_, _| true);
     unsized_one.alter(&path, |bytes| bytes[24..segment::SEGMENT_HEADER].fill(0));
     let wal = open(&unsized_one.crash(|_, _| true)).unwrap();
@@ -297,7 +297,7 @@ fn votes_and_truncation_are_remembered_and_superseded_segments_given_back() {
     wal.close();
 }
 
-/// Appends an entry after the other, each before the writer looks for more, until the log is closed.
+/// Appends one entry after the other, each before the writer looks for more, until the log is closed.
 fn append_for_ever(wal: &Wal, group: u16, index: u64) {
     let next = wal.clone();
     let callback = move |result: std::io::Result<()>| {
@@ -322,7 +322,7 @@ fn segments_are_given_back_while_there_is_always_more_to_write() {
     while oldest() < before && began.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // What is being written lies in a segment that was the newest one then, or comes after it.
+    // The frame that is being written is in the segment that was the newest then, or in a later one.
     assert!(oldest() >= before, "from {:?} on, {before:?} was the newest", oldest());
     wal.close();
 }
@@ -340,7 +340,7 @@ fn groups_may_be_numbered_anew() {
     append(&wal, 0, 1).unwrap();
     append(&wal, 2, 0).unwrap();
     wal.close();
-    // A group that nobody asked for is there all the same, after those that were.
+    // A group that was not asked for is also there, after those that were.
     let wal = open(&disk).unwrap();
     assert_eq!((wal.groups().len(), wal.group("events")), (3, 2));
     assert_eq!(wal.read(2, 0, &mut Vec::new(), |_, bytes| bytes.to_vec()).unwrap().unwrap(), body(0, 2));
@@ -402,7 +402,7 @@ async fn segments_are_made_ready_while_others_are_taken_into_use() {
     for round in 0..5_u64 {
         let wal = open(&disk).unwrap();
         for index in round * 300..(round + 1) * 300 {
-            let _reservation = wal.reserve(6_000).await.unwrap(); // asks for the next segment early
+            let _reservation = wal.reserve(6_000).await.unwrap(); // makes the next segment wanted early
             append(&wal, 0, index).unwrap();
         }
         wal.close();

@@ -1,4 +1,4 @@
-//! Writing the log, and making segments ready for it.
+//! Writes the log, and prepares its segments.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ pub(super) struct Active {
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// Number of the last frame.
+    /// The number of the last frame.
     pub(super) sequence: u64,
-    /// What the page in which `offset` lies holds before it.
+    /// The bytes before `offset` in the page in which it lies.
     pub(super) page: Pages,
 }
 
-/// The writer and the preparer of a log.
+/// Returns the writer and the preparer of a log.
 pub(super) fn over(shared: &Arc<Shared>, active: Active) -> (Writer, Preparer) {
     let ledgers = shared.ledgers.lock().clone();
     (Writer { shared: shared.clone(), active, ledgers, needed: 0 }, Preparer { shared: shared.clone() })
 }
 
-/// Makes segments ready as they are wanted.
+/// Makes segments as they are wanted.
 pub(crate) struct Preparer {
     shared: Arc<Shared>,
 }
@@ -51,7 +51,7 @@ impl Preparer {
         }
     }
 
-    /// Makes a segment, after so many attempts to make one.
+    /// Makes a segment, after this many earlier attempts.
     pub(super) fn prepare(&self, attempts: u64) {
         let Shared { options, disk, spare, .. } = &*self.shared;
         let segment = segment::prepare(&**disk, &options.directory, options.segment_bytes, attempts + 1);
@@ -64,11 +64,12 @@ impl Preparer {
     }
 }
 
-/// Writes what is queued, one frame after the other.
+/// Writes the queued drafts, one frame after the other.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     active: Active,
-    /// The groups as of the last frame, with which the next segment will begin. Their entries are not kept up.
+    /// The state of the groups after the last frame, with which the next segment will begin. Entries are not kept in
+    /// these.
     ledgers: Vec<Ledger>,
     /// Segments before this one are superfluous.
     needed: u64,
@@ -89,7 +90,7 @@ impl Writer {
         self.note_end();
     }
 
-    /// Notes that nothing comes behind the last frame.
+    /// Notes that the log ends with the last frame.
     fn note_end(&self) {
         let Shared { options, disk, .. } = &*self.shared;
         if let Err(error) = reach::note_end(&**disk, &options.directory, self.active.sequence) {
@@ -97,12 +98,14 @@ impl Writer {
         }
     }
 
-    /// Begins to write. The groups may have other numbers than when the segment was begun.
+    /// Starts writing, with a frame that names the groups: their numbers may differ from those at the start of the
+    /// segment.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.begin_segment()
     }
 
-    /// Takes what is to be written next. When there is nothing, waits for it if it may, until the log is closed.
+    /// Takes the next draft to write. When there is none, waits for one if `waits`, until the log is closed. `None`
+    /// when there is none.
     pub(super) fn next(&mut self, waits: bool) -> Option<Draft> {
         let shared = self.shared.clone();
         let mut queue = shared.queue.lock();
@@ -123,7 +126,7 @@ impl Writer {
             }
             if self.superfluous().is_some() {
                 MutexGuard::unlocked(&mut queue, || self.give_back());
-                continue; // more may have been queued meanwhile
+                continue; // drafts may have been queued meanwhile
             }
             queue.flush = false;
             if queue.closing || !waits {
@@ -133,13 +136,13 @@ impl Writer {
         }
     }
 
-    /// Whether a draft needs the next segment.
+    /// Returns whether a draft needs the next segment.
     pub(super) fn is_beyond(&self, draft: &Draft) -> bool {
         let length = frame::frame_length(draft.frame.len() - frame::HEADER) as u64;
         self.active.offset + length > self.active.size
     }
 
-    /// Writes a draft, which is not durable then.
+    /// Writes a draft. It is not durable yet.
     pub(super) fn put(&mut self, draft: &mut Draft) -> io::Result<()> {
         if draft.is_broken {
             return Err(io::Error::other("an entry does not follow the one before it"));
@@ -155,7 +158,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes durable what was put, which can be read then.
+    /// Makes the written draft durable. Its entries can be read from then on.
     pub(super) fn flush(&mut self, draft: &Draft) -> io::Result<()> {
         self.flush_frame()?;
         let start = self.active.offset - draft.frame.len() as u64;
@@ -168,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells who waits for a draft that it is durable, and gives back a segment that is not needed any more.
+    /// Calls back that a draft is durable, and removes a segment that is not needed any more.
     pub(super) fn finish(&mut self, draft: Draft) {
         for callback in draft.callbacks {
             callback(Ok(()));
@@ -178,7 +181,7 @@ impl Writer {
         self.give_back();
     }
 
-    /// Follows what a segment that begins after this frame must begin with.
+    /// Updates the state with which the next segment will begin.
     fn note(&mut self, body: &[u8]) -> io::Result<()> {
         let mut at = 0;
         while let Some((group, record, length)) = Record::decode(&body[at..]) {
@@ -190,7 +193,7 @@ impl Writer {
         if at == body.len() { Ok(()) } else { Err(io::Error::other("a record cannot be read back")) }
     }
 
-    /// The ledger of a group, which may have come to the log since it was opened.
+    /// Returns the ledger of a group, which may have been added since the log was opened.
     fn ledger(&mut self, group: GroupId) -> &mut Ledger {
         let count = self.ledgers.len().max(usize::from(group) + 1);
         self.ledgers.resize_with(count, Ledger::default);
@@ -227,13 +230,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes on in the next segment.
+    /// Continues in the next segment.
     fn roll(&mut self) -> io::Result<()> {
         let shared = &self.shared;
         let blank = loop {
             match shared.spare.take() {
                 Some(blank) => break blank,
-                // Nothing that was reserved for comes here. What did must wait until there is room.
+                // Reserved records never get here. Others must wait until there is room.
                 None if shared.queue.lock().closing => {
                     return Err(io::Error::new(io::ErrorKind::StorageFull, "the disk is full"));
                 }
@@ -251,7 +254,7 @@ impl Writer {
         self.begin_segment()
     }
 
-    /// Writes what the rest of a segment refers to.
+    /// Writes the records that make a segment readable without the ones before it.
     fn begin_segment(&mut self) -> io::Result<()> {
         let mut frame = vec![0; frame::HEADER];
         let names = self.shared.names.lock().clone();
@@ -267,37 +270,38 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// The oldest segment, if no group needs it.
+    /// Returns the oldest segment if no group needs it; `None` otherwise.
     fn superfluous(&self) -> Option<(u64, PathBuf)> {
         let segments = self.shared.segments.lock();
         let (number, segment) = segments.first_key_value()?;
         (*number < self.needed.min(self.active.number)).then(|| (*number, segment.path.clone()))
     }
 
-    /// Gives back the oldest segment if no group needs it. One at a time, between frames: each takes the disk some
-    /// milliseconds, and there may be many while there is always more to write.
+    /// Removes the oldest segment if no group needs it. Only one at a time, between frames: each removal takes the disk
+    /// some milliseconds, and there may be many while records wait to be written.
     fn give_back(&mut self) {
         let Some((number, path)) = self.superfluous() else { return };
         let Shared { segments, disk, options, .. } = &*self.shared;
         if let Err(error) = disk.remove(&path) {
-            tracing::warn!(%error, segment = %path.display(), "cannot give back a segment of the write-ahead log");
-            self.needed = 0; // until more is purged
+            tracing::warn!(%error, segment = %path.display(), "cannot remove a segment of the write-ahead log");
+            self.needed = 0; // no further attempt until more is purged
             return;
         }
-        // Oldest first, so that a crash leaves a log without a gap.
+        // The oldest goes first, so that a crash leaves a log without a gap.
         let _ = disk.sync_directory(&options.directory);
         segments.lock().remove(&number);
     }
 
-    /// Nothing is durable from here on, and nothing may be tried again: what an fsync that failed left behind is
-    /// unknown, and a second one may succeed without having written it.
+    /// Fails everything that waits. Nothing becomes durable from here on, and nothing may be retried: the effect of a
+    /// failed fsync is unknown, and a second one may succeed without having written the data.
     pub(super) fn fail(&mut self, callbacks: Vec<super::Callback>, error: &io::Error) {
         let reason = error.to_string();
         let (waiting, is_given_up): (Vec<super::Callback>, bool) = {
             let mut queue = self.shared.queue.lock();
             queue.failed = true;
             let waiting = queue.drafts.drain(..).flat_map(|draft| draft.callbacks).collect();
-            // What waited for room when the log was closed was not acknowledged, and the disk has not failed.
+            // A draft that waited for room when the log was closed was not acknowledged, and the disk itself has not
+            // failed.
             (waiting, queue.closing && error.kind() == io::ErrorKind::StorageFull)
         };
         if !is_given_up {

@@ -1,11 +1,11 @@
-//! Which changes a watcher wants to be woken for.
+//! The changes for which a watcher wants to be woken.
 
 use compact_str::CompactString;
 
 use crate::{Change, Object};
 
-/// Which changes a watcher wants: those to objects of a namespace, with a name, with a value of a selectable field,
-/// before or after the change. What is not said does not restrict.
+/// A filter of changes: only those to objects in a namespace, with a name, with a value of a selectable field, either
+/// before or after the change. A part that is `None` does not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
     /// The namespace.
@@ -17,7 +17,7 @@ pub struct Interest {
 }
 
 impl Interest {
-    /// Whether a change concerns the interest.
+    /// Returns whether a change passes the filter.
     pub fn concerns(&self, change: &Change) -> bool {
         let key = change.object().key();
         if self.namespace.as_ref().is_some_and(|namespace| key.namespace() != Some(namespace.as_str())) {

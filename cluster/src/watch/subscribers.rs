@@ -1,4 +1,4 @@
-//! Who follows a table, found by what they want.
+//! The subscriptions of a table, found by their interests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use super::{Interest, tell};
 use crate::{Change, Revision};
 
-/// What one subscription has yet to read: the changes that concern it lie between these revisions, both included.
+/// The unread changes of one subscription: those that concern it lie between these two revisions, both included.
 pub(crate) struct Signal {
     interest: Interest,
     pending: Mutex<Option<(Revision, Revision)>>,
-    /// Who reads.
+    /// The task that reads the subscription.
     reader: AtomicWaker,
 }
 
@@ -32,7 +32,7 @@ impl Signal {
         *self.pending.lock()
     }
 
-    /// Everything up to `through` was read.
+    /// Marks everything up to `through` as read.
     pub(crate) fn advance(&self, through: Revision) {
         let mut pending = self.pending.lock();
         *pending = match *pending {
@@ -41,7 +41,7 @@ impl Signal {
         };
     }
 
-    /// Ready when something is pending; otherwise the task is woken once something is.
+    /// Returns ready when there are unread changes; otherwise wakes the task once there are.
     pub(crate) fn poll_pending(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.pending().is_none() {
             self.reader.register(cx.waker());
@@ -52,7 +52,7 @@ impl Signal {
         Poll::Ready(())
     }
 
-    /// Notes changes that the subscriber has yet to read, and wakes it when it knew of none.
+    /// Adds unread changes, and wakes the subscriber when it had none.
     pub(crate) fn mark(&self, first: Revision, last: Revision) {
         let mut pending = self.pending.lock();
         match &mut *pending {
@@ -174,7 +174,7 @@ impl Subscribers {
         self.0.lock().count
     }
 
-    /// Does `otherwise` when nobody subscribes; whether somebody does.
+    /// Calls `otherwise` when there are no subscriptions. Returns whether there are any.
     pub(crate) fn unless_any(&self, otherwise: impl FnOnce()) -> bool {
         let buckets = self.0.lock();
         if buckets.count == 0 {
@@ -183,7 +183,7 @@ impl Subscribers {
         buckets.count > 0
     }
 
-    /// Wakes those whom any of these changes concerns.
+    /// Wakes the subscriptions that any of these changes concerns.
     pub(crate) fn wake(&self, changes: &[Arc<Change>]) {
         tell(|| {
             let buckets = self.0.lock();
@@ -191,13 +191,13 @@ impl Subscribers {
         });
     }
 
-    /// Wakes everybody, because what happened up to `through` is no longer known in detail.
+    /// Wakes all subscriptions, because the changes up to `through` are no longer known one by one.
     pub(crate) fn wake_all(&self, through: Revision) {
         let buckets = self.0.lock();
         let values = buckets.fields.values().flat_map(|values| values.values());
         let named = buckets.namespaces.values().chain(buckets.names.values()).chain(buckets.keys.values());
         let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
-        // In the order in which they came, as they are woken otherwise.
+        // In the order of subscription, as they are woken otherwise.
         let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
         tell(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
     }

@@ -1,4 +1,4 @@
-//! A watcher's place in a change log.
+//! A watcher's position in a change log.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
 use crate::table::Stretch;
 use crate::{Change, Compacted, Revision, Table};
 
-/// Follows the changes of a table that concern an interest: a cursor, never a queue.
+/// Follows the changes of a table that concern an interest. It is a cursor, never a queue.
 ///
-/// A subscriber that is slow costs its place and nothing else; it loses its place only when the history has moved
-/// past a change that it has not read. One that is not concerned by anything never loses it.
+/// A slow subscriber costs no memory but its position. It loses the position only when the history has been trimmed
+/// past a change that it has not read, so one that no change concerns never loses it.
 pub struct Subscription {
     table: Arc<Table>,
     signal: Arc<Signal>,
     number: u64,
     position: Revision,
-    /// How old the table was when this began.
+    /// The table's age when this subscription began: see [`Table::age`].
     age: u64,
 }
 
@@ -34,37 +34,38 @@ impl Subscription {
         if after < floor {
             return Err(Compacted { floor });
         }
-        // From here on the broadcaster tells of what is closed; what is closed already is read unasked.
+        // From here on the broadcaster announces what becomes closed. What is closed already is marked as unread here.
         let closed = table.revision();
         if closed > after && table.last_change() > after {
             subscription.signal.mark(after.next(), closed);
         }
-        // What is not closed may have been demanded of the groups before anybody wanted to know.
+        // Groups may have been asked to close when there was no subscription yet, and are asked again.
         table.demand();
         Ok(subscription)
     }
 
-    /// Waits until [`Subscription::read`] may find something.
+    /// Waits until [`Subscription::read`] may return something.
     pub async fn changed(&mut self) {
         poll_fn(|cx| self.poll_changed(cx)).await;
     }
 
-    /// Ready when [`Subscription::read`] may find something; otherwise the task is woken once it may. One task waits at
-    /// a time: the last that asked.
+    /// Returns ready when [`Subscription::read`] may return something; otherwise wakes the task once it may. Only the
+    /// task that polled last is woken.
     pub fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.signal.poll_pending(cx)
     }
 
-    /// Whether [`Subscription::read`] may find something now.
+    /// Returns whether [`Subscription::read`] may return something now.
     pub fn has_changed(&self) -> bool {
         self.signal.pending().is_some()
     }
 
-    /// Appends the next changes that concern the interest, at most `max`, in revision order. False when nothing is
-    /// left to read for now.
+    /// Appends the next changes that concern the interest, at most `max`, in revision order. Returns false when nothing
+    /// is left to read for now.
     ///
     /// # Errors
-    /// The history has moved past a change that was not read, or what there is of it was not known when this began.
+    /// Fails when the history has been trimmed past a change that was not read, or when the table's closed revision
+    /// went back after the subscription began.
     pub fn read(&mut self, max: usize, out: &mut Vec<Arc<Change>>) -> Result<bool, Compacted> {
         let Some((first, last)) = self.signal.pending() else { return Ok(false) };
         if self.table.age() != self.age {
@@ -90,8 +91,8 @@ impl Subscription {
         Ok(self.signal.pending().is_some())
     }
 
-    /// Gives changes back that were read last: those after `through`, which must be the revision of one of them. They
-    /// are read again.
+    /// Returns to an earlier position: `through` must be the revision of one of the changes read last, and those after
+    /// it are read again.
     pub fn give_back(&mut self, through: Revision) {
         if through < self.position {
             let read = std::mem::replace(&mut self.position, through);
@@ -99,9 +100,10 @@ impl Subscription {
         }
     }
 
-    /// Every change up to this revision that concerns the interest has been read: what a bookmark may say.
+    /// Returns the revision up to which every change that concerns the interest has been read. A bookmark may contain
+    /// it.
     pub fn position(&self) -> Revision {
-        let announced = self.table.announced(); // before looking for what is pending
+        let announced = self.table.announced(); // read before `pending`, so that no change is missed
         match self.signal.pending() {
             None => self.position.max(announced),
             Some(_) if seeded!(BookmarkAhead) => self.table.revision(),
@@ -109,7 +111,7 @@ impl Subscription {
         }
     }
 
-    /// The table that is followed.
+    /// Returns the table that is followed.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }

@@ -1,18 +1,18 @@
-//! Waking tasks behind telling all subscribers, not in between.
+//! Delays waking tasks until all subscribers of a change have been notified.
 //!
-//! A task that is woken while others are still to be told may run at once, on another processor or instead of this
-//! thread, and would find only the first few of what it could have dealt with together.
+//! A task that is woken earlier may run at once, on another processor or in place of this thread, and would find only
+//! the first few of the changes that it could have handled together.
 
 use std::cell::RefCell;
 use std::task::Waker;
 
 thread_local! {
-    /// Whom to wake when this thread is done with telling; `None` while it tells nobody.
+    /// The tasks to wake when this thread has notified all subscribers; `None` while it is not notifying.
     static TOLD: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
 }
 
-/// Wakes a task when everybody has been told whom this thread is telling of changes; at once when it tells nobody. For
-/// wakers of subscriptions that stand for a task that deals with many of them.
+/// Wakes a task once this thread has notified all subscribers; at once when it is not notifying. For wakers of
+/// subscriptions whose task handles many of them.
 pub fn wake_when_told(waker: Waker) {
     let waker = TOLD.with_borrow_mut(|told| match told {
         Some(told) => {
@@ -24,14 +24,14 @@ pub fn wake_when_told(waker: Waker) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// Tells subscribers of changes; who is to be woken when all have been told is woken behind it.
+/// Runs `tell`, which notifies subscribers, and wakes the tasks of [`wake_when_told`] after it.
 pub(crate) fn tell<T>(tell: impl FnOnce() -> T) -> T {
     let is_first = TOLD.with_borrow_mut(|told| told.is_none() && told.insert(Vec::new()).is_empty());
     let _telling = is_first.then(|| Telling);
     tell()
 }
 
-/// Lives while this thread is telling.
+/// Wakes the tasks when this thread has finished notifying.
 struct Telling;
 
 impl Drop for Telling {

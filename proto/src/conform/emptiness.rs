@@ -1,13 +1,14 @@
-//! Empty lists and maps, which storage does not tell from none.
+//! Empty lists and maps, which storage does not distinguish from nil.
 
 use super::{holds_structs, is_empty, item_of, position};
 use crate::schema::{Field, Presence, Shape, Type};
 use crate::value::Value;
 
-/// Makes lists and maps that are always encoded `null` where they are empty, as storage does, which does not tell
-/// empty from nil. What conforms to the type does so afterwards.
-/// What is shared with `before`, in which that was done, is left as it is, and so is what was not changed since it was
-/// conformed to the type and had nothing to forget then.
+/// Replaces empty lists and maps that are always encoded by `null`, as storage does, which does not distinguish empty
+/// from nil. A value that conforms to the type still does so afterwards.
+///
+/// Skips parts that are shared with `before`, for which this was done, and parts that have not changed since they were
+/// conformed to the type and had nothing to replace then.
 pub fn forget_empty(of: &Type, value: &mut Value, before: &Value) {
     if value.is_same(before) {
         return;
@@ -29,7 +30,7 @@ pub fn forget_empty(of: &Type, value: &mut Value, before: &Value) {
     }
 }
 
-/// Whether a member is written as `null` because it is empty.
+/// Returns whether a member is written as `null` because it is empty.
 pub(super) fn is_forgotten(field: &Field, value: &Value) -> bool {
     field.presence == Presence::Always && matches!(field.shape, Shape::List(_) | Shape::Map(_)) && is_empty(value)
 }

@@ -1,8 +1,8 @@
-//! From any JSON value to an object of a type, as Go's decoder and encoder together would leave it.
+//! Turns any JSON value into an object of a type, as Go's decoder and encoder together would leave it.
 //!
-//! One walk finds unknown fields and wrong types, drops what `omitempty` drops, adds what is always encoded, makes
-//! quantities and times canonical, and puts fields into the order of the catalogue. Everything behind it can rely on
-//! that form: two conformed values are equal exactly if they encode equally.
+//! One walk finds unknown fields and wrong types, drops what `omitempty` drops, adds fields that are always encoded,
+//! makes quantities and times canonical, and puts fields into the order of the catalogue. Later stages can rely on that
+//! form: two conformed values are equal exactly if their encodings are equal.
 
 mod emptiness;
 mod place;
@@ -20,43 +20,43 @@ use crate::schema::{Field, List, Map as MapShape, Presence, Shape, Type};
 use crate::time;
 use crate::value::{Str, Value};
 
-/// Why a value is not of the type, in the words of the reference's decoder.
+/// Why a value does not conform to its type, in the words of the reference's decoder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A JSON value of the wrong type, or a number that does not fit.
     #[error("json: cannot unmarshal {found} into Go {place} of type {wanted}")]
     Type {
-        /// What stands there: `string`, `number 2.5`.
+        /// The value that was found: `string`, `number 2.5`.
         found: String,
         /// `struct field PodSpec.spec.containers`, or `value` at the top.
         place: String,
         /// The Go type.
         wanted: String,
     },
-    /// No quantity.
+    /// The text is not a quantity.
     #[error(transparent)]
     Quantity(#[from] quantity::Error),
-    /// No time.
+    /// The text is not a time.
     #[error(transparent)]
     Time(#[from] time::Error),
-    /// No duration.
+    /// The text is not a duration.
     #[error("time: invalid duration {0:?}")]
     Duration(String),
-    /// Something that is an object itself, within one of a custom resource.
+    /// An error in an embedded object of a custom resource.
     #[error("{0}")]
     Embedded(String),
-    /// No base64.
+    /// The text is not base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
 }
 
-/// Conforms `value` to a type. Returns the paths of fields that the type does not have; they are dropped, all of them,
-/// also those of which there are too many to be told.
+/// Conforms `value` to a type. Returns the paths of fields that the type does not have. All of them are dropped, even
+/// if there are too many to be returned.
 pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
     conform_changed(of, value, &Value::Null)
 }
 
-/// As [`conform`], for a value that was made of one which conforms: what both share is left as it is.
+/// Does what [`conform`] does, for a value that was made from a conformed one: parts that both share are skipped.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
     let mut walk = Walk { unknown: Complaints::default() };
     let root = Place { parent: None, step: Step::Root };
@@ -64,7 +64,7 @@ pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<V
     Ok(walk.unknown.into_vec())
 }
 
-/// The value of a type of which nothing is set.
+/// Returns the value of a type in which no field is set.
 pub fn zero(of: &Type) -> Value {
     let mut value = Value::object();
     // An empty object conforms to every type.
@@ -76,7 +76,7 @@ struct Walk {
     unknown: Complaints,
 }
 
-/// Whether a value and all that is in it is in the form in which it is stored, if nobody changes it: see
+/// Whether a value and everything in it has the form in which it is stored, as long as it is not changed: see
 /// [`Map::settle`].
 type Settled = bool;
 
@@ -150,7 +150,7 @@ impl Walk {
         Ok(settled)
     }
 
-    /// Conforms a member; `None` when it is to be dropped.
+    /// Conforms a member. Returns `None` when it must be dropped.
     fn field(
         &mut self,
         field: &Field,
@@ -220,7 +220,7 @@ impl Walk {
         for (key, member) in members.iter_mut() {
             if member.is_null() {
                 *member = match map.value {
-                    // Storage does not tell empty from nil.
+                    // Storage does not distinguish empty from nil.
                     Shape::Bytes => Value::Str(Str::const_new("")),
                     _ => zero_of(&map.value),
                 };
@@ -234,12 +234,13 @@ impl Walk {
     }
 }
 
-/// The item of a list, or null.
+/// Returns an item of a list; null if there is none.
 pub(crate) fn item_of(list: &Value, index: usize) -> &Value {
     list.as_array().and_then(|items| items.get(index)).unwrap_or(&Value::Null)
 }
 
-/// The position of a field, looked for from where fields in catalogue order would have it.
+/// Returns the position of a field. Searches from `next`, where the field is if members are in the order of the
+/// catalogue.
 pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
     let fields = &of.fields;
     let from = next.min(fields.len());
@@ -250,7 +251,7 @@ pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
         .or_else(|| fields[..from].iter().position(|field| field.name == name))
 }
 
-/// What Go drops under `omitempty`.
+/// Returns whether Go drops a value under `omitempty`.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
@@ -266,7 +267,7 @@ pub(crate) fn holds_structs(shape: &Shape) -> bool {
     matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
 }
 
-/// How a value of which nothing is set is encoded where it is always encoded.
+/// Returns the encoding of an unset value where it is always encoded.
 pub(crate) fn zero_of(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => Value::Bool(false),

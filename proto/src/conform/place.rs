@@ -1,8 +1,8 @@
-//! Where in a value the walk is, and how errors say so.
+//! The position of the walk in a value, and its names in errors.
 
 use crate::schema::Type;
 
-/// Where the walk is: the field's struct and its path, as links on the stack.
+/// The position of the walk: the field's struct and its path, as links on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) parent: Option<&'a Place<'a>>,
@@ -19,7 +19,7 @@ pub(super) enum Step<'a> {
 }
 
 impl Place<'_> {
-    /// The path with indexes and keys, as strict decoding reports it.
+    /// Appends the path with indexes and keys, as strict decoding reports it.
     pub(super) fn path(&self, out: &mut String) {
         if let Some(parent) = self.parent {
             parent.path(out);
@@ -40,7 +40,7 @@ impl Place<'_> {
         }
     }
 
-    /// The path of field names alone, as type errors report it.
+    /// Appends the path of field names alone, as type errors report it.
     fn fields(&self, out: &mut String) {
         if let Some(parent) = self.parent {
             parent.fields(out);
@@ -56,7 +56,7 @@ impl Place<'_> {
         }
     }
 
-    /// The struct that holds the innermost field.
+    /// Returns the struct that contains the innermost field.
     fn owner(&self) -> Option<&str> {
         match self.step {
             Step::Field(owner, _) => Some(&owner.name),
@@ -65,7 +65,7 @@ impl Place<'_> {
         }
     }
 
-    /// The place, as type errors name it.
+    /// Returns the name of the place in type errors.
     pub(super) fn describe(&self) -> String {
         match self.owner() {
             Some(owner) => {

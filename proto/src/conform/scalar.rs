@@ -1,4 +1,4 @@
-//! Values that are no struct, list or map of them: their types, and their canonical form.
+//! Scalars: checks of their types, and their canonical form.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::schema::{AnyKind, Shape};
 use crate::time::Timestamp;
 use crate::value::{Hole, Value};
 
-/// Conforms what is no struct, list or map of them.
+/// Conforms a scalar.
 pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     match shape {
         Shape::Bool => match value {
@@ -49,7 +49,7 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
     }
 }
 
-/// The name of a shape's Go type, as decoding errors state it.
+/// Returns the name of a shape's Go type, as decoding errors state it.
 pub fn go_type(shape: &Shape) -> String {
     match shape {
         Shape::Bool => "bool".into(),
@@ -77,7 +77,7 @@ pub fn go_type(shape: &Shape) -> String {
         Shape::Map(map) => map.named.to_string(),
     }
 }
-/// A value of the wrong type.
+/// Returns the error of a value with a wrong type.
 pub(super) fn mismatch(value: &Value, place: &Place<'_>, wanted: impl FnOnce() -> String) -> Error {
     Error::Type { found: value.type_name().into(), place: place.describe(), wanted: wanted() }
 }
@@ -94,7 +94,7 @@ fn integer(value: &mut Value, low: i64, high: i64, place: &Place<'_>, wanted: &s
     }
 }
 
-/// A number that the type does not hold.
+/// Returns the error of a number that the type cannot hold.
 fn out_of_range(text: &str, place: &Place<'_>, wanted: &str) -> Error {
     Error::Type { found: format!("number {text}"), place: place.describe(), wanted: wanted.into() }
 }
@@ -114,7 +114,7 @@ fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes may be given as the array of their numbers, too.
+/// Reads bytes from the array of their numbers, a form that is also accepted.
 fn octets(numbers: &mut [Value], place: &Place<'_>) -> Result<Vec<u8>, Error> {
     let octet = |number: &mut Value| match number {
         Value::Null => Ok(0),
@@ -146,7 +146,7 @@ fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error
     };
     let parsed = if micro { Timestamp::parse_micro(text)? } else { Timestamp::parse(text)? };
     if parsed == Timestamp::ZERO {
-        *value = Value::Null; // as Go writes a time that nobody has set
+        *value = Value::Null; // as Go writes an unset time
         return Ok(());
     }
     let canonical = if micro { parsed.micro() } else { parsed.to_string() };
@@ -168,11 +168,12 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Free-form values keep what they hold, numbers by their value.
+/// Conforms a free-form value, which keeps its content, with numbers by their value.
 fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     value.settle();
     let fits = match kind {
-        // Converted from JSON by a decoder of its own. What else is free-form is kept as text until somebody reads it.
+        // This kind is converted from JSON by a decoder of its own. Other free-form values stay text until they are
+        // read.
         AnyKind::Json => match value.hole() {
             Some(Hole::Number(text)) => {
                 let (found, place) = (format!("number {text}"), "value".into());

@@ -1,4 +1,4 @@
-//! Whether a text is JSON that the parser takes, found out without making a tree of it.
+//! Checks that a text is JSON which the parser accepts, without making a tree.
 
 use super::parse::{Error, READ_DEPTH_MAX, parse};
 use super::scan;
@@ -6,13 +6,13 @@ use super::scan;
 /// Bits of a word.
 const WORD: usize = 64;
 const _: () = assert!(READ_DEPTH_MAX.is_multiple_of(WORD));
-/// Numbers with fewer characters, and without an exponent, are never too large.
+/// Numbers with fewer characters and without an exponent are never too large.
 const LONG: usize = 300;
 
-/// Whether a text is JSON of which [`parse`] keeps everything, in UTF-8.
+/// Checks that a text is JSON in UTF-8, and that [`parse`] keeps all of it.
 ///
 /// # Errors
-/// Why it is not, in the parser's words.
+/// The reason why it is not, in the parser's words.
 pub fn check(text: &[u8]) -> Result<(), Error> {
     if std::str::from_utf8(text).is_err() {
         return Err(Error::Encoding);
@@ -20,7 +20,7 @@ pub fn check(text: &[u8]) -> Result<(), Error> {
     let mut checker = Checker { bytes: text, at: 0, depth: 0, objects: [0; READ_DEPTH_MAX / WORD] };
     match checker.text() {
         Some(()) => Ok(()),
-        // Whatever is wrong is best told by the parser.
+        // The parser reports the error best.
         None => parse(text).map(drop),
     }
 }
@@ -28,16 +28,16 @@ pub fn check(text: &[u8]) -> Result<(), Error> {
 struct Checker<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// How many containers are open.
+    /// The number of open containers.
     depth: usize,
-    /// Which of them are objects, a bit each.
+    /// Whether each of them is an object, one bit each.
     objects: [u64; READ_DEPTH_MAX / WORD],
 }
 
-/// What a value was that was passed.
+/// What kind of value was passed.
 enum Passed {
     Whole,
-    /// The beginning of a container that has something in it.
+    /// The beginning of a container that is not empty.
     Opened,
 }
 
@@ -74,7 +74,7 @@ impl Checker<'_> {
             self.at += 1;
             return Some(Passed::Whole);
         }
-        // There are as many bits as containers may be open.
+        // There is a bit for every container that may be open.
         let (word, bit) = (self.objects.get_mut(self.depth / WORD)?, 1 << (self.depth % WORD));
         *word = if object { *word | bit } else { *word & !bit };
         self.depth += 1;
@@ -84,7 +84,7 @@ impl Checker<'_> {
         Some(Passed::Opened)
     }
 
-    /// Passes what follows a value, and the ends of containers: whether that was the end of all.
+    /// Passes what follows a value, and the ends of containers. Returns whether everything has ended.
     fn close(&mut self) -> Option<bool> {
         while self.depth > 0 {
             let innermost = self.depth - 1;
@@ -177,7 +177,7 @@ impl Checker<'_> {
         (count > 0).then_some(())
     }
 
-    /// The next byte that is no space.
+    /// Returns the next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
             self.at += 1;

@@ -13,7 +13,7 @@ pub use outline::{Part, parse_part};
 pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, READ_DEPTH_MAX, parse, parse_tracking};
 pub use write::{to_vec_as_stated, write, write_pretty, write_str, write_within};
 
-/// The JSON text of a value.
+/// Returns the compact JSON text of a value.
 pub fn to_vec(value: &crate::value::Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     write(value, &mut out);

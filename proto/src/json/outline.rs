@@ -1,4 +1,4 @@
-//! Parts of a text as a tree, for readers who know what they will look at.
+//! Reads parts of a text as a tree, for readers that know which parts they need.
 
 use std::ops::Range;
 
@@ -6,52 +6,52 @@ use super::pass::Pass;
 use super::scan;
 use crate::value::{Map, Value};
 
-/// What of a value is wanted.
+/// The parts of a value that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// The whole value.
     Whole,
     /// Nothing: the member is left out.
     Nothing,
-    /// Nothing of this member and of those behind it in the same object: what is last need not be passed over where the
-    /// object's end is known.
+    /// Neither this member nor those after it in the same object. When the end of the object is known, they need not be
+    /// scanned.
     Rest,
-    /// Of an object, or of each object in a list, these members; the others as a whole, or not at all.
+    /// These members of an object, or of each object in a list. Other members are kept as a whole, or left out.
     Members {
-        /// Parts of members by their key.
+        /// The wanted parts of members, by key.
         named: &'static [(&'static str, Part)],
-        /// Whether members that are not named are wanted.
+        /// Whether members that are not named are kept.
         others: bool,
     },
 }
 
 impl Part {
-    /// The named members of an object and no others.
+    /// Keeps only the named members of an object.
     pub const fn only(named: &'static [(&'static str, Part)]) -> Self {
         Self::Members { named, others: false }
     }
 
-    /// All of an object, of the named members only these parts.
+    /// Keeps all members of an object, but only these parts of the named ones.
     pub const fn but(named: &'static [(&'static str, Part)]) -> Self {
         Self::Members { named, others: true }
     }
 }
 
-/// The wanted part of a JSON text that a parser has accepted before; what is not wanted is passed over, and so is what
-/// lies between where a value in it is known to start and to end, as far as it is not wanted. `None` where the text
-/// turns out not to be JSON.
+/// Returns the wanted part of a JSON text that a parser has accepted before, and skips the rest. `known` is the range
+/// of a value in the text whose end is known, so that skipping it need not scan it. `None` when the text is not JSON
+/// after all.
 pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
     Reader { pass: Pass { bytes, at: 0 }, known }.part(part)
 }
 
 struct Reader<'a> {
     pass: Pass<'a>,
-    /// Where a value starts and ends.
+    /// The start and the end of a value.
     known: Range<usize>,
 }
 
 impl Reader<'_> {
-    /// Reads a value; as deep as parts are named, which is never much.
+    /// Reads a value. The recursion is as deep as parts are named, which is never much.
     fn part(&mut self, part: Part) -> Option<Value> {
         match (part, self.pass.peek()?) {
             (Part::Members { named, others }, b'{') => self.object(named, others),
@@ -85,7 +85,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The position behind the object that starts here.
+    /// Returns the position after the object that starts here.
     fn object_end(&self, start: usize) -> Option<usize> {
         let known = (start == self.known.start).then_some(self.known.end);
         let ends = |end: &usize| *end > self.pass.at && self.pass.bytes.get(*end - 1) == Some(&b'}');

@@ -1,10 +1,10 @@
-//! Going through a text that a parser has accepted before.
+//! Reads a text that a parser has accepted before.
 
 use super::{parse, scan};
 use crate::value::{Str, Value};
 
-/// A position in a text that a parser has accepted before. Everything answers `None` where the text turns out not to be
-/// JSON.
+/// A position in a text that a parser has accepted before. All methods return `None` when the text is not JSON after
+/// all.
 pub(crate) struct Pass<'a> {
     /// The text.
     pub(crate) bytes: &'a [u8],
@@ -13,7 +13,7 @@ pub(crate) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// The next byte that is no space.
+    /// Returns the next byte that is not a space.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
             self.at += 1;
@@ -21,8 +21,8 @@ impl<'a> Pass<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Passes the bracket that opens a list or object, and the one that closes it if there is nothing within: whether
-    /// that is so.
+    /// Passes the bracket that opens a list or object; if that is empty, also the bracket that closes it. Returns
+    /// whether it is empty.
     pub(crate) fn is_empty(&mut self, close: u8) -> Option<bool> {
         self.at += 1;
         let empty = self.peek()? == close;
@@ -30,19 +30,19 @@ impl<'a> Pass<'a> {
         Some(empty)
     }
 
-    /// Passes what follows a member or item: whether it was the last one.
+    /// Passes what follows a member or item. Returns whether it was the last one.
     pub(crate) fn ends(&mut self, close: u8) -> Option<bool> {
         let next = self.peek()?;
         self.at += 1;
         (next == b',' || next == close).then_some(next == close)
     }
 
-    /// Passes a member's key and the colon behind it.
+    /// Passes a member's key and the colon after it. Returns the key.
     pub(crate) fn key(&mut self) -> Option<Str> {
         self.written_key()?.text()
     }
 
-    /// As [`Pass::key`], for readers who know the keys that they look for.
+    /// Does what [`Pass::key`] does, for readers that compare the key with known ones.
     pub(crate) fn written_key(&mut self) -> Option<Written<'a>> {
         let key = self.string()?;
         (self.peek()? == b':').then(|| self.at += 1)?;
@@ -60,7 +60,7 @@ impl<'a> Pass<'a> {
         Some(Written { quoted: self.bytes.get(from..end)?, escapes })
     }
 
-    /// Passes a value of any kind.
+    /// Passes a value of any kind, and returns it.
     pub(crate) fn value(&mut self) -> Option<Value> {
         if self.peek()? == b'"' {
             return self.string()?.text().map(Value::Str);
@@ -71,16 +71,16 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A string as it is written.
+/// A string in its written form.
 #[derive(Clone, Copy)]
 pub(crate) struct Written<'a> {
-    /// With its quotes.
+    /// The string with its quotes.
     quoted: &'a [u8],
     escapes: bool,
 }
 
 impl Written<'_> {
-    /// The string.
+    /// Returns the string.
     pub(crate) fn text(self) -> Option<Str> {
         match self.escapes {
             false => Str::from_utf8(self.quoted.get(1..self.quoted.len() - 1)?).ok(),
@@ -88,7 +88,7 @@ impl Written<'_> {
         }
     }
 
-    /// Whether it is this one.
+    /// Returns whether it is the given string.
     pub(crate) fn is(self, text: &str) -> bool {
         match self.escapes {
             false => self.quoted.len() == text.len() + 2 && self.quoted[1..].starts_with(text.as_bytes()),

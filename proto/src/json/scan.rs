@@ -1,4 +1,4 @@
-//! Finding where strings and values end, without reading what they hold.
+//! Finds the ends of strings and values without reading their content.
 
 use wide::u8x16;
 
@@ -7,19 +7,20 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// A word with the highest bit set in the bytes that are zero; bytes above the lowest such may be marked wrongly.
+/// Returns a word with the highest bit set in the bytes that are zero. Bytes above the lowest of these may be marked
+/// wrongly.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGH
 }
 
-/// The bytes of a word that end the plain part of a string, as [`zeros`] marks them.
+/// Returns which bytes of a word end the plain part of a string, marked as by [`zeros`].
 const fn ends(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
     zeros(word ^ (ONES * b'"' as u64)) | zeros(word ^ (ONES * b'\\' as u64)) | control
 }
 
-/// The position of the first quote, backslash or control character from `at` on; the length of the text if there is
-/// none.
+/// Returns the position of the first quote, backslash or control character from `at` on; the length of the text if
+/// there is none.
 pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     // Most strings end in the first word or are long.
@@ -51,8 +52,8 @@ pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).map_or(bytes.len(), |more| at + more)
 }
 
-/// The position behind the string that starts with the quote at `at`, and whether it holds escapes; `None` where it
-/// does not end. Control characters in it are not found wrong.
+/// Returns the position after the string that starts with the quote at `at`, and whether the string has escapes. `None`
+/// when it does not end. Control characters in it are not reported.
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (at + 1, false);
     loop {
@@ -68,8 +69,8 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// The position behind the value that starts at `at`, which must be JSON: only strings and brackets are looked at.
-/// `None` where it does not end.
+/// Returns the position after the value that starts at `at`, which must be JSON: only strings and brackets are
+/// examined. `None` when the value does not end.
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let spaces = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
     let at = at + bytes.get(at..)?.iter().take_while(spaces).count();
@@ -86,12 +87,12 @@ pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// How many bytes are looked at together.
+/// The number of bytes that are examined together.
 const BLOCK: usize = 64;
-/// How many are compared by one instruction.
+/// The number of bytes that one instruction compares.
 const LANES: usize = 16;
 
-/// Where the bytes of a block stand that matter, one bit each.
+/// The positions of the significant bytes of a block, one bit each.
 #[derive(Default)]
 struct Marks {
     quotes: u64,
@@ -105,7 +106,7 @@ impl Marks {
         let mut marks = Self::default();
         for (part, lanes) in block.as_chunks::<LANES>().0.iter().enumerate() {
             let lanes = u8x16::from(*lanes);
-            // Braces and brackets differ from each other in this bit only.
+            // Braces and brackets differ from each other only in this bit.
             let folded = lanes | u8x16::splat(b'{' ^ b'[');
             let place = |found: u8x16| u64::from(found.to_bitmask()) << (part * LANES);
             marks.quotes |= place(lanes.simd_eq(u8x16::splat(b'"')));
@@ -117,22 +118,22 @@ impl Marks {
     }
 }
 
-/// Passes over a text block by block. How this works without looking at single bytes is told in "Parsing Gigabytes of
+/// Scans a text block by block. The method, which does not examine single bytes, is described in "Parsing Gigabytes of
 /// JSON per Second" (Langdale and Lemire, 2019), section 3.1.
 #[derive(Default)]
 struct Passing {
     /// Whether the first byte of the next block is escaped.
     escaped: u64,
-    /// All bits while the next block begins inside of a string.
+    /// All bits are set while the next block begins inside a string.
     inside: u64,
 }
 
 impl Passing {
-    /// The opening and closing brackets of a block that stand outside of strings.
+    /// Returns the opening and closing brackets of a block that are outside of strings.
     fn brackets(&mut self, block: &[u8; BLOCK]) -> (u64, u64) {
         let marks = Marks::of(block);
         let mut strings = marks.quotes & !self.escapes(marks.backslashes);
-        // Every bit becomes whether an odd number of quotes stands before or at it.
+        // Every bit becomes the parity of the number of quotes up to its position.
         for shift in [1, 2, 4, 8, 16, 32] {
             strings ^= strings << shift;
         }
@@ -141,12 +142,12 @@ impl Passing {
         (marks.opening & !strings, marks.closing & !strings)
     }
 
-    /// The bytes that a backslash before them escapes.
+    /// Returns the bytes that are escaped by a backslash before them.
     fn escapes(&mut self, backslashes: u64) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;
         let backslashes = backslashes & !self.escaped;
         let behind = backslashes << 1 | self.escaped;
-        // Runs of backslashes that begin at odd places; adding carries to where they end.
+        // Runs of backslashes that begin at odd positions; the addition carries to the end of each run.
         let odd = backslashes & !EVEN & !behind;
         let (ends, over) = odd.overflowing_add(backslashes);
         self.escaped = over.into();
@@ -154,7 +155,7 @@ impl Passing {
     }
 }
 
-/// The position behind the object or list that starts at `at`.
+/// Returns the position after the object or list that starts at `at`; `None` when it does not end.
 fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut passing, mut depth) = (Passing::default(), 0);
     for start in (at..bytes.len()).step_by(BLOCK) {
@@ -165,7 +166,7 @@ fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
             &last
         });
         let (opening, closing) = passing.brackets(block);
-        // What is closed where it is opened ends nothing else.
+        // A bracket that is closed in the same block does not end an outer container.
         let empty = opening & closing >> 1;
         let (opening, closing) = (opening ^ empty, closing ^ empty << 1);
         let closed = closing.count_ones();
@@ -243,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The same, a byte at a time.
+    /// Does the same one byte at a time.
     fn slow_end(bytes: &[u8]) -> Option<usize> {
         let (mut depth, mut string, mut escaped) = (0_usize, false, false);
         for (at, byte) in bytes.iter().enumerate() {

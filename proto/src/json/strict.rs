@@ -1,5 +1,5 @@
-//! What strict decoding says of a text: fields that its type does not have, and those that stand more than once, in the
-//! order in which they stand. One pass over a text that was parsed before, made when there is something to say.
+//! Complaints of strict decoding about a text: fields that its type does not have, and keys that occur more than once,
+//! in the order of the text. They are found in one pass over a text that was parsed before, only when there are some.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -10,10 +10,11 @@ use super::DEPTH_MAX;
 use crate::conform::position;
 use crate::schema::{Shape, Type};
 
-/// Most complaints that the reference's decoder keeps.
+/// The number of complaints that the reference's decoder keeps, at most.
 pub const COMPLAINTS_MAX: usize = 100;
 
-/// Most bytes of paths that are looked at for complaints: the same one may come again and again.
+/// The number of bytes of paths that are examined for complaints, at most: the same complaint may occur again and
+/// again.
 const PATH_BYTES_MAX: usize = 8 << 20;
 
 /// What the walk knows of a value.
@@ -23,19 +24,19 @@ enum Seen<'t> {
     Struct(&'t Type),
     /// A value of a shape.
     Shape(&'t Shape),
-    /// Any value, whose keys are told apart all the same.
+    /// Any value, whose repeated keys still matter.
     Free,
-    /// A value that has a decoder of its own, or none.
+    /// A value that has a decoder of its own, or is skipped.
     Skipped,
 }
 
-/// Says of a JSON text what its type does not have, and which keys of an object stand there more than once. Nothing is
-/// said of what is inside of something unknown, or has a decoder of its own. Without a type only repeated keys are
-/// told.
+/// Returns the fields in a JSON text that its type does not have, and the keys that occur more than once in an object.
+/// Ignores everything inside an unknown field, and inside values that have a decoder of their own. Without a type it
+/// returns only repeated keys.
 pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
     let mut walk =
         Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, told: Vec::new() };
-    // A text that is not JSON ends the walk; who parsed it has said so.
+    // A text that is not JSON ends the walk; its parser has reported the error.
     let _ = walk.value(of.map_or(Seen::Free, Seen::Struct));
     walk.told
 }
@@ -46,7 +47,7 @@ struct Walk<'a> {
     at: usize,
     path: String,
     depth: usize,
-    /// How many bytes of paths were looked at.
+    /// The number of bytes of paths that were examined.
     seen: usize,
     told: Vec<String>,
 }
@@ -128,7 +129,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Keeps a complaint about the present path, unless it was made already.
+    /// Keeps a complaint about the present path, unless it was made before.
     fn tell(&mut self, what: &str) {
         self.seen += self.path.len();
         let complaint = format!("{what} {}", quote(&self.path));
@@ -137,7 +138,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         while let b' ' | b'\n' | b'\r' | b'\t' = self.bytes.get(self.at)? {
             self.at += 1;
@@ -145,7 +146,7 @@ impl Walk<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// A key and the colon behind it.
+    /// Reads a key and the colon after it.
     fn key(&mut self) -> Option<String> {
         let start = self.at;
         self.string()?;
@@ -158,7 +159,7 @@ impl Walk<'_> {
         Some(key)
     }
 
-    /// Passes over a string.
+    /// Skips a string.
     fn string(&mut self) -> Option<()> {
         (self.peek()? == b'"').then_some(())?;
         self.at += 1;
@@ -173,7 +174,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Passes over a value, however deep.
+    /// Skips a value of any depth.
     fn skip(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

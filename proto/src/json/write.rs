@@ -4,13 +4,13 @@ use wide::u8x16;
 
 use crate::value::{Hole, Value};
 
-/// Appends a value as compact JSON. What no tree keeps is written as `null`, so that the text can always be read.
+/// Appends a value as compact JSON. A hole is written as `null`, so that the text can always be read again.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
     write_tree::<false>(value, out);
 }
 
-/// The compact JSON of a value as a client stated it, for errors that show it: numbers that no tree keeps stand in it
-/// as they were written.
+/// Returns the compact JSON of a value as a client stated it, for errors that show it: numbers that no tree keeps are
+/// written as in the client's text.
 pub fn to_vec_as_stated(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write_tree::<true>(value, &mut out);
@@ -120,7 +120,7 @@ fn write_int(number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends a float as ES6 and Go do: plain digits within 1e-6 and 1e21, an exponent outside.
+/// Appends a float as ES6 and Go do: plain digits between 1e-6 and 1e21, an exponent outside.
 fn write_float(number: f64, out: &mut Vec<u8>) {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
@@ -136,11 +136,11 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes are looked at together.
+/// The number of bytes that are examined together.
 const LANES: usize = 16;
 
-/// Which bytes of a block need a look before they may stand in a string, one bit each: control characters, quotes,
-/// backslashes, `<`, `>`, `&`, and what may begin U+2028 and U+2029.
+/// Returns which bytes of a block may need an escape in a string, one bit each: control characters, quotes,
+/// backslashes, `<`, `>`, `&`, and bytes that may begin U+2028 and U+2029.
 fn marks(block: [u8; LANES]) -> u32 {
     let bytes = u8x16::from(block);
     let is = |bytes: u8x16, byte: u8| bytes.simd_eq(u8x16::splat(byte));
@@ -150,7 +150,8 @@ fn marks(block: [u8; LANES]) -> u32 {
     (pairs | control | is(bytes, b'\\') | is(bytes, 0xe2)).to_bitmask()
 }
 
-/// The position of the first byte from `from` on that needs a look; the length of the text if there is none.
+/// Returns the position of the first byte from `from` on that may need an escape; the length of the text if there is
+/// none.
 fn plain_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -188,7 +189,7 @@ pub fn write_within(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what stands for the character that a text begins with; returns how many bytes it took.
+/// Appends the escape of the character with which a text begins. Returns how many bytes of the text that was.
 fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     match bytes[0] {

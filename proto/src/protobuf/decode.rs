@@ -9,8 +9,8 @@ use crate::json;
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
 use crate::value::{Float, Map, Str, Value};
 
-/// The object that a message holds, as [`crate::conform::conform`] would leave it. Unknown fields are ignored, and a
-/// message that stands in several parts is merged, as protobuf wants it.
+/// Returns the object in a message, as [`crate::conform::conform`] would leave it. Ignores unknown fields, and merges a
+/// message that is given in several parts, as protobuf requires.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub fn decode(of: &Type, bytes: &[u8]) -> Result<Value, Error> {
     decode_onto(of, bytes, Value::Null)
 }
 
-/// As [`decode`], onto members that are already there, such as `kind` and `apiVersion`.
+/// Does what [`decode`] does, but adds to the given members, such as `kind` and `apiVersion`.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn decode_onto(of: &Type, bytes: &[u8], value: Value) -> Result<Value, Error
 enum Found {
     Nothing,
     Value(Value),
-    /// Entries of a map, a repeated key's last one counts.
+    /// Entries of a map. Of a repeated key the last entry counts.
     Entries(Vec<(Str, Value)>),
 }
 
@@ -187,7 +187,7 @@ fn entry(map: &MapShape, bytes: &[u8], name: &str, depth: usize) -> Result<(Str,
     Ok((key, value))
 }
 
-/// One field, list item or map value; `before` is what an earlier part of the same message left.
+/// Decodes one field, list item or map value. `before` is the value from an earlier part of the same message.
 fn single(
     shape: &Shape,
     tag: Tag,
@@ -223,7 +223,7 @@ fn single(
     }
 }
 
-/// A list that is a message of its own.
+/// Decodes a list that is a message of its own.
 fn boxed(list: &List, bytes: &[u8], name: &str, before: Value, depth: usize) -> Result<Value, Error> {
     let mut items = match before {
         Value::Array(items) => items,
@@ -270,8 +270,8 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
     })
 }
 
-/// JSON in a message. Numbers that no tree keeps are left to the rules of a kind where it is an object of somebody
-/// else.
+/// Reads JSON in a message. In an embedded API object, numbers that no tree keeps become holes, which the rules of its
+/// kind judge.
 fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
     let mut parsed = json::parse_tracking(text)?;
     parsed.value.settle();
@@ -289,7 +289,7 @@ fn number(shape: &Shape, value: u64) -> Value {
     }
 }
 
-/// Whole numbers stay whole, as JSON has them.
+/// Keeps whole numbers as integers, as JSON does.
 fn float(number: f64) -> Result<Value, Error> {
     if number.fract() == 0.0 && number.abs() < 1e15 {
         return Ok(Value::Int(number as i64));

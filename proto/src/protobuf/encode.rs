@@ -12,17 +12,17 @@ use crate::value::Value;
 const FIELDS_MAX: usize = 64;
 
 /// Appends the message of a value that conforms to the type. Members that the type does not have are left out, and
-/// those of a wrong type are written as their zero value: conformed values have neither.
+/// those of a wrong type are written as their zero value; conformed values have neither.
 ///
 /// # Errors
 ///
 /// [`Error::JsonOnly`] where the type has no message, [`Error::TooDeep`] where messages nest deeper than
-/// [`WRITE_DEPTH_MAX`]; nothing is appended then.
+/// [`WRITE_DEPTH_MAX`]. Nothing is appended then.
 pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     encode_source(of, value, wire::ROOM, out)
 }
 
-/// Turns JSON text into messages without making trees of it; the room that it needs is used again each time.
+/// Turns JSON text into messages without making trees. Its buffers are reused for every object.
 #[derive(Debug, Default)]
 pub struct Transcoder {
     room: Room,
@@ -30,12 +30,12 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// Appends the message of an object that is stored as JSON and conforms to the type (see [`encode`]). The text must
-    /// have been accepted by the parser once.
+    /// Appends the message of an object that is stored as JSON and conforms to the type (see [`encode`]). The parser
+    /// must have accepted the text before.
     ///
     /// # Errors
     ///
-    /// As for [`encode`], and [`Error::Json`] where the text is no JSON.
+    /// As for [`encode`], and [`Error::Json`] where the text is not JSON.
     pub fn transcode(&mut self, of: &Type, json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         if of.message.is_empty() {
             return Err(json_only(of));
@@ -45,9 +45,9 @@ impl Transcoder {
         }
         let indexed = std::str::from_utf8(json).ok().and_then(|text| self.index.read(text));
         match indexed {
-            // Messages are shorter than the text, so that room for that much need not grow.
+            // A message is shorter than the text, so a buffer of that size need not grow.
             Some(tape) => encode_source(of, tape.root(), json.len(), out),
-            // Whatever is wrong is best told by the parser.
+            // The parser reports the error best.
             None => encode(of, &crate::json::parse(json)?, out),
         }
     }
@@ -71,7 +71,7 @@ fn json_only(of: &Type) -> Error {
     Error::JsonOnly(format!("{}.{}", of.package, of.name))
 }
 
-/// Appends what stands in a message for a field that is absent.
+/// Appends the encoding of an absent field.
 pub(super) fn absent(field: &Field, number: u32, out: &mut Vec<u8>) {
     let mut encoder = Encoder { out: Writer::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
     encoder.field::<&Value>(number, field, None);
@@ -80,21 +80,21 @@ pub(super) fn absent(field: &Field, number: u32, out: &mut Vec<u8>) {
 
 struct Encoder<'a> {
     out: Writer<'a>,
-    /// Text of a free-form value, before it is put in front.
+    /// The text of a free-form value, before it is put in front.
     json: Vec<u8>,
     depth: usize,
     failed: bool,
 }
 
 impl Encoder<'_> {
-    /// Writes the contents of a struct's message.
+    /// Writes the content of a struct's message.
     fn message<'s, S: Source<'s>>(&mut self, of: &Type, value: Option<S>) {
         if self.depth == WRITE_DEPTH_MAX {
             self.failed = true;
             return;
         }
         self.depth += 1;
-        // Most types have few fields, and clearing places costs more than all else.
+        // Most types have few fields, and clearing places would cost more than all other work.
         match of.fields.len() {
             0..=8 => self.parts(of, of.wire, &members::<S, 8>(of, value)),
             9..=24 => self.parts(of, of.wire, &members::<S, 24>(of, value)),
@@ -153,7 +153,7 @@ impl Encoder<'_> {
         self.out.close(number, mark);
     }
 
-    /// Writes one field, list item or map value; the zero value where there is none.
+    /// Writes one field, list item or map value; the zero value when there is none.
     fn single<'s, S: Source<'s>>(&mut self, number: u32, shape: &Shape, value: Option<S>) {
         let text = || value.and_then(Source::text);
         let mark = self.out.written();
@@ -181,7 +181,7 @@ impl Encoder<'_> {
             Shape::Any(kind) => self.free_form(*kind, value),
             Shape::Struct(of) => self.message(of, value),
             Shape::List(list) => self.list(1, list, value),
-            // No map holds maps, and no list does.
+            // No list has maps as items, and no map has maps as values.
             Shape::Map(_) => return,
         }
         self.out.close(number, mark);
@@ -216,8 +216,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Sorts an object's members into the places of their fields; fields are mostly met in order, from the last to the
-/// first.
+/// Sorts an object's members into the places of their fields. Fields mostly come in order, from the last to the first.
 fn members<'s, S: Source<'s>, const PLACES: usize>(of: &Type, value: Option<S>) -> [Option<S>; PLACES] {
     let mut members = [None; PLACES];
     let mut end = of.fields.len();
@@ -231,7 +230,7 @@ fn members<'s, S: Source<'s>, const PLACES: usize>(of: &Type, value: Option<S>) 
     members
 }
 
-/// The position of a field, looked for backwards from `end`.
+/// Returns the position of a field. Searches backwards from `end`.
 fn position(of: &Type, name: &str, end: usize) -> Option<usize> {
     let is_it = |field: &Field| *field.name == *name;
     let (before, after) = of.fields.split_at(end.min(of.fields.len()));

@@ -1,14 +1,14 @@
-//! What surrounds a message on the wire: the magic number and type of an object, list items, frames of a watch.
+//! The envelope of a message: the magic number and type of an object, list items, frames of a watch.
 
 use super::wire::{self, Reader};
 use super::{Error, decode_onto, encode, scalar};
 use crate::schema::Type;
 use crate::value::{Map, Str, Value};
 
-/// What every object in protobuf starts with.
+/// The first bytes of every object in protobuf.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// Encoding and type of the contents, which are never given.
+/// The encoding and the type of the content, which are always empty.
 const TAIL: [u8; 4] = [0x1a, 0, 0x22, 0];
 
 /// The field of a list that holds its items.
@@ -23,17 +23,18 @@ pub struct Envelope<'a> {
     pub kind: Str,
     /// The object's message.
     pub message: &'a [u8],
-    /// How the message is encoded; empty for plainly.
+    /// The encoding of the message; empty for none.
     pub content_encoding: Str,
-    /// What the message is; empty for protobuf.
+    /// The type of the message; empty for protobuf.
     pub content_type: Str,
 }
 
-/// Reads what surrounds an object.
+/// Reads the envelope of an object.
 ///
 /// # Errors
 ///
-/// In the words of the reference where the magic number, the body or everything is missing, or it is no message.
+/// In the words of the reference where the magic number, the body or everything is missing, or where it is not a
+/// message.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
     let body = match bytes.strip_prefix(&MAGIC) {
         _ if bytes.is_empty() => return Err(Error::EmptyData),
@@ -73,7 +74,7 @@ fn type_meta(bytes: &[u8], envelope: &mut Envelope<'_>) -> Result<(), Error> {
     })
 }
 
-/// The object in an envelope, with its `kind` and `apiVersion`.
+/// Returns the object in an envelope, with its `kind` and `apiVersion`.
 ///
 /// # Errors
 ///
@@ -85,11 +86,11 @@ pub fn decode_object(of: &Type, envelope: &Envelope<'_>) -> Result<Value, Error>
     decode_onto(of, envelope.message, Value::Object(meta))
 }
 
-/// Appends an object with everything around it; `api_version` and `kind` are stated as given, whatever the value says.
+/// Appends an object in its envelope. `api_version` and `kind` are written as given, whatever the value has.
 ///
 /// # Errors
 ///
-/// As for [`encode`]; nothing is appended then.
+/// As for [`encode`]. Nothing is appended then.
 pub fn encode_object(of: &Type, api_version: &str, kind: &str, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut message = Vec::new();
     encode(of, value, &mut message)?;
@@ -97,7 +98,7 @@ pub fn encode_object(of: &Type, api_version: &str, kind: &str, value: &Value, ou
     Ok(())
 }
 
-/// Appends an object's message with everything around it.
+/// Appends an object's message in its envelope.
 pub fn write_object(api_version: &str, kind: &str, message: &[u8], out: &mut Vec<u8>) {
     out.reserve(message.len() + api_version.len() + kind.len() + 32);
     head(api_version, kind, message.len(), out);
@@ -134,18 +135,18 @@ pub fn write_list_head(
     out.extend_from_slice(metadata);
 }
 
-/// Appends what precedes the message of a list's item.
+/// Appends what precedes the message of a list item.
 pub fn write_item_head(length: usize, out: &mut Vec<u8>) {
     wire::push_head(ITEMS, length, out);
 }
 
-/// Appends what ends an object or list.
+/// Appends the end of an object or list.
 pub fn write_tail(out: &mut Vec<u8>) {
     out.extend_from_slice(&TAIL);
 }
 
-/// Appends a frame of a watch: its length in four bytes, and the event with an object that is already encoded with
-/// everything around it.
+/// Appends a frame of a watch: its length in four bytes, and the event with an object that is already encoded in its
+/// envelope.
 pub fn write_event(kind: &str, object: &[u8], out: &mut Vec<u8>) {
     let field = |length: usize| 1 + wire::varint_size(length as u64) + length;
     let raw = field(object.len());

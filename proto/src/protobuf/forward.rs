@@ -1,9 +1,9 @@
 //! From stored JSON to a message in one pass.
 //!
-//! What is stored is canonical: no spaces, the members of an object in the order of its type, those of a map by key. So
-//! the next key is nearly always the next field's, and a value can be written where it is met; lengths, which stand
-//! before what they are the length of, are filled in behind it. Whatever is otherwise than expected, or seldom, is left
-//! to [`super::tape`]: `None` says so.
+//! Stored JSON is canonical: no spaces, the members of an object in the order of its type, those of a map by key. So
+//! the next key is nearly always that of the next field, and a value can be written where it is met; a length, which
+//! precedes its content, is filled in afterwards. Anything unexpected or rare is left to [`super::tape`], for which
+//! `None` is returned.
 
 use super::plan::{Plan, Step};
 use super::wire::{Writer, push_head, push_part, push_varint, varint_size};
@@ -11,16 +11,16 @@ use super::{WRITE_DEPTH_MAX, scalar, wire};
 use crate::json::scan;
 use crate::schema::{AnyKind, Shape, Type};
 
-/// Room that is used again for each object.
+/// Buffers that are reused for each object.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Members that were met before their place in the message, of each open object: slot, start and end in `aside`.
+    /// Members of open objects that were met before their place in the message: slot, start and end in `aside`.
     waiting: Vec<(usize, usize, usize)>,
-    /// What was written of them.
+    /// The encodings of these members.
     aside: Vec<u8>,
 }
 
-/// Appends the message of a stored object; `None`, and nothing is appended, where that takes another way.
+/// Appends the message of a stored object. Returns `None` and appends nothing when [`super::tape`] must do it.
 pub(super) fn transcode(of: &Type, json: &[u8], room: &mut Room, out: &mut Vec<u8>) -> Option<()> {
     let plan = Plan::of(of)?;
     let start = out.len();
@@ -42,14 +42,14 @@ struct Forward<'a> {
     depth: usize,
 }
 
-/// How far the message of a plan is written.
+/// How far the message of a plan has been written.
 struct Place<'p> {
     plan: &'p Plan,
     /// The next slot.
     slot: usize,
     /// The next group.
     group: usize,
-    /// Where the open group's length stands.
+    /// The position of the open group's length.
     open: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ impl<'p> Place<'p> {
         Self { plan, slot: 0, group: 0, open: None }
     }
 
-    /// Writes what lies before a slot, which must not be written yet.
+    /// Writes everything before a slot, which must not be written yet.
     fn advance(&mut self, to: usize, out: &mut Vec<u8>) -> Option<()> {
         self.pass_groups(to, out)?;
         if to != self.slot {
@@ -109,7 +109,7 @@ fn reserve(size: usize, out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Fills in the length of everything behind the room that was left for it; how many bytes that took.
+/// Fills in the length of everything after the room that was left for it. Returns how many bytes the length takes.
 fn close(at: usize, reserved: usize, out: &mut Vec<u8>) -> usize {
     let (from, to) = (at + reserved, out.len());
     let mut length = (to - from) as u64;
@@ -130,12 +130,12 @@ fn close(at: usize, reserved: usize, out: &mut Vec<u8>) -> usize {
 }
 
 impl Forward<'_> {
-    /// Passes a byte that must be there.
+    /// Passes a byte that must come next.
     fn expect(&mut self, byte: u8) -> Option<()> {
         (*self.text.get(self.at)? == byte).then(|| self.at += 1)
     }
 
-    /// Passes what follows a part of a container; whether it was the last one.
+    /// Passes what follows a part of a container. Returns whether it was the last part.
     fn ends(&mut self, close: u8) -> Option<bool> {
         let next = *self.text.get(self.at)?;
         self.at += 1;
@@ -146,15 +146,15 @@ impl Forward<'_> {
         self.text[self.at..].iter().all(u8::is_ascii_whitespace)
     }
 
-    /// Passes a word that may be there.
+    /// Passes a word if it comes next. Returns whether it did.
     fn takes(&mut self, word: &[u8]) -> bool {
-        // Mostly the first byte tells.
+        // Mostly the first byte decides.
         let found = self.text.get(self.at) == word.first() && self.text[self.at..].starts_with(word);
         self.at += if found { word.len() } else { 0 };
         found
     }
 
-    /// Writes the contents of a struct's message.
+    /// Writes the content of a struct's message.
     fn message(&mut self, plan: &Plan) -> Option<()> {
         if self.depth == WRITE_DEPTH_MAX {
             return None;
@@ -169,7 +169,7 @@ impl Forward<'_> {
         Some(())
     }
 
-    /// Writes members; those of this object that wait are those from `waiting` on.
+    /// Writes members. The waiting members of this object are those from index `waiting` on.
     fn members(&mut self, plan: &Plan, place: &mut Place<'_>, waiting: usize) -> Option<()> {
         self.expect(b'{')?;
         if self.takes(b"}") {
@@ -203,7 +203,7 @@ impl Forward<'_> {
         }
     }
 
-    /// Writes what lies before a slot: members that wait, from `first` on, and what is absent between them.
+    /// Writes everything before a slot: members that wait, from index `first` on, and absent fields between them.
     fn reach(&mut self, to: usize, place: &mut Place<'_>, first: usize) -> Option<()> {
         let Room { waiting, aside } = &mut *self.room;
         while waiting.len() > first {
@@ -322,7 +322,7 @@ impl Forward<'_> {
         push_varint(value as u64, self.out);
     }
 
-    /// Writes a field whose contents are made of a text.
+    /// Writes a field whose content is made from a text.
     fn scalar(&mut self, number: u32, contents: impl FnOnce(&str, &mut Writer<'_>)) -> Option<()> {
         let text = std::str::from_utf8(self.plain()?).ok()?;
         self.small(number, |out| contents(text, out));
@@ -364,7 +364,7 @@ impl Forward<'_> {
         Some(())
     }
 
-    /// Writes a value as the JSON that it is.
+    /// Writes a value as its JSON text.
     fn raw(&mut self, number: u32) -> Option<()> {
         let from = self.at;
         self.at = scan::value_end(self.text, from)?;
@@ -392,5 +392,5 @@ impl<'a> Forward<'a> {
     }
 }
 
-/// What the contents of most times, durations and numbers take at most, in bytes.
+/// The number of bytes that the contents of most times, durations and numbers take, at most.
 const SMALL: usize = 32;

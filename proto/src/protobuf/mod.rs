@@ -24,14 +24,14 @@ use std::sync::LazyLock;
 
 use crate::schema::Type;
 
-/// How deep messages may nest that are read; deeper ones are refused, because trees are walked by recursion. In JSON
-/// they nest at most twice as deep, in lists and maps, and a few levels more.
+/// How deep messages that are read may nest, since trees are walked by recursion. In JSON they nest at most twice as
+/// deep, in lists and maps, and a few levels more.
 pub const DEPTH_MAX: usize = 256;
 
-/// How deep messages may nest that are written: as deep as objects do of which they are made.
+/// How deep messages that are written may nest: as deep as the objects from which they are made.
 pub const WRITE_DEPTH_MAX: usize = crate::json::DEPTH_MAX;
 
-/// Why bytes are no message of the type, or a value has no message; in the words of the reference where it has any.
+/// Why bytes are not a message of the type, or a value has no message; in the words of the reference where it has any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes end inside a field.
@@ -40,15 +40,15 @@ pub enum Error {
     /// A number of more than 64 bits.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A length that fits no message.
+    /// A length that no message can have.
     #[error("proto: negative length found during unmarshaling")]
     Length,
-    /// A field of a known number is encoded as another type would be.
+    /// A field is encoded with the wire type of another type.
     #[error("proto: wrong wireType = {found} for field {field}")]
     WireType {
         /// The wire type that was found.
         found: u8,
-        /// The field, with a capital.
+        /// The field's name, capitalized.
         field: String,
     },
     /// A wire type that does not exist.
@@ -64,28 +64,28 @@ pub enum Error {
         /// The whole tag.
         tag: u64,
     },
-    /// A group ends that was not begun.
+    /// A group ends that did not begin.
     #[error("proto: {0}: wiretype end group for non-group")]
     EndGroup(String),
-    /// A group ends that was not begun, in a field that is skipped.
+    /// A group ends that did not begin, in a field that is skipped.
     #[error("proto: unexpected end of group")]
     UnexpectedEndGroup,
     /// More nested messages than [`DEPTH_MAX`], or [`WRITE_DEPTH_MAX`].
     #[error("proto: exceeded max depth")]
     TooDeep,
-    /// A quantity that is none.
+    /// A text that is not a quantity.
     #[error(transparent)]
     Quantity(#[from] crate::quantity::Error),
     /// A free-form value that is not JSON.
     #[error(transparent)]
     Json(#[from] crate::json::Error),
-    /// A number that JSON has no word for.
+    /// A number that JSON cannot express.
     #[error("json: unsupported value: {0}")]
     Unsupported(&'static str),
-    /// An `IntOrString` that is neither.
+    /// An `IntOrString` whose type is neither.
     #[error("impossible IntOrString.Type")]
     IntOrString,
-    /// No bytes at all.
+    /// There are no bytes at all.
     #[error("empty data")]
     EmptyData,
     /// Nothing follows the magic number.
@@ -101,7 +101,7 @@ pub enum Error {
     JsonOnly(String),
 }
 
-/// The type of JSON schemas, which free-form fields of theirs refer to.
+/// The type of JSON schemas, to which their free-form fields refer.
 static SCHEMA: LazyLock<Option<&'static Type>> = LazyLock::new(|| {
     crate::catalogue::type_by_openapi("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
 });

@@ -1,4 +1,4 @@
-//! How the members of a type's JSON become its message, worked out once per type.
+//! The plan by which the members of a type's JSON become its message; made once per type.
 #![expect(clippy::disallowed_types, reason = "this crate has no other lock; a poisoned one is taken as it is")]
 
 use std::borrow::Cow;
@@ -10,67 +10,67 @@ use super::encode::absent;
 use super::wire;
 use crate::schema::{Field, Part, Shape, Type, Wire};
 
-/// A type whose members can be written as they are met.
+/// A type whose members can be written in the order in which they are met.
 ///
-/// Messages ascend by number, so a message is a row of slots, one for each field; those of an embedded struct follow
-/// each other and make a group, which is a message of its own.
+/// Messages ascend by field number, so a message is a row of slots, one for each field. The slots of an embedded struct
+/// are consecutive and form a group, which is a message of its own.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The fields in the order of JSON.
     pub(super) steps: Vec<Step>,
     /// Embedded structs, in the order of their slots.
     pub(super) groups: Vec<Group>,
-    /// The field that comes first, as in the last object.
+    /// The first field of the last object, which is likely the first of the next.
     first: AtomicU16,
-    /// How many bytes the length of a message probably takes: as many as that of the last one.
+    /// The number of bytes that the length of a message probably takes: as many as that of the last one.
     length_size: AtomicU8,
-    /// What all slots hold when their fields are absent, and where each begins in it.
+    /// The encoding of all slots when their fields are absent, and the offset of each slot in it.
     zeros: Vec<u8>,
     offsets: Vec<usize>,
 }
 
-/// What becomes of a member.
+/// How a member is written.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The member's key as it stands in JSON, with quotes and colon.
+    /// The member's key as it is written in JSON, with quotes and colon.
     key: Vec<u8>,
-    /// The first bytes of the key and those behind them, and which of them count.
+    /// The first eight bytes of the key, and the eight after them, each with a mask of the bytes that count.
     head: Word,
     next: Word,
-    /// Where it stands in the message; `None` where it does not.
+    /// Its slot in the message; `None` if it has none.
     pub(super) slot: Option<usize>,
     /// The number of its field.
     pub(super) number: u32,
-    /// What its value is.
+    /// The shape of its value.
     pub(super) shape: &'static Shape,
-    /// Whether a later member has an earlier slot, so that this one has to wait for it.
+    /// Whether a later member has an earlier slot, so that this one must wait for it.
     pub(super) waits: bool,
-    /// The field that follows, as in the last object.
+    /// The field that followed in the last object.
     next_field: AtomicU16,
-    /// The plan of the struct that it is, or that its items or values are.
+    /// The plan of the member's struct, or of the structs that are its items or values.
     nested: OnceLock<Option<Arc<Plan>>>,
 }
 
 /// The slots of an embedded struct.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The number of the message that they make.
+    /// The field number of the message that they form.
     pub(super) number: u32,
-    /// The first slot and the one behind the last.
+    /// The first slot, and the one after the last.
     pub(super) first: usize,
     pub(super) end: usize,
-    /// The message with tag and length when all are absent.
+    /// The message with tag and length when all fields are absent.
     pub(super) zero: Vec<u8>,
 }
 
-/// The plans of a type's fields and message parts, by where those lie. Only built-in types have messages, so that there
-/// are no more than these.
+/// The plans of types and message parts, by their addresses. Only built-in types have messages, so their number is
+/// bounded.
 type Plans = HashMap<(usize, usize), Option<Arc<Plan>>>;
 
 static PLANS: LazyLock<RwLock<Plans>> = LazyLock::new(RwLock::default);
 
 impl Plan {
-    /// The plan of a type; `None` where its members cannot be written as they are met.
+    /// Returns the plan of a type; `None` when its members cannot be written in the order in which they are met.
     pub(super) fn of(of: &Type) -> Option<Arc<Self>> {
         let Cow::Borrowed(fields) = of.fields else { return None };
         let key = (fields.as_ptr() as usize, of.wire.as_ptr() as usize);
@@ -100,7 +100,7 @@ impl Plan {
                 Part::Embedded(_, parts) => {
                     let (first, from) = (plan.slots(), plan.zeros.len());
                     for Wire { number, part } in parts {
-                        // An embedded struct that embeds another one would need a stack of groups.
+                        // An embedded struct in an embedded struct would need a stack of groups.
                         let Part::Field(field) = *part else { return None };
                         plan.slot(of, *number, field)?;
                     }
@@ -130,35 +130,35 @@ impl Plan {
         Some(())
     }
 
-    /// How many bytes the length of a message probably takes.
+    /// Returns the number of bytes that the length of a message probably takes.
     pub(super) fn length_size(&self) -> usize {
         self.length_size.load(Ordering::Relaxed).into()
     }
 
-    /// Notes how many bytes the length of a message took: at most ten.
+    /// Records the number of bytes that the length of a message took; at most ten.
     pub(super) fn take_length_size(&self, size: usize) {
         if size != self.length_size() {
             self.length_size.store(size as u8, Ordering::Relaxed);
         }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(super) fn slots(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// What these slots hold when their fields are absent.
+    /// Returns the encoding of these slots when their fields are absent.
     pub(super) fn zeros(&self, first: usize, end: usize) -> &[u8] {
         &self.zeros[self.offsets[first]..self.offsets[end]]
     }
 
-    /// The same, unless the first slot stands behind the end.
+    /// Returns the same; `None` when the first slot is after the end.
     pub(super) fn zeros_between(&self, first: usize, end: usize) -> Option<&[u8]> {
         (first <= end).then(|| self.zeros(first, end))
     }
 
-    /// The field whose key stands at the start of a text, behind that of another field or none. Objects mostly have the
-    /// same members as the one before.
+    /// Returns the field whose key is at the start of a text, after the field `before` or at the beginning. Objects
+    /// mostly have the same members as the last one.
     pub(super) fn find(&self, text: &[u8], before: Option<usize>) -> Option<usize> {
         let head = text.first_chunk().map(|head| u64::from_le_bytes(*head))?;
         let is_it = |step: &Step| step.head.is(head) && step.is_at(text);
@@ -192,7 +192,7 @@ impl Step {
         }
     }
 
-    /// Whether the key stands at the start of a text whose head is the key's.
+    /// Returns whether the key is at the start of a text whose head matches the key's.
     fn is_at(&self, text: &[u8]) -> bool {
         match text.get(WORD..).and_then(<[u8]>::first_chunk) {
             Some(next) if self.key.len() <= 2 * WORD => self.next.is(u64::from_le_bytes(*next)),
@@ -200,18 +200,18 @@ impl Step {
         }
     }
 
-    /// How long the key is.
+    /// Returns the length of the key.
     pub(super) fn key_length(&self) -> usize {
         self.key.len()
     }
 
-    /// The plan of the struct that the member is, or that its items or values are.
+    /// Returns the plan of the member's struct, or of the structs that are its items or values.
     pub(super) fn nested(&self) -> Option<&Plan> {
         self.nested.get_or_init(|| Plan::of(struct_of(self.shape)?)).as_deref()
     }
 }
 
-/// How many bytes are compared at once.
+/// The number of bytes that are compared at once.
 const WORD: usize = size_of::<u64>();
 
 /// Up to eight bytes of a key.
@@ -230,7 +230,7 @@ impl Word {
         Self { bytes: u64::from_le_bytes(bytes), mask: u64::from_le_bytes(mask) }
     }
 
-    /// Whether eight bytes begin with these.
+    /// Returns whether eight bytes begin with these.
     fn is(&self, bytes: u64) -> bool {
         (bytes ^ self.bytes) & self.mask == 0
     }

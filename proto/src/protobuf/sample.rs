@@ -1,14 +1,14 @@
-//! Objects of any type, for tests: made from the schema alone, with as much filled in as is asked for.
+//! Objects of any type, for tests: made from the schema alone, with a chosen share of the fields set.
 
 use crate::conform::conform;
 use crate::schema::{AnyKind, Shape, Type};
 use crate::value;
 use crate::value::{Float, Map, Value};
 
-/// How often a type may contain itself, directly or not: schemas do.
+/// How often a type may contain itself, directly or indirectly, as schemas do.
 const RECURSION: usize = 2;
 
-/// A source of numbers that is the same on every run (xorshift64*).
+/// A source of pseudorandom numbers that are the same on every run (xorshift64*).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// A conformed object with each numbered field filled in `percent` of cases.
+/// Returns a conformed object in which each numbered field is set in `percent` of cases.
 pub(super) fn sample(of: &Type, random: &mut Random, percent: u64) -> Value {
     let mut sampler = Sampler { random, percent, open: Vec::new() };
     let mut value = sampler.structure(of);
@@ -40,7 +40,7 @@ pub(super) fn sample(of: &Type, random: &mut Random, percent: u64) -> Value {
 struct Sampler<'a> {
     random: &'a mut Random,
     percent: u64,
-    /// Names of the structs around.
+    /// The names of the enclosing structs.
     open: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl Sampler<'_> {
                 Value::Array((0..size).map(|_| self.shape(&list.item)).collect())
             }
             Shape::Map(map) => {
-                // Now and then a map that is large enough to be kept sorted.
+                // Sometimes a map that is large enough to be kept sorted.
                 let scalar = matches!(map.value, Shape::String { .. });
                 let size = if scalar && random.below(20) == 0 { 90 } else { 1 + random.below(2) };
                 Value::Object(

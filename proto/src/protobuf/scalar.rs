@@ -9,12 +9,12 @@ use crate::quantity;
 use crate::time::Timestamp;
 use crate::value::{Str, Value};
 
-/// 0001-01-01T00:00:00Z, which Go takes for no time at all.
+/// 0001-01-01T00:00:00Z, which Go treats as an unset time.
 const GO_ZERO_SECONDS: i64 = -62_135_596_800;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 
-/// The contents of a time; nothing for none.
+/// Writes the content of a time; nothing for an unset one.
 pub(super) fn write_time(text: Option<&str>, micro: bool, out: &mut Writer<'_>) {
     let parsed = text.and_then(|text| if micro { Timestamp::parse_micro(text) } else { Timestamp::parse(text) }.ok());
     let Some(Timestamp { seconds, nanos }) = parsed else { return };
@@ -26,7 +26,7 @@ pub(super) fn write_time(text: Option<&str>, micro: bool, out: &mut Writer<'_>) 
     out.number(1, seconds);
 }
 
-/// The time that a message holds; `null` for none.
+/// Reads a time; `null` for an unset one.
 pub(super) fn read_time(bytes: &[u8], micro: bool) -> Result<Value, Error> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -48,12 +48,12 @@ pub(super) fn read_time(bytes: &[u8], micro: bool) -> Result<Value, Error> {
     Ok(Value::from(if micro { time.micro() } else { time.to_string() }))
 }
 
-/// The contents of a duration.
+/// Writes the content of a duration.
 pub(super) fn write_duration(text: Option<&str>, out: &mut Writer<'_>) {
     out.number(1, text.and_then(crate::duration::parse).unwrap_or(0));
 }
 
-/// The duration that a message holds.
+/// Reads a duration.
 pub(super) fn read_duration(bytes: &[u8]) -> Result<Value, Error> {
     let mut nanos = 0;
     fields(bytes, "Duration", |tag, reader| match (tag.number, tag.wire_type) {
@@ -64,7 +64,7 @@ pub(super) fn read_duration(bytes: &[u8]) -> Result<Value, Error> {
     Ok(Value::from(crate::duration::format(nanos)))
 }
 
-/// The quantity that a message holds, in canonical form.
+/// Reads a quantity, in canonical form.
 pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Error> {
     let mut text = None;
     fields(bytes, "Quantity", |tag, reader| match (tag.number, tag.wire_type) {
@@ -76,14 +76,14 @@ pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Error> {
     Ok(Value::from(quantity::written(&String::from_utf8_lossy(text))?.into_owned()))
 }
 
-/// The contents of a number or string.
+/// Writes the content of an `IntOrString`.
 pub(super) fn write_int_or_string(text: Option<&str>, number: i64, out: &mut Writer<'_>) {
     out.bytes(3, text.unwrap_or("").as_bytes());
     out.number(2, number);
     out.number(1, text.is_some().into());
 }
 
-/// The number or string that a message holds.
+/// Reads an `IntOrString`.
 pub(super) fn read_int_or_string(bytes: &[u8]) -> Result<Value, Error> {
     let (mut kind, mut number, mut text) = (0, 0, &[][..]);
     fields(bytes, "IntOrString", |tag, reader| match (tag.number, tag.wire_type) {
@@ -100,22 +100,22 @@ pub(super) fn read_int_or_string(bytes: &[u8]) -> Result<Value, Error> {
     }
 }
 
-/// A string; what is not UTF-8 becomes U+FFFD.
+/// Returns a string in which bytes that are not UTF-8 are replaced by U+FFFD.
 pub(super) fn string(bytes: &[u8]) -> Value {
     Value::Str(Str::from_utf8_lossy(bytes))
 }
 
-/// The bytes that base64 stands for; none where it is no base64.
+/// Returns the bytes that a base64 text encodes; none when it is not base64.
 pub(super) fn from_base64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap_or_default()
 }
 
-/// Bytes as base64.
+/// Returns bytes as base64.
 pub(super) fn to_base64(bytes: &[u8]) -> Value {
     Value::from(STANDARD.encode(bytes))
 }
 
-/// Reads all fields of a message that is no struct of the catalogue.
+/// Reads all fields of a message that is not a struct of the catalogue.
 pub(super) fn fields<'a>(
     bytes: &'a [u8],
     message: &str,
@@ -128,13 +128,13 @@ pub(super) fn fields<'a>(
     Ok(())
 }
 
-/// Stores a value; for use as the last expression of a match arm.
+/// Stores a value. For use as the last expression of a match arm.
 pub(super) fn set<T>(place: &mut T, value: T) -> Result<(), Error> {
     *place = value;
     Ok(())
 }
 
-/// A field whose wire type is not its own.
+/// Returns the error of a field with another wire type than its own.
 pub(super) fn wrong(found: u8, field: &str) -> Error {
     Error::WireType { found, field: field.to_owned() }
 }

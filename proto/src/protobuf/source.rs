@@ -1,4 +1,4 @@
-//! What an object can be encoded from: the tree that it is, or its JSON text.
+//! The two forms from which an object can be encoded: its tree, or its JSON text.
 
 use std::borrow::Cow;
 
@@ -6,23 +6,23 @@ use crate::value::Value;
 
 /// A JSON value in some form. Parts are walked from the last to the first, because messages are written backwards.
 pub(super) trait Source<'s>: Copy {
-    /// Whether this is `null`.
+    /// Returns whether this is `null`.
     fn is_null(self) -> bool;
-    /// Whether this is a list.
+    /// Returns whether this is a list.
     fn is_list(self) -> bool;
-    /// The boolean, if this is one.
+    /// Returns the boolean; `None` if this is none.
     fn truth(self) -> Option<bool>;
-    /// The integer, if this is one.
+    /// Returns the integer; `None` if this is none.
     fn int(self) -> Option<i64>;
-    /// The number, if this is one.
+    /// Returns the number; `None` if this is none.
     fn double(self) -> Option<f64>;
-    /// The string, if this is one.
+    /// Returns the string; `None` if this is none.
     fn text(self) -> Option<Cow<'s, str>>;
-    /// The items of a list, the last one first; none of anything else.
+    /// Returns the items of a list, the last one first; no items for anything else.
     fn items(self) -> impl Iterator<Item = Self>;
-    /// The members of an object, the last one first; none of anything else.
+    /// Returns the members of an object, the last one first; no members for anything else.
     fn members(self) -> impl Iterator<Item = (Cow<'s, str>, Self)>;
-    /// The JSON text, which may be put into `room`.
+    /// Returns the JSON text, for which `room` may be used as a buffer.
     fn json<'j>(self, room: &'j mut Vec<u8>) -> &'j [u8]
     where
         's: 'j;

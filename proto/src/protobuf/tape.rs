@@ -1,20 +1,20 @@
-//! JSON text with an index of its values: what a stored object needs to become a message, and no more.
+//! JSON text with an index of its values, which is all that is needed to make a message of a stored object.
 
 use std::borrow::Cow;
 
 use super::source::Source;
 use crate::json::scan;
 
-/// For how many values an index keeps room between texts; a large object's room is given back.
+/// The number of values for which an index keeps memory between texts. What a larger object took is freed.
 const KEPT_MAX: usize = 32 * 1024;
 
-/// Where the owned fields of an object stand, which are encoded as the text that they are: nothing in them is indexed.
+/// The path of the owned fields of an object. They are encoded as their text, so nothing in them is indexed.
 const OWNED_FIELDS: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
 
 /// No such value.
 const NONE: u32 = u32::MAX;
 
-/// The index of one JSON text. Its room is used again for the next text.
+/// The index of one JSON text. Its memory is reused for the next text.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Vec<Entry>,
@@ -31,14 +31,14 @@ enum Kind {
     Escaped,
     List,
     Object,
-    /// A value of which nothing but its text is wanted.
+    /// A value of which only the text is needed.
     Raw,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: Kind,
-    /// Where the value's text starts and ends, quotes included.
+    /// The start and the end of the value's text, quotes included.
     start: u32,
     end: u32,
     /// The last part of a container.
@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl Index {
-    /// Indexes a text; `None` where it is not JSON, nests too deep or is longer than 4 GiB.
+    /// Indexes a text. `None` when it is not JSON, nests too deep or is longer than 4 GiB.
     pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Tape<'t>> {
         self.entries.clear();
         self.entries.shrink_to(KEPT_MAX);
@@ -60,7 +60,7 @@ impl Index {
         Some(Tape { text, entries: &self.entries })
     }
 
-    /// Whether a value with this key, in the innermost open container, is what [`OWNED_FIELDS`] names.
+    /// Returns whether a value with this key, in the innermost open container, is the one that [`OWNED_FIELDS`] names.
     fn is_owned_fields(&self, text: &str, key: u32) -> bool {
         let [_, metadata, list, entry] = self.open[..] else { return false };
         let is = |key: u32, name: &str| {
@@ -117,7 +117,7 @@ impl Index {
         }
     }
 
-    /// Closes what closes behind a value and tells what follows; `None` where it is malformed.
+    /// Closes the containers that end after a value, and returns what follows. `None` when the text is malformed.
     fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Next> {
         while let Some(&id) = self.open.last() {
             let object = self.entries[id as usize].kind == Kind::Object;
@@ -166,9 +166,9 @@ impl Index {
 
 /// What follows a value.
 enum Next {
-    /// Another one, with this key.
+    /// Another value, with this key.
     Value(u32),
-    /// Nothing of the outermost value.
+    /// The outermost value has ended.
     End,
 }
 
@@ -178,7 +178,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The next byte that is no space.
+    /// Returns the next byte that is not a space.
     fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
             self.at += 1;
@@ -212,13 +212,13 @@ pub(super) struct Tape<'t> {
 }
 
 impl<'t> Tape<'t> {
-    /// The outermost value.
+    /// Returns the outermost value.
     pub(super) fn root(&'t self) -> Node<'t> {
         Node { tape: self, at: 0 }
     }
 }
 
-/// A value of an indexed text. Small, because the members of every object are sorted into places.
+/// A value of an indexed text. It is small, because the members of every object are sorted into places.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'t> {
     tape: &'t Tape<'t>,
@@ -247,7 +247,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The parts of a container of this kind, the last one first.
+    /// Returns the parts of a container of this kind, the last one first.
     fn parts(self, kind: Kind) -> impl Iterator<Item = Node<'t>> {
         let entry = self.entry();
         let mut at = if entry.kind == kind { entry.last } else { NONE };

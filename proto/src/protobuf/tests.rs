@@ -70,7 +70,7 @@ const GOLDEN: [(&str, &str, &str); 14] = [
     ),
 ];
 
-/// The type whose published name ends so.
+/// Returns the type whose published name has this ending.
 fn of_type(name: &str) -> &'static Type {
     let ends = |of: &&&'static Type| of.openapi.strip_suffix(name).is_some_and(|before| before.ends_with('.'));
     catalogue::types().iter().find(ends).unwrap_or_else(|| panic!("{name} is a type"))
@@ -236,7 +236,7 @@ fn garbage_is_refused_or_ignored_but_never_a_panic() {
 #[test]
 fn fields_are_merged_skipped_and_bounded() {
     let of = of_type("core.v1.ConfigMap");
-    // metadata in two parts, a key twice, and a field 99 that nobody knows.
+    // metadata in two parts, a key twice, and an unknown field 99.
     let bytes = [
         &[0x0a, 3, 0x0a, 1, b'n', 0x0a, 3, 0x1a, 1, b's'][..],
         &[0x12, 6, 0x0a, 1, b'k', 0x12, 1, b'1', 0x12, 6, 0x0a, 1, b'k', 0x12, 1, b'2', 0x98, 0x06, 7],

@@ -12,21 +12,21 @@ const GROUP: u8 = 3;
 const END_GROUP: u8 = 4;
 const FIXED32: u8 = 5;
 
-/// What the first piece of room is, in bytes; most small objects fit.
+/// The size of the first buffer, in bytes; most small objects fit.
 pub(super) const ROOM: usize = 1024;
 
-/// Writes a message behind what a buffer holds, from its end to its start, so that a length is known before it is
-/// written and nothing is ever measured first.
+/// Writes a message after the content of a buffer, from its end to its start, so that a length is known when it is
+/// written and nothing must be measured before.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the message will start.
+    /// The offset at which the message will start.
     start: usize,
-    /// The first byte that is written.
+    /// The offset of the first byte that is written.
     at: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Starts a message behind the contents of `out`, with room for so many bytes at first.
+    /// Starts a message after the content of `out`, with this much room at first.
     pub(super) fn new(room: usize, out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
         out.resize(start + room, 0);
@@ -34,7 +34,7 @@ impl<'a> Writer<'a> {
         Self { out, start, at }
     }
 
-    /// Number of bytes written.
+    /// Returns the number of bytes written.
     pub(super) fn written(&self) -> usize {
         self.out.len() - self.at
     }
@@ -95,20 +95,20 @@ impl<'a> Writer<'a> {
         self.tag(number, BYTES);
     }
 
-    /// Moves the message to where it belongs.
+    /// Moves the message to its final position.
     pub(super) fn finish(self) {
         let written = self.written();
         self.out.copy_within(self.at.., self.start);
         self.out.truncate(self.start + written);
     }
 
-    /// Takes back everything.
+    /// Removes everything that was written.
     pub(super) fn abandon(self) {
         self.out.truncate(self.start);
     }
 }
 
-/// How many bytes a varint takes.
+/// Returns how many bytes a varint takes.
 pub(super) fn varint_size(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
@@ -132,11 +132,11 @@ pub(super) fn push_head(number: u32, length: usize, out: &mut Vec<u8>) {
     push_varint(length as u64, out);
 }
 
-/// How many bytes are appended together.
+/// The number of bytes that are appended together.
 const SPAN: usize = 32;
 
-/// Appends a part of a text. Short ones come with what lies behind them, which is taken back: so many bytes that are
-/// always as many are moved without a call.
+/// Appends a part of a text. A short part is copied together with the bytes after it, which are then removed: copying a
+/// fixed number of bytes needs no call.
 pub(super) fn push_part(text: &[u8], from: usize, to: usize, out: &mut Vec<u8>) {
     let end = out.len() + (to - from);
     match text.get(from..).and_then(<[u8]>::first_chunk::<SPAN>) {
@@ -164,17 +164,17 @@ pub(super) struct Tag {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`.
+    /// Returns a reader of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Whether everything is read.
+    /// Returns whether everything has been read.
     pub(super) fn is_done(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next field's tag; `None` at the end. `message` names the message in errors.
+    /// Reads the tag of the next field; `None` at the end. `message` is the name of the message in errors.
     pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, Error> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Tag { number: number as u32, wire_type }))
     }
 
-    /// A varint; bits above the 64th are dropped.
+    /// Reads a varint. Bits above the 64th are dropped.
     pub(super) fn varint(&mut self) -> Result<u64, Error> {
         let mut value = 0;
         for (index, &byte) in self.rest.iter().take(10).enumerate() {
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         Err(if self.rest.len() < 10 { Error::UnexpectedEnd } else { Error::Overflow })
     }
 
-    /// A length and as many bytes.
+    /// Reads a length and as many bytes.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Error> {
         let length = self.varint()?;
         if length > i64::MAX as u64 {
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         usize::try_from(length).map_err(|_| Error::Length).and_then(|length| self.take(length))
     }
 
-    /// Eight bytes, least first.
+    /// Reads eight bytes, little-endian.
     pub(super) fn fixed64(&mut self) -> Result<u64, Error> {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(self.take(8)?);
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Passes over a field whose tag was read.
+    /// Skips a field whose tag was read.
     pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Error> {
         let (mut wire_type, mut groups) = (tag.wire_type, 0_usize);
         loop {
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_every_wire_type_are_passed_over() {
-        // A group that holds a varint and a group, then eight and four bytes, then field 1.
+        // A group that contains a varint and a group, then eight and four bytes, then field 1.
         let bytes = [0x0b, 0x10, 0x01, 0x1b, 0x1c, 0x0c, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0x15, 0, 0, 0, 0, 0x08, 0x05];
         let mut reader = Reader::new(&bytes);
         for _ in 0..3 {

@@ -1,7 +1,7 @@
-//! Numbers: of 64 bits and a power of ten while they fit, of any size else.
+//! Numbers: 64 bits and a power of ten while they fit, otherwise of any size.
 //!
-//! The reference tells the two apart where they cannot be told otherwise: what lies beyond 64 bits has the value 0 in
-//! the one form, and that of its lower bits in the other.
+//! The two forms matter because the reference treats them differently: a number beyond 64 bits has the value 0 in the
+//! first form, and the value of its low bits in the other.
 
 use std::cmp::Ordering;
 
@@ -18,16 +18,16 @@ pub enum Amount {
         /// The power of ten.
         scale: i32,
     },
-    /// A number that was not sure to fit.
+    /// A number that was not certain to fit.
     Big(Box<Decimal>),
 }
 
-/// The larger powers of ten are no 64 bits.
+/// Larger powers of ten do not fit into 64 bits.
 const POWERS: u32 = 18;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// `value * 10^exponent`, if it fits.
+/// Returns `value * 10^exponent`; `None` if it does not fit.
 fn raised(value: i64, exponent: u32) -> Option<i64> {
     match value {
         0 => Some(0),
@@ -36,7 +36,7 @@ fn raised(value: i64, exponent: u32) -> Option<i64> {
     }
 }
 
-/// `value / 10^exponent`, away from zero, and whether nothing remained.
+/// Returns `value / 10^exponent`, rounded away from zero, and whether there was no remainder.
 fn lowered(value: i64, exponent: u32) -> (i64, bool) {
     let Some(divisor) = 10_i64.checked_pow(exponent) else { return (value.signum(), value == 0) };
     let rest = value % divisor;
@@ -62,7 +62,7 @@ impl Amount {
         }
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub const fn sign(&self) -> i32 {
         match self {
             Self::Int { value, .. } => value.signum() as i32,
@@ -70,13 +70,13 @@ impl Amount {
         }
     }
 
-    /// The number, if it is whole, fits into 64 bits, and was kept so.
+    /// Returns the number, if it is whole, fits into 64 bits, and is kept in that form.
     pub fn as_integer(&self) -> Option<i64> {
         let Self::Int { value, scale } = self else { return None };
         raised(*value, u32::try_from(*scale).ok()?)
     }
 
-    /// The nearest floating-point number but for roundings on the way.
+    /// Returns the nearest floating-point number, apart from intermediate rounding.
     pub fn as_float(&self) -> f64 {
         match self {
             Self::Int { value, scale: 0 } => *value as f64,
@@ -84,7 +84,8 @@ impl Amount {
         }
     }
 
-    /// The number in units of a power of ten, rounded up; what does not fit as the reference has it.
+    /// Returns the number in units of a power of ten, rounded up. A number that does not fit has the value that the
+    /// reference gives it.
     pub fn scaled(&self, scale: i32) -> i64 {
         match self {
             Self::Int { value, scale: own } if *own < scale => lowered(*value, own.abs_diff(scale)).0,
@@ -93,7 +94,7 @@ impl Amount {
         }
     }
 
-    /// Rounds away from zero to multiples of a power of ten; whether it was one.
+    /// Rounds away from zero to multiples of a power of ten. Returns whether it was a multiple already.
     pub fn round(&mut self, to: i32) -> bool {
         match self {
             Self::Int { scale, .. } if *scale >= to => true,
@@ -106,7 +107,7 @@ impl Amount {
         }
     }
 
-    /// The order of two numbers.
+    /// Returns the order of two numbers.
     pub fn compare(&self, other: &Self) -> Ordering {
         if let (Self::Int { value: a, scale: a_scale }, Self::Int { value: b, scale: b_scale }) = (self, other) {
             let least = *a_scale.min(b_scale);
@@ -121,7 +122,7 @@ impl Amount {
         self.decimal().compare(&other.decimal())
     }
 
-    /// The sum. None if it had too many digits.
+    /// Returns the sum; `None` if it would have too many digits.
     pub fn add(&self, other: &Self) -> Option<Self> {
         if let (Self::Int { value: a, scale: a_scale }, Self::Int { value: b, scale: b_scale }) = (self, other)
             && let Some((value, scale)) = add_ints((*a, *a_scale), (*b, *b_scale))
@@ -131,7 +132,7 @@ impl Amount {
         Some(Self::Big(self.decimal().add(&other.decimal())?.into()))
     }
 
-    /// The number with the other sign.
+    /// Returns the number with the other sign.
     #[must_use]
     pub fn negated(&self) -> Self {
         match self {
@@ -140,14 +141,14 @@ impl Amount {
         }
     }
 
-    /// The difference. None if it had too many digits.
+    /// Returns the difference; `None` if it would have too many digits.
     pub fn sub(&self, other: &Self) -> Option<Self> {
         self.add(&other.negated())
     }
 
-    /// Writes it with the largest suffix that leaves a whole number.
+    /// Returns the text with the largest suffix that leaves a whole number.
     ///
-    /// There are amounts beyond all suffixes; the reference writes these without one, and so does this.
+    /// Some amounts are beyond all suffixes. The reference writes these without a suffix, and so does this.
     pub fn text(&self, format: Format) -> String {
         if self.sign() == 0 {
             return "0".to_owned();

@@ -2,31 +2,31 @@
 
 use std::cmp::Ordering;
 
-/// Most digits of a sum.
+/// The largest number of digits of a sum.
 const SUM_DIGITS: u64 = 10_000;
 
 /// `±digits * 10^scale`.
 #[derive(Debug, Clone)]
 pub struct Decimal {
     is_negative: bool,
-    /// From the most significant on, none but zero starting with 0; empty for zero.
+    /// The digits, the most significant first, without leading zeros; empty for zero.
     digits: Vec<u8>,
     scale: i32,
 }
 
 impl Decimal {
-    /// A number by its digits in ASCII.
+    /// Returns a number from its digits in ASCII.
     pub fn new(is_negative: bool, digits: impl Iterator<Item = u8>, scale: i32) -> Self {
         let digits = digits.map(|digit| digit - b'0').skip_while(|digit| *digit == 0).collect();
         Self { is_negative, digits, scale }
     }
 
-    /// `value * 10^scale`.
+    /// Returns `value * 10^scale`.
     pub fn from_int(value: i128, scale: i32) -> Self {
         Self::new(value < 0, value.unsigned_abs().to_string().into_bytes().into_iter(), scale)
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub const fn sign(&self) -> i32 {
         match (self.digits.is_empty(), self.is_negative) {
             (true, _) => 0,
@@ -35,18 +35,18 @@ impl Decimal {
         }
     }
 
-    /// The same with another sign.
+    /// Returns the number with the other sign.
     #[must_use]
     pub fn negated(&self) -> Self {
         Self { is_negative: !self.is_negative, ..self.clone() }
     }
 
-    /// The place of the first digit: `10^magnitude` is above the number.
+    /// Returns the exponent of the first digit's place: the absolute value is below `10^magnitude`.
     fn magnitude(&self) -> i64 {
         self.digits.len() as i64 + i64::from(self.scale)
     }
 
-    /// The order of two numbers, whatever their signs.
+    /// Returns the order of the absolute values of two numbers.
     fn compare_size(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (false, false) => {}
@@ -60,7 +60,7 @@ impl Decimal {
             .then_with(|| orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
     }
 
-    /// The order of two numbers.
+    /// Returns the order of two numbers.
     pub fn compare(&self, other: &Self) -> Ordering {
         self.sign().cmp(&other.sign()).then_with(|| match self.sign() {
             0 => Ordering::Equal,
@@ -69,7 +69,8 @@ impl Decimal {
         })
     }
 
-    /// The digits with zeros behind them, from the least significant on; `None` where they are too many.
+    /// Returns the digits with zeros appended down to `scale`, the least significant first; `None` if there are too
+    /// many.
     fn spread(&self, scale: i32) -> Option<Vec<u8>> {
         let zeros = self.scale.abs_diff(scale);
         if u64::from(zeros) + self.digits.len() as u64 > SUM_DIGITS {
@@ -79,7 +80,7 @@ impl Decimal {
         Some(zeros.chain(self.digits.iter().rev().copied()).collect())
     }
 
-    /// The sum; `None` if it had too many digits.
+    /// Returns the sum; `None` if it would have too many digits.
     pub fn add(&self, other: &Self) -> Option<Self> {
         let scale = self.scale.min(other.scale);
         let (large, small) = match self.compare_size(other) {
@@ -119,7 +120,7 @@ impl Decimal {
         }
     }
 
-    /// Divides by 1024, if nothing remains.
+    /// Returns a 1024th; `None` if there is a remainder.
     fn divided(&self) -> Option<Self> {
         let mut rest = 0_u32;
         let quotient = self.digits.iter().map(|digit| {
@@ -132,7 +133,7 @@ impl Decimal {
         (rest == 0).then_some(Self { digits, ..*self })
     }
 
-    /// Drops what is finer than a power of ten, away from zero; whether nothing was.
+    /// Rounds away from zero to multiples of a power of ten. Returns whether nothing was dropped.
     pub fn round(&mut self, scale: i32) -> bool {
         if self.scale >= scale || self.digits.is_empty() {
             return true;
@@ -158,13 +159,14 @@ impl Decimal {
         self.digits.insert(0, 1);
     }
 
-    /// The digits as a number of 64 bits, of which the upper ones may be missing.
+    /// Returns the digits as a 64-bit number, of which the upper bits may be missing.
     fn low_bits(digits: &[u8], is_negative: bool) -> i64 {
         let low = digits.iter().fold(0_i64, |low, digit| low.wrapping_mul(10).wrapping_add(i64::from(*digit)));
         if is_negative { low.wrapping_neg() } else { low }
     }
 
-    /// The number in units of a power of ten, rounded up, as the reference computes it: bits beyond 64 are lost.
+    /// Returns the number in units of a power of ten, rounded up, as the reference computes it: bits beyond 64 are
+    /// lost.
     pub fn scaled(&self, scale: i32) -> i64 {
         let Some(finer) = u32::try_from(i64::from(scale) - i64::from(self.scale)).ok().filter(|finer| *finer > 0)
         else {
@@ -174,11 +176,11 @@ impl Decimal {
         let (whole, rest) = self.digits.split_at(self.digits.len().saturating_sub(finer as usize));
         let is_exact = rest.iter().all(|digit| *digit == 0);
         let whole = Self::low_bits(whole, self.is_negative);
-        // Below zero Go's integers round towards it already, and one comes on top all the same.
+        // For negative numbers Go's integer division already rounds towards zero, and yet one is added.
         if is_exact { whole } else { whole.wrapping_add(1) }
     }
 
-    /// The whole number, if it is one.
+    /// Returns the whole number; `None` if it is not whole.
     fn whole(&self) -> Option<Self> {
         let mut whole = self.clone();
         if !whole.round(0) {
@@ -194,7 +196,7 @@ impl Decimal {
         sign.chars().chain(digits).chain(suffix.chars()).collect()
     }
 
-    /// The text and the power of 1024 of a number that is whole.
+    /// Returns the text and the power of 1024 of a whole number; `None` if it is not whole.
     pub fn text_in_1024(&self) -> Option<(String, usize)> {
         let (mut whole, mut power) = (self.whole()?, 0);
         while let Some(quotient) = whole.divided().filter(|quotient| !quotient.digits.is_empty()) {
@@ -204,7 +206,8 @@ impl Decimal {
         Some((whole.text(""), power))
     }
 
-    /// The text with the largest power of 1000 that leaves a whole number, and the power of ten that it is.
+    /// Returns the text with the largest power of 1000 that leaves a whole number, and the exponent of ten of that
+    /// power.
     pub fn text_in_1000(&self) -> (String, i64) {
         let zeros = self.digits.iter().rev().take_while(|digit| **digit == 0).count();
         let scale = i64::from(self.scale) + zeros as i64;
@@ -213,7 +216,7 @@ impl Decimal {
         (short.text(["", "0", "00"][fill as usize]), scale - fill)
     }
 
-    /// The nearest floating-point number but for roundings on the way.
+    /// Returns the nearest floating-point number, apart from intermediate rounding.
     pub fn as_float(&self) -> f64 {
         let base = self.text("").parse().unwrap_or(0.0);
         if self.scale == 0 { base } else { base * format!("1e{}", self.scale).parse::<f64>().unwrap_or(f64::NAN) }

@@ -12,16 +12,16 @@ use std::fmt;
 
 pub use amount::Amount;
 
-/// Thousandths, the finest amounts that lists of resources keep.
+/// The exponent of thousandths, the finest amounts that resource lists keep.
 const MILLI: i32 = -3;
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text has not the form of a quantity.
+    /// The text does not have the form of a quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Form,
-    /// The suffix is none that is known.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
     /// There is no number before the suffix.
@@ -29,7 +29,7 @@ pub enum Error {
     Number,
 }
 
-/// How an amount was written, which decides how it is written again.
+/// The format of an amount, in which it is written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `k`, `M`, `m`: powers of 1000.
@@ -40,16 +40,16 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// An amount and how it is written.
+/// An amount with its format.
 #[derive(Debug, Clone)]
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The text that it was read from, where that is also how it is written.
+    /// The text from which it was read, if it is also written that way.
     text: Option<Box<str>>,
 }
 
-/// The text that the reference writes for a quantity that it has read: most are kept as they are, the rest become
+/// Returns the text that the reference writes for a quantity that it has read: most texts are kept, the others become
 /// canonical.
 pub fn written(text: &str) -> Result<Cow<'_, str>, Error> {
     let (amount, format, is_kept) = parse::parse(text)?;
@@ -57,12 +57,12 @@ pub fn written(text: &str) -> Result<Cow<'_, str>, Error> {
 }
 
 impl Quantity {
-    /// An amount without fraction.
+    /// Returns an amount without fraction.
     pub const fn from_int(amount: i64) -> Self {
         Self::of(Amount::Int { value: amount, scale: 0 }, Format::DecimalSi)
     }
 
-    /// An amount that was computed.
+    /// Returns an amount that was computed.
     pub const fn of(amount: Amount, format: Format) -> Self {
         Self { amount, format, text: None }
     }
@@ -73,37 +73,39 @@ impl Quantity {
         Ok(Self { amount, format, text: is_kept.then(|| text.into()) })
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn amount(&self) -> &Amount {
         &self.amount
     }
 
-    /// The amount in whole units, rounded up; what 64 bits do not hold as the reference has it.
+    /// Returns the amount in whole units, rounded up. An amount that does not fit into 64 bits has the value that the
+    /// reference gives it.
     pub fn value(&self) -> i64 {
         self.amount.scaled(0)
     }
 
-    /// The amount in thousandths, rounded up; what 64 bits do not hold as the reference has it.
+    /// Returns the amount in thousandths, rounded up. An amount that does not fit into 64 bits has the value that the
+    /// reference gives it.
     pub fn milli_value(&self) -> i64 {
         self.amount.scaled(MILLI)
     }
 
-    /// Whether the amount is a multiple of one unit.
+    /// Returns whether the amount is a multiple of one unit.
     pub fn is_whole(&self) -> bool {
         self.amount.clone().round(0)
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     pub const fn sign(&self) -> i32 {
         self.amount.sign()
     }
 
-    /// How it was written.
+    /// Returns its format.
     pub const fn format(&self) -> Format {
         self.format
     }
 
-    /// Rounds away from zero to whole thousandths; whether the amount was finer.
+    /// Rounds away from zero to whole thousandths. Returns whether the amount was finer.
     pub fn round_to_milli(&mut self) -> bool {
         let is_exact = self.amount.round(MILLI);
         if !is_exact {
@@ -112,7 +114,7 @@ impl Quantity {
         !is_exact
     }
 
-    /// The sum, in this amount's format. Of amounts that are too far apart for a sum it is the larger one.
+    /// Returns the sum, in this amount's format. If the amounts are too far apart for a sum, returns the larger one.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let format = if self.sign() == 0 { other.format } else { self.format };
@@ -124,7 +126,7 @@ impl Quantity {
         Self::of(amount, format)
     }
 
-    /// The difference, in this amount's format.
+    /// Returns the difference, in this amount's format.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         self.plus(&Self::of(other.amount.negated(), other.format))
@@ -152,7 +154,8 @@ impl Ord for Quantity {
 }
 
 impl fmt::Display for Quantity {
-    /// The text that was read, where it is kept, else the canonical form: the largest suffix that leaves no fraction.
+    /// Writes the text that was read, if it is kept; otherwise the canonical form with the largest suffix that leaves
+    /// no fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.text {
             Some(text) => f.write_str(text),

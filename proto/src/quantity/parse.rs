@@ -4,11 +4,11 @@ use super::amount::Amount;
 use super::decimal::Decimal;
 use super::{Error, Format};
 
-/// Finest unit that is kept: a billionth. Finer amounts are rounded away from zero.
+/// The exponent of the finest unit, a billionth. Finer amounts are rounded away from zero.
 const FINEST: i32 = -9;
-/// Digits that certainly fit into 64 bits.
+/// A number of digits that certainly fits into 64 bits.
 const DIGITS_MAX: usize = 18;
-/// The same for a number of units of 2^10, 2^20 and so on, as the reference counts them.
+/// The same for units of 2^10, 2^20 and so on, as the reference counts them.
 const BINARY_DIGITS_MAX: [usize; 6] = [11, 8, 5, 2, 0, 0];
 
 struct Parts<'t> {
@@ -16,7 +16,7 @@ struct Parts<'t> {
     whole: &'t str,
     fraction: &'t str,
     suffix: &'t str,
-    /// Whether there is any digit at all.
+    /// Whether there is a digit at all.
     has_digits: bool,
 }
 
@@ -40,7 +40,7 @@ fn split(text: &str) -> Result<Parts<'_>, Error> {
     Ok(Parts { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix, has_digits })
 }
 
-/// The format and the exponent of a suffix, of ten or of two.
+/// Returns the format and the exponent of a suffix, to the base of ten or two; `None` if it is unknown.
 fn interpret(suffix: &str) -> Option<(Format, i32)> {
     let place = |suffixes: &[&str]| suffixes.iter().position(|known| *known == suffix);
     if let Some(place) = place(&["", "m", "k", "M", "G", "T", "P", "E", "u", "n"]) {
@@ -50,11 +50,11 @@ fn interpret(suffix: &str) -> Option<(Format, i32)> {
         return Some((Format::BinarySi, (place as i32 + 1) * 10));
     }
     let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    // What the reference keeps of a number of 64 bits.
+    // Like the reference, reads 64 bits and keeps the low 32.
     Some((Format::DecimalExponent, exponent as i32))
 }
 
-/// The amount that a text states, its format, and whether the reference writes it with the same text again.
+/// Returns the amount in a text, its format, and whether the reference writes it with the same text.
 pub(super) fn parse(text: &str) -> Result<(Amount, Format, bool), Error> {
     if text.is_empty() {
         return Err(Error::Form);
@@ -71,10 +71,10 @@ pub(super) fn parse(text: &str) -> Result<(Amount, Format, bool), Error> {
     Ok((amount, format, false))
 }
 
-/// The amount, if it certainly fits into 64 bits, and whether its text is kept.
+/// Returns the amount if it certainly fits into 64 bits, and whether its text is kept.
 ///
-/// It is if it is canonical but for what is quick to ignore: the digits end in fewer than three zeros behind a
-/// multiple of the thousand, or do not divide by eight units of a power of 1024.
+/// The text is kept if it is canonical, except for cases that are quick to rule out: the digits end in fewer than three
+/// zeros after a multiple of a thousand, or are not divisible by eight units of a power of 1024.
 fn small(parts: &Parts<'_>, format: Format, exponent: i32) -> Option<(Amount, bool)> {
     let (whole, fraction) = (parts.whole, parts.fraction);
     let length = whole.len() + fraction.len();
@@ -100,7 +100,8 @@ fn small(parts: &Parts<'_>, format: Format, exponent: i32) -> Option<(Amount, bo
     Some((Amount::Int { value: if parts.is_negative { -amount } else { amount }, scale }, is_kept))
 }
 
-/// Any amount, rounded up to the finest unit; of powers of two at most what fits into 64 bits.
+/// Returns any amount, rounded up to the finest unit. An amount with a power of two is capped at what fits into 64
+/// bits.
 fn large(parts: &Parts<'_>, mut format: Format, exponent: i32) -> (Amount, Format) {
     let is_binary = format == Format::BinarySi;
     let exponent_of_ten = if is_binary { 0 } else { exponent };

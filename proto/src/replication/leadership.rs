@@ -1,10 +1,10 @@
-//! Who leads a group: votes for a candidate, handing over, and rest under a leader that has nothing to say.
+//! Leadership of a group: votes for a candidate, handing over, and rest under an idle leader.
 
 use prost::Message;
 
 use super::{Ballot, LogPlace};
 
-/// Raft's RequestVote, and its rehearsal.
+/// Raft's RequestVote, and its pre-vote.
 #[derive(Clone, PartialEq, Message)]
 pub struct VoteCall {
     /// The group.
@@ -16,8 +16,8 @@ pub struct VoteCall {
     /// The last entry of its log.
     #[prost(message, optional, tag = "3")]
     pub last: Option<LogPlace>,
-    /// Whether the leader itself asked the candidate to take over. In a rehearsal the ballot is then that leader's, and
-    /// the question whether the voter knows of none after it.
+    /// Whether the leader itself asked the candidate to take over. In a pre-vote the ballot is then that leader's, and
+    /// the question is whether the voter knows of no later ballot.
     #[prost(bool, tag = "4")]
     pub transfer: bool,
 }
@@ -34,7 +34,7 @@ pub struct VoteAnswer {
     /// The last entry of the voter's log.
     #[prost(message, optional, tag = "3")]
     pub last: Option<LogPlace>,
-    /// Where the log says who the members are, when the candidate is none of them and does not have that entry.
+    /// The log entry that sets the members, when the candidate is not among them and does not have that entry.
     #[prost(message, optional, tag = "4")]
     pub excluded: Option<LogPlace>,
 }
@@ -48,10 +48,10 @@ pub struct Transfer {
     /// The leader.
     #[prost(message, required, tag = "2")]
     pub ballot: Ballot,
-    /// Who is to lead.
+    /// The id of the new leader.
     #[prost(uint64, tag = "3")]
     pub to: u64,
-    /// What the new leader must have in its log.
+    /// The last entry that the new leader must have.
     #[prost(message, optional, tag = "4")]
     pub last: Option<LogPlace>,
 }
@@ -59,18 +59,18 @@ pub struct Transfer {
 /// The answer to a [`Transfer`].
 #[derive(Clone, PartialEq, Message)]
 pub struct TransferAnswer {
-    /// Set when refused because another ballot was cast meanwhile.
+    /// The later ballot, when refused because of one.
     #[prost(message, optional, tag = "1")]
     pub ballot: Option<Ballot>,
-    /// Set when refused because the log is not durable that far: whether it is.
+    /// Whether it is refused because the log is not durable far enough.
     #[prost(bool, tag = "2")]
     pub unflushed: bool,
-    /// Up to where the log is durable, when refused because of that.
+    /// The last durable entry, when refused because of that.
     #[prost(message, optional, tag = "3")]
     pub flushed: Option<LogPlace>,
 }
 
-/// The wish of a leader that groups rest in which nothing happens.
+/// A leader's request to let idle groups rest.
 #[derive(Clone, PartialEq, Message)]
 pub struct Rest {
     /// The groups.
@@ -78,7 +78,7 @@ pub struct Rest {
     pub groups: Vec<Resting>,
 }
 
-/// A group that is to rest.
+/// A group that should rest.
 #[derive(Clone, PartialEq, Message)]
 pub struct Resting {
     /// The group.
@@ -92,10 +92,10 @@ pub struct Resting {
     pub last: LogPlace,
 }
 
-/// Which groups rest.
+/// The groups that rest.
 #[derive(Clone, PartialEq, Message)]
 pub struct RestAnswer {
-    /// Whether each rests, in the order of the question: it does if that is all that the replica knows of it, too.
+    /// Whether each group rests, in the order of the request. A group rests if the replica's state equals the leader's.
     #[prost(bool, repeated, tag = "1")]
     pub rests: Vec<bool>,
 }

@@ -1,15 +1,15 @@
-//! The log of a group: its entries, where they are, and who may write them.
+//! The log of a group: its entries, their positions, and the leader that may write them.
 
 use bytes::Bytes;
 use prost::Message;
 
-/// A place in the log of a group.
+/// The position of an entry in the log of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct LogPlace {
-    /// The term of the leader that wrote the entry.
+    /// The term of the leader that proposed the entry.
     #[prost(uint64, tag = "1")]
     pub term: u64,
-    /// The leader that wrote the entry.
+    /// The id of the leader that proposed the entry.
     #[prost(uint64, tag = "2")]
     pub node: u64,
     /// The index of the entry.
@@ -17,16 +17,16 @@ pub struct LogPlace {
     pub index: u64,
 }
 
-/// Whom a replica voted for, and whether a quorum did.
+/// A vote of a replica, and whether a quorum cast the same.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Ballot {
     /// The term.
     #[prost(uint64, tag = "1")]
     pub term: u64,
-    /// The candidate.
+    /// The id of the candidate.
     #[prost(uint64, tag = "2")]
     pub node: u64,
-    /// Whether a quorum has accepted it as leader.
+    /// Whether a quorum has accepted the candidate as leader.
     #[prost(bool, tag = "3")]
     pub committed: bool,
 }
@@ -34,15 +34,15 @@ pub struct Ballot {
 /// An entry of a log.
 #[derive(Clone, PartialEq, Message)]
 pub struct Entry {
-    /// Its place.
+    /// Its position.
     #[prost(message, required, tag = "1")]
     pub at: LogPlace,
-    /// What it says, as it is in the write-ahead log.
+    /// Its content, as in the write-ahead log.
     #[prost(bytes = "bytes", tag = "2")]
     pub body: Bytes,
 }
 
-/// Raft's AppendEntries; without entries a heartbeat.
+/// Raft's AppendEntries. Without entries it is a heartbeat.
 #[derive(Clone, PartialEq, Message)]
 pub struct Append {
     /// The group.
@@ -51,30 +51,31 @@ pub struct Append {
     /// The leader.
     #[prost(message, required, tag = "2")]
     pub ballot: Ballot,
-    /// The entry before the first.
+    /// The entry before the first one sent.
     #[prost(message, optional, tag = "3")]
     pub previous: Option<LogPlace>,
-    /// Up to where the leader has committed.
+    /// The last entry that the leader knows to be committed.
     #[prost(message, optional, tag = "4")]
     pub committed: Option<LogPlace>,
     /// The entries, in order.
     #[prost(message, repeated, tag = "5")]
     pub entries: Vec<Entry>,
-    /// Index of the last entry that the receiver has told this leader to be durable; 0 when it told of none.
+    /// The index of the last entry that the receiver has acknowledged to this leader as durable; 0 when it acknowledged
+    /// none.
     #[prost(uint64, tag = "6")]
     pub acknowledged: u64,
 }
 
-/// What became of an [`Append`].
+/// The result of an [`Append`].
 #[derive(Clone, PartialEq, Message)]
 pub struct AppendAnswer {
     /// One of [`append_result`].
     #[prost(uint32, tag = "1")]
     pub result: u32,
-    /// Up to where entries are durable, when only a part is.
+    /// The last durable entry, when only some of the entries are durable.
     #[prost(message, optional, tag = "2")]
     pub matched: Option<LogPlace>,
-    /// The higher ballot.
+    /// The later ballot, when refused because of one.
     #[prost(message, optional, tag = "3")]
     pub ballot: Option<Ballot>,
 }

@@ -1,7 +1,7 @@
-//! What replicas of the store say to each other, as protobuf messages.
+//! The messages of calls between replicas of the store, encoded as protobuf.
 //!
-//! A call names one of [`Method`] and carries one of the messages; the answer is the message of the same name with
-//! `Answer` or `Outcome` in it. Numbers of fields are never used again for something else, so that replicas of
+//! A call names a [`Method`] and carries one of the messages. The answer is the message with the same name plus
+//! `Answer` or `Outcome`. Numbers of fields and methods are never reused for something else, so that replicas of
 //! neighbouring releases understand each other.
 
 mod leadership;
@@ -18,7 +18,7 @@ pub use self::reads::{Close, CloseAnswer, ReadIndex, ReadIndexAnswer};
 pub use self::snapshots::{SnapshotInstall, SnapshotInstallAnswer, SnapshotPiece, SnapshotPieceAnswer};
 pub use self::writes::{Draft, Term, Write, WriteOutcome, write_result};
 
-/// What is asked of another replica.
+/// The method of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Method {
@@ -26,7 +26,7 @@ pub enum Method {
     Append = 1,
     /// Vote for a candidate: [`VoteCall`].
     Vote = 2,
-    /// Would you vote for this candidate: [`VoteCall`].
+    /// Say whether this replica would vote for a candidate: [`VoteCall`].
     PreVote = 3,
     /// Take over the leadership of a group: [`Transfer`].
     Transfer = 4,
@@ -36,13 +36,13 @@ pub enum Method {
     SnapshotInstall = 6,
     /// Make a write, as the leader of its group: [`Write`].
     Write = 7,
-    /// Up to where must a group be applied for a read to be linearizable: [`ReadIndex`].
+    /// Return the index up to which a group must be applied for a read to be linearizable: [`ReadIndex`].
     ReadIndex = 8,
     /// Promise that nothing is written any more up to a revision: [`Close`].
     Close = 9,
-    /// Do something to the membership or the leaders: [`Administer`].
+    /// Change the members or the leader of a group, or what this replica should lead: [`Administer`].
     Administer = 10,
-    /// Rest, and expect to hear of these groups no more than that their leader's process is there: [`Rest`].
+    /// Let groups rest, and expect no more of their leader than that its process is there: [`Rest`].
     Rest = 11,
 }
 
@@ -62,7 +62,7 @@ impl Method {
         Method::Rest,
     ];
 
-    /// The method with this number.
+    /// Returns the method with this number; `None` when there is none.
     pub fn from_number(number: u32) -> Option<Method> {
         Method::ALL.into_iter().find(|method| *method as u32 == number)
     }

@@ -1,8 +1,8 @@
-//! What a replica asks before it shows what it has.
+//! Calls that a replica makes before it answers a read.
 
 use prost::Message;
 
-/// The question for a read point.
+/// The request for a read point.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReadIndex {
     /// The group.
@@ -13,15 +13,15 @@ pub struct ReadIndex {
 /// A read point.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct ReadIndexAnswer {
-    /// Up to which index a replica must have applied; zero when the one asked does not lead.
+    /// The index up to which a replica must have applied; zero when the receiver does not lead.
     #[prost(uint64, tag = "1")]
     pub index: u64,
-    /// Who leads, as far as known.
+    /// The id of the leader, as far as the receiver knows.
     #[prost(uint64, tag = "2")]
     pub leader: u64,
 }
 
-/// The wish for a promise that a group gives no revision up to this one any more.
+/// The request for a promise that a group assigns no revision up to this one any more.
 #[derive(Clone, PartialEq, Message)]
 pub struct Close {
     /// The group.
@@ -32,13 +32,13 @@ pub struct Close {
     pub revision: u64,
 }
 
-/// Whether the promise stands in the log.
+/// The answer to a [`Close`].
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct CloseAnswer {
-    /// Whether it is given; else the one asked does not lead.
+    /// Whether the promise is committed. If not, the receiver does not lead.
     #[prost(bool, tag = "1")]
     pub closed: bool,
-    /// Who leads, as far as known.
+    /// The id of the leader, as far as the receiver knows.
     #[prost(uint64, tag = "2")]
     pub leader: u64,
 }

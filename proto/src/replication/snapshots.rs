@@ -1,48 +1,48 @@
-//! Snapshots that are sent in place of a log that is gone.
+//! Snapshots, which are sent when the log does not reach back far enough.
 
 use bytes::Bytes;
 use prost::Message;
 
 use super::Ballot;
 
-/// A piece of a snapshot, or with no bytes the question how much of it is there already.
+/// A piece of a snapshot. Without bytes it asks how many bytes were received already.
 #[derive(Clone, PartialEq, Message)]
 pub struct SnapshotPiece {
     /// The group.
     #[prost(string, tag = "1")]
     pub group: String,
-    /// Which snapshot: the same name stands for the same bytes.
+    /// The name of the snapshot. The same name always stands for the same bytes.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Where in the file the bytes belong.
+    /// The offset of the bytes in the file.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
-    /// CRC-32C of the bytes.
+    /// The CRC-32C of the bytes.
     #[prost(fixed32, tag = "4")]
     pub checksum: u32,
     /// The bytes.
     #[prost(bytes = "bytes", tag = "5")]
     pub bytes: Bytes,
-    /// Size of the file; zero from a sender that does not tell.
+    /// The size of the file; zero from a sender that does not state it.
     #[prost(uint64, tag = "6")]
     pub size: u64,
 }
 
-/// How much of a snapshot is there.
+/// How much of a snapshot was received.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct SnapshotPieceAnswer {
-    /// Where the next piece begins.
+    /// The offset of the next piece.
     #[prost(uint64, tag = "1")]
     pub offset: u64,
 }
 
-/// The snapshot is complete.
+/// The request to install a snapshot that was sent completely.
 #[derive(Clone, PartialEq, Message)]
 pub struct SnapshotInstall {
     /// The group.
     #[prost(string, tag = "1")]
     pub group: String,
-    /// Which snapshot.
+    /// The name of the snapshot.
     #[prost(string, tag = "2")]
     pub name: String,
     /// Its size in bytes.
@@ -53,10 +53,10 @@ pub struct SnapshotInstall {
     pub ballot: Ballot,
 }
 
-/// What became of a [`SnapshotInstall`].
+/// The answer to a [`SnapshotInstall`].
 #[derive(Clone, PartialEq, Message)]
 pub struct SnapshotInstallAnswer {
-    /// The replica's ballot.
+    /// The ballot of the replica.
     #[prost(message, required, tag = "1")]
     pub ballot: Ballot,
 }

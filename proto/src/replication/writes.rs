@@ -1,4 +1,4 @@
-//! Writes that the leader of a group is asked to make.
+//! Writes that a replica asks the leader of a group to make.
 
 use bytes::Bytes;
 use prost::Message;
@@ -14,7 +14,7 @@ pub struct Term {
     pub value: String,
 }
 
-/// An object that is to be written.
+/// An object to be written.
 #[derive(Clone, PartialEq, Message)]
 pub struct Draft {
     /// The encoded object, with placeholders for the revision.
@@ -26,10 +26,10 @@ pub struct Draft {
     /// Offset at which the type meta ends.
     #[prost(uint32, tag = "3")]
     pub head: u32,
-    /// Where the metadata begins.
+    /// The offset at which the metadata begins.
     #[prost(uint32, tag = "4")]
     pub metadata_start: u32,
-    /// Where the metadata ends.
+    /// The offset at which the metadata ends.
     #[prost(uint32, tag = "5")]
     pub metadata_end: u32,
     /// Labels.
@@ -40,54 +40,57 @@ pub struct Draft {
     pub fields: Vec<Term>,
 }
 
-/// A write that another replica was asked to make.
+/// A write that the sender was asked to make.
 #[derive(Clone, PartialEq, Message)]
 pub struct Write {
     /// The table.
     #[prost(string, tag = "1")]
     pub table: String,
-    /// The object.
+    /// The key of the object.
     #[prost(string, tag = "2")]
     pub key: String,
-    /// The revision that the object must have; zero when there must be none.
+    /// The revision that the object must have; zero when it must not exist.
     #[prost(uint64, tag = "3")]
     pub expected: u64,
-    /// The new version; none to delete.
+    /// The new version; `None` to delete the object.
     #[prost(message, optional, tag = "4")]
     pub draft: Option<Draft>,
-    /// The group that the sender takes the object's shard to be in.
+    /// The group in which the sender places the object's shard.
     #[prost(string, tag = "5")]
     pub group: String,
-    /// The division of the table that the sender takes it to have.
+    /// The division of the table in which the sender places the object.
     #[prost(uint32, tag = "6")]
     pub epoch: u32,
-    /// The object's shard there.
+    /// The number of the object's shard in that division.
     #[prost(uint32, tag = "7")]
     pub shard: u32,
-    /// The name of the write, by which it is known when it is asked for again; zero for none.
+    /// The id of the write, the same in every attempt; zero for none.
     #[prost(uint64, tag = "8")]
     pub attempt: u64,
-    /// How often it was asked for before. What was asked for earlier and comes later is not made.
+    /// The number of earlier attempts. An earlier attempt that arrives after a later one is not made.
     #[prost(uint32, tag = "9")]
     pub repeated: u32,
-    /// The term in which the sender takes the receiver to lead: only in that it is made. Zero for any.
+    /// The term in which the sender considers the receiver the leader. The write is made only in that term; zero for
+    /// any.
     #[prost(uint64, tag = "10")]
     pub term: u64,
 }
 
-/// What became of a [`Write`].
+/// The result of a [`Write`].
 #[derive(Clone, PartialEq, Message)]
 pub struct WriteOutcome {
     /// One of [`write_result`].
     #[prost(uint32, tag = "1")]
     pub result: u32,
-    /// The revision of the write when committed; of the present object, or zero, when in conflict.
+    /// The revision of the write when committed. In a conflict, the revision of the present object, or zero when there
+    /// is none.
     #[prost(uint64, tag = "2")]
     pub revision: u64,
-    /// Up to where the leader's group was closed when it answered: who has that much sees what the write came to.
+    /// The closed revision of the leader's group when it answered: a replica that has reached it sees the result of the
+    /// write.
     #[prost(uint64, tag = "3")]
     pub closed: u64,
-    /// Who leads, as far as known, when this replica does not.
+    /// The id of the leader, as far as known, when the receiver does not lead.
     #[prost(uint64, tag = "4")]
     pub leader: u64,
 }

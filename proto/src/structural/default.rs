@@ -1,13 +1,13 @@
-//! Setting what is absent.
+//! Setting defaults of absent members.
 
 use super::Structural;
 use crate::value::{Map, Value};
 
-/// Sets the defaults of the schema in objects that are there, and in what defaults have set. A `null` where it is no
-/// value gives way to a default. Objects in which nothing is absent are not touched.
+/// Sets the defaults of the schema in objects that exist, and in objects that defaults create. A default replaces a
+/// `null` that is not a valid value. Objects in which nothing is absent are not changed.
 ///
 /// # Errors
-/// When that would add too much; the object has some of its defaults then.
+/// Fails when the defaults would add too much. The object then has only some of its defaults.
 pub fn default(schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
     match holds(schema, value, &lacks) {
         true => Filling { room: ADDED_BYTES_MAX }.fill(schema, value),
@@ -15,21 +15,21 @@ pub fn default(schema: &Structural, value: &mut Value) -> Result<(), Overgrown> 
     }
 }
 
-/// Drops the members that are `null` where that is no value and there is no default; items of lists stay. That is part
-/// of decoding, so that clients may send `null` for absence; the outcome of an apply keeps it. Objects without such
-/// members are not touched.
+/// Drops the members that are `null` where that is not a valid value and there is no default; items of lists stay. This
+/// is part of decoding, so that clients may send `null` for absence. The result of an apply keeps such members. Objects
+/// without such members are not changed.
 pub fn drop_nulls(schema: &Structural, value: &mut Value) {
     if holds(schema, value, &has_nulls) {
         drop_below(schema, value);
     }
 }
 
-/// Whether a value is `null` where that is no value.
+/// Returns whether a value is `null` where that is not a valid value.
 fn is_absent(schema: &Structural, value: &Value) -> bool {
     value.is_null() && !schema.nullable
 }
 
-/// Whether something holds of a value or of a part of it.
+/// Returns whether a predicate holds for a value or a part of it.
 fn holds(schema: &Structural, value: &Value, of: &dyn Fn(&Structural, &Value) -> bool) -> bool {
     let below = |schema: Option<&Structural>, part: &Value| schema.is_some_and(|schema| holds(schema, part, of));
     of(schema, value)
@@ -40,7 +40,7 @@ fn holds(schema: &Structural, value: &Value, of: &dyn Fn(&Structural, &Value) ->
         }
 }
 
-/// Whether a value has a member or item to be set.
+/// Returns whether a value lacks a member or item that has a default.
 fn lacks(schema: &Structural, value: &Value) -> bool {
     let is_set = |member: Option<&Structural>, part: &Value| {
         member.is_some_and(|member| member.default.is_some() && is_absent(member, part))
@@ -55,7 +55,7 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
     }
 }
 
-/// Whether a member of a value is to be dropped.
+/// Returns whether a value has a member to be dropped.
 fn has_nulls(schema: &Structural, value: &Value) -> bool {
     let is_dropped = |(name, part): (&str, &Value)| {
         schema.member(name).is_some_and(|member| member.default.is_none() && is_absent(member, part))
@@ -81,17 +81,17 @@ fn drop_below(schema: &Structural, value: &mut Value) {
     }
 }
 
-/// Most bytes that defaults may add to an object; one of that size is not stored anyway.
+/// The most bytes that defaults may add to an object; an object of that size would not be stored anyway.
 const ADDED_BYTES_MAX: usize = 4 << 20;
 
-/// Defaults make an object larger than an object may be.
+/// Defaults would make an object larger than an object may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the defaults of its schema add more than {ADDED_BYTES_MAX} bytes to the object")]
 pub struct Overgrown;
 
-/// Fills in defaults, and counts them before they are made.
+/// Fills in defaults, and counts their bytes before they are made.
 struct Filling {
-    /// How many bytes may be added yet.
+    /// The number of bytes that may still be added.
     room: usize,
 }
 
@@ -130,7 +130,7 @@ impl Filling {
         Ok(())
     }
 
-    /// Sets a value that is there, but `null`.
+    /// Replaces a value that exists, but is `null`.
     fn set(&mut self, schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
         if let Some(default) = &schema.default
             && is_absent(schema, value)

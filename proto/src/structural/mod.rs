@@ -1,8 +1,8 @@
-//! Structural schemas: what a CustomResourceDefinition says of the objects of one version (`openAPIV3Schema`).
+//! Structural schemas: the schema of the objects of one version of a CustomResourceDefinition (`openAPIV3Schema`).
 //!
-//! A schema is made once, of a definition that was validated before, and then asked about every object: [`prune`]
-//! drops what it does not know, [`default()`] fills in what is absent, [`object_type`] is what server-side apply sees
-//! of it. What its [`Rules`] say of values is checked where errors are worded.
+//! A schema is made once, from a definition that was validated before, and then used for every object: [`prune`] drops
+//! unknown members, [`default()`] fills in absent ones, [`object_type`] returns the type that server-side apply uses.
+//! The value validations in its [`Rules`] are checked elsewhere, where their errors are worded.
 
 mod default;
 mod pattern;
@@ -19,48 +19,48 @@ pub use prune::prune;
 pub use rules::{Enumeration, Rules};
 pub use types::object_type;
 
-/// Most levels of a schema that are read; what is below is taken as it comes.
+/// The number of levels of a schema that are read. Values below are accepted as they are.
 const DEPTH_MAX: usize = 256;
 
-/// How many more properties than an object has members a schema has before they are looked up one by one.
+/// Properties are looked up one by one when the schema has this many times more of them than the object has members.
 const SPARSE_FACTOR: usize = 8;
 
-/// The members that every object has, whatever its schema says.
+/// The members that every object has, whatever its schema contains.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// What one place of an object may hold.
+/// The schema of one place in an object.
 #[derive(Debug, Clone, Default)]
 pub struct Structural {
-    /// The type of values; `None` when any will do.
+    /// The type of values; `None` when any type is allowed.
     pub of: Option<ValueType>,
-    /// Whether `null` is a value, not the absence of one.
+    /// Whether `null` is a value, instead of meaning absence.
     pub nullable: bool,
-    /// What absent values are set to.
+    /// The value that absent values get.
     pub default: Option<Value>,
-    /// How many bytes the default takes as text.
+    /// The size of the default as text, in bytes.
     default_bytes: usize,
-    /// Which of the properties have a default.
+    /// The indexes of the properties that have a default.
     defaulted: Vec<usize>,
     /// The members of objects, sorted by name; see [`Structural::property`].
     pub properties: Vec<(Str, Structural)>,
-    /// What other members of objects hold.
+    /// The schema of other members of objects.
     pub additional: Additional,
-    /// What the items of lists are.
+    /// The schema of the items of lists.
     pub items: Option<Box<Structural>>,
     /// Whether members that the schema does not name are kept (`x-kubernetes-preserve-unknown-fields`).
     pub preserves_unknown: bool,
-    /// Whether objects are objects of the API themselves, with apiVersion, kind and metadata
+    /// Whether objects are API objects themselves, with apiVersion, kind and metadata
     /// (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
     /// Whether values are integers or strings (`x-kubernetes-int-or-string`).
     pub int_or_string: bool,
-    /// How the items of lists are told apart (`x-kubernetes-list-type`), if it is stated.
+    /// How apply identifies the items of lists (`x-kubernetes-list-type`); `None` if it is not stated.
     pub list_type: Option<ListType>,
     /// The members that identify the items of a list of type `map` (`x-kubernetes-list-map-keys`).
     pub list_map_keys: Vec<Str>,
     /// Whether apply treats objects as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
-    /// What values must fulfil, see [`Structural::rules`].
+    /// The value validations, see [`Structural::rules`].
     rules: Option<Box<Rules>>,
 }
 
@@ -86,9 +86,9 @@ pub enum ValueType {
 pub enum ListType {
     /// The list is one value.
     Atomic,
-    /// Every item stands once.
+    /// Every item occurs once.
     Set,
-    /// Items have keys.
+    /// Items are identified by keys.
     Map,
 }
 
@@ -98,31 +98,31 @@ pub enum Additional {
     /// It is not stated.
     #[default]
     Absent,
-    /// Whether there may be any.
+    /// Whether other members are allowed.
     Any(bool),
-    /// What they hold.
+    /// The schema of other members.
     Of(Box<Structural>),
 }
 
 impl Structural {
-    /// Reads a schema. What it does not understand it leaves out.
+    /// Reads a schema. Leaves out what it does not understand.
     pub fn of(schema: &Value) -> Self {
         read::schema(schema, 0)
     }
 
-    /// The schema of the member `name`, if it is one of [`Structural::properties`].
+    /// Returns the schema of the member `name`; `None` if it is not one of [`Structural::properties`].
     pub fn property(&self, name: &str) -> Option<&Structural> {
         let found = self.properties.binary_search_by(|(key, _)| key.as_str().cmp(name));
         found.ok().map(|at| &self.properties[at].1)
     }
 
-    /// The schema of the member `name`: its own, or the one that other members have.
+    /// Returns the schema of the member `name`: its own, or the one of other members.
     pub fn member(&self, name: &str) -> Option<&Structural> {
         self.property(name).or_else(|| self.additional.schema())
     }
 
-    /// The properties that an object has, in the order of the schema. Takes time as the object has members, where the
-    /// schema has very many more.
+    /// Returns the properties that an object has, in the order of the schema. If the schema has far more properties
+    /// than the object has members, the time depends on the members only.
     pub fn stated<'a>(&'a self, map: &'a Map) -> impl Iterator<Item = (&'a Str, &'a Structural, &'a Value)> {
         let is_sparse = self.properties.len() > SPARSE_FACTOR * (map.len() + 1);
         let mut at: Vec<usize> = Vec::new();
@@ -138,14 +138,14 @@ impl Structural {
         })
     }
 
-    /// What values must fulfil.
+    /// Returns the value validations.
     pub fn rules(&self) -> &Rules {
         self.rules.as_deref().unwrap_or(&rules::NONE)
     }
 }
 
 impl Additional {
-    /// What other members hold, if it is stated.
+    /// Returns the schema of other members; `None` if there is none.
     pub fn schema(&self) -> Option<&Structural> {
         match self {
             Self::Of(schema) => Some(schema),
@@ -155,7 +155,7 @@ impl Additional {
 }
 
 impl ValueType {
-    /// As schemas and errors name it.
+    /// Returns the name as schemas and errors have it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -168,7 +168,7 @@ impl ValueType {
     }
 }
 
-/// Whether every object has the member, whatever its schema says.
+/// Returns whether every object has the member, whatever its schema contains.
 fn is_meta(name: &str) -> bool {
     META.contains(&name)
 }

@@ -6,7 +6,7 @@ use flotilla_golang::regexp::{Error, Regexp};
 
 use crate::value::Str;
 
-/// A pattern that is compiled when it is first asked for.
+/// A pattern that is compiled on first use.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: Str,
@@ -14,23 +14,23 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern in Go's syntax.
+    /// Makes a pattern from Go's syntax.
     pub fn new(text: &str) -> Self {
         Self { text: text.into(), compiled: Arc::default() }
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Why the pattern is none, in Go's words; `None` for one that is valid.
+    /// Returns why the pattern is invalid, in Go's words; `None` for a valid one.
     pub fn fault(&self) -> Option<&Error> {
         self.compiled().as_ref().err()
     }
 
-    /// Whether a part of the text matches. Everything matches a pattern that is none: definitions with such patterns
-    /// are refused, so that this one was accepted by other rules than ours.
+    /// Returns whether a part of the text matches. Everything matches an invalid pattern: definitions with invalid
+    /// patterns are refused, so this one was accepted by other rules than ours.
     pub fn matches(&self, text: &str) -> bool {
         self.compiled().as_ref().map_or(true, |regexp| regexp.is_match(text))
     }

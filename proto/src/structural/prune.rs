@@ -1,13 +1,13 @@
-//! Dropping what a schema does not know.
+//! Dropping members that a schema does not know.
 
 use super::{Additional, Structural, is_meta};
 use crate::value::Value;
 
-/// Drops the members that the schema does not know and returns their paths, sorted: `spec.a`, `spec.list[0].x`; of very
-/// many not all.
+/// Drops the members that the schema does not know, and returns their paths, sorted: `spec.a`, `spec.list[0].x`. If
+/// there are very many, it returns only some.
 ///
-/// `is_root` says that the value is an object of the API: then, as in embedded resources, its apiVersion, kind and
-/// metadata are kept and not looked into. Objects without anything unknown are not touched.
+/// `is_root`: whether the value is an API object. Then, as in embedded resources, its apiVersion, kind and metadata are
+/// kept unchanged. Objects without unknown members are not changed.
 pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<String> {
     let mut unknown = Vec::new();
     let place = Place { schema: Some(schema), preserves: false, is_object: is_root };
@@ -20,7 +20,7 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
         }
     });
     if !is_root {
-        // What is called as the members of every object do is dropped without a word.
+        // Unknown members with the names of standard ones are dropped without being returned.
         drops |= value.as_object().is_some_and(|map| map.keys().any(is_meta));
     }
     if drops {
@@ -30,21 +30,21 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
     unknown
 }
 
-/// Most bytes of paths that are told: a body may make them of many more than it has.
+/// The most bytes of paths that are returned: a body can cause paths with far more bytes than it has itself.
 const TOLD_BYTES_MAX: usize = 1 << 20;
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Copy)]
 struct Place<'s> {
-    /// Its schema; `None` where the schema says nothing.
+    /// Its schema; `None` where the schema has none for it.
     schema: Option<&'s Structural>,
-    /// Whether unknown members are kept because of a list around.
+    /// Whether unknown members are kept because of an enclosing list.
     preserves: bool,
-    /// Whether it is an object of the API whatever its schema says.
+    /// Whether it is an API object, whatever its schema states.
     is_object: bool,
 }
 
-/// What becomes of a member.
+/// What happens to a member.
 enum Fate<'s> {
     Kept,
     Unknown,
@@ -74,7 +74,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// The items of a list; `None` when they are kept as they are.
+    /// Returns the place of the items of a list; `None` when they are kept as they are.
     fn items(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         let preserves = self.preserves();

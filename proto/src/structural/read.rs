@@ -4,7 +4,7 @@ use super::{Additional, DEPTH_MAX, Enumeration, ListType, Pattern, Rules, Struct
 use crate::json;
 use crate::value::{Map, Str, Value};
 
-/// The members of a schema that are rules; most schemas have none of them.
+/// The members of a schema that are value validations; most schemas have none of them.
 const RULES: [&str; 20] = [
     "allOf",
     "anyOf",
@@ -28,7 +28,7 @@ const RULES: [&str; 20] = [
     "uniqueItems",
 ];
 
-/// Reads a schema that stands `depth` levels below another.
+/// Reads a schema that is `depth` levels below another.
 pub fn schema(schema: &Value, depth: usize) -> Structural {
     let Some(map) = schema.as_object() else { return Structural::default() };
     if depth > DEPTH_MAX {
@@ -90,7 +90,7 @@ fn additional(value: &Value, depth: usize) -> Additional {
     }
 }
 
-/// The schema that is the member `key`, if there is one.
+/// Returns the schema in the member `key`; `None` if there is none.
 fn below(schema: &Value, key: &str, depth: usize) -> Option<Box<Structural>> {
     let value = schema.at(&[key]);
     value.as_object().map(|_| Box::new(self::schema(value, depth)))

@@ -1,4 +1,4 @@
-//! What values must fulfil.
+//! Value validations.
 
 use super::{Pattern, Structural};
 use crate::value::{Str, Value};
@@ -6,12 +6,12 @@ use crate::value::{Str, Value};
 /// The value validations of a schema.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// The values that are allowed; any when there are none.
+    /// The allowed values; any value when there are none.
     pub enumeration: Enumeration,
-    /// The form of strings or the width of numbers, as the schema states it; empty for any. Not every format is
+    /// The format of strings or the width of numbers, as the schema states it; empty for any. Not every format is
     /// checked.
     pub format: Str,
-    /// What strings must match.
+    /// The pattern that strings must match.
     pub pattern: Option<Pattern>,
     /// The least number.
     pub minimum: Option<f64>,
@@ -21,7 +21,7 @@ pub struct Rules {
     pub maximum: Option<f64>,
     /// Whether numbers must be below [`Rules::maximum`].
     pub exclusive_maximum: bool,
-    /// What numbers are multiples of.
+    /// A number of which numbers must be multiples.
     pub multiple_of: Option<f64>,
     /// Fewest characters of strings.
     pub min_length: Option<i64>,
@@ -31,25 +31,25 @@ pub struct Rules {
     pub min_items: Option<i64>,
     /// Most items of lists.
     pub max_items: Option<i64>,
-    /// Whether lists have every item once.
+    /// Whether the items of lists must differ from each other.
     pub unique_items: bool,
     /// Fewest members of objects.
     pub min_properties: Option<i64>,
     /// Most members of objects.
     pub max_properties: Option<i64>,
-    /// Members that objects must have.
+    /// The members that objects must have.
     pub required: Vec<Str>,
-    /// Schemas that all hold.
+    /// Schemas that must all hold.
     pub all_of: Vec<Structural>,
-    /// Schemas of which one or more hold.
+    /// Schemas of which at least one must hold.
     pub any_of: Vec<Structural>,
-    /// Schemas of which exactly one holds.
+    /// Schemas of which exactly one must hold.
     pub one_of: Vec<Structural>,
-    /// A schema that does not hold.
+    /// A schema that must not hold.
     pub not: Option<Box<Structural>>,
 }
 
-/// The values that are allowed where not all are.
+/// The allowed values, where not all are allowed.
 #[derive(Debug, Clone, Default)]
 pub struct Enumeration {
     values: Vec<Value>,
@@ -62,10 +62,10 @@ pub struct Enumeration {
 }
 
 impl Enumeration {
-    /// Nothing is stated.
+    /// No values are stated.
     const NONE: Self = Self { values: Vec::new(), texts: Vec::new(), ints: Vec::new(), others: Vec::new() };
 
-    /// These values.
+    /// Returns the enumeration of these values.
     fn of_values(values: Vec<Value>) -> Self {
         let mut of = Self::NONE;
         for value in &values {
@@ -85,17 +85,17 @@ impl Enumeration {
         Self::of_values(values.to_vec())
     }
 
-    /// Whether nothing is stated, so that every value is allowed.
+    /// Returns whether no values are stated, so that every value is allowed.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The values, as the schema states them.
+    /// Returns the values, as the schema states them.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// Whether a value is named, numbers in the type in which they are.
+    /// Returns whether a value is among them. Numbers are compared in the type that they have.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
     pub fn names(&self, value: &Value) -> bool {
         let has_float =
@@ -111,7 +111,7 @@ impl Enumeration {
     }
 }
 
-/// The rules of a schema that states none.
+/// The rules of a schema without value validations.
 pub(super) static NONE: Rules = Rules {
     enumeration: Enumeration::NONE,
     format: Str::const_new(""),

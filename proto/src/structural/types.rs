@@ -1,4 +1,4 @@
-//! What server-side apply sees of a schema.
+//! The type that server-side apply uses for a schema.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,9 +10,9 @@ use crate::json;
 use crate::schema::{AnyKind, Field, List, Map, Patch, Presence, Ref, Shape, Text, Topology, Type};
 use crate::value::Str;
 
-/// The type of the objects of a kind, as server-side apply needs it: which values are one thing, which have parts that
-/// have owners of their own, and which scalars they take. It is not for decoding; what objects hold is for
-/// [`Structural`] to say.
+/// Returns the type of the objects of a kind for server-side apply: which values are atomic, which have parts with
+/// owners of their own, and which scalars are accepted. It is not used for decoding; [`Structural`] determines what
+/// objects may contain.
 pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
     let mut of = structure(schema, schema.preserves_unknown, true);
     of.name = Text::from(name.to_owned());
@@ -20,7 +20,8 @@ pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
     of
 }
 
-/// An object with members of its own. Below one that preserves unknown members, all others do.
+/// Returns the type of an object with members of its own. All objects below one that preserves unknown members preserve
+/// them, too.
 fn structure(schema: &Structural, open: bool, is_object: bool) -> Type {
     let skipped = |name: &str| is_object && is_meta(name);
     let mut fields: Vec<Field> = if is_object { standard_fields() } else { Vec::new() };
@@ -41,7 +42,7 @@ fn structure(schema: &Structural, open: bool, is_object: bool) -> Type {
     }
 }
 
-/// The fields of every object, as a built-in kind has them.
+/// Returns the fields of every object, as built-in kinds have them.
 fn standard_fields() -> Vec<Field> {
     let kind = catalogue::kind("", "v1", "ConfigMap");
     let fields = kind.into_iter().flat_map(|kind| kind.of.fields.iter());

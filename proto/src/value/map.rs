@@ -6,27 +6,27 @@ use super::members::{Members, ORDERED_MAX, View, sort};
 use super::source::Text;
 use super::{Str, Value};
 
-/// Members of an object: in insertion order while small, sorted by key once there are more than 64.
+/// Members of an object: in insertion order while there are few, sorted by key once there are more than 64.
 ///
-/// Clones share their members until one of them is changed. A map that was read of a stored text reads its members when
-/// they are first asked for, and keeps the text until it is changed.
+/// Clones share their members until one of them is changed. A map that was made from a stored text reads its members on
+/// first use, and keeps the text until it is changed.
 #[derive(Clone, Default)]
 pub struct Map {
-    /// None when there are no members.
+    /// `None` when there are no members.
     node: Option<Arc<Node>>,
 }
 
-/// What clones share.
+/// The part that clones share.
 #[derive(Default)]
 struct Node {
-    /// The members, unless they are still to be read of a text.
+    /// The members, unless they have yet to be read from a text.
     own: Members,
     unchanged: Option<Box<Unchanged>>,
-    /// See [`Map::settle`].
+    /// Whether the map was not changed since [`Map::settle`].
     settled: bool,
 }
 
-/// A text, and its members once they were asked for.
+/// A text, and its members once they were read.
 struct Unchanged {
     text: Text,
     members: OnceLock<Vec<(Str, Value)>>,
@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    /// The members, for changing them, which leaves the text behind.
+    /// Returns the members for a change, which drops the text.
     fn members_mut(&mut self) -> &mut Members {
         self.settled = false;
         if let Some(unchanged) = self.unchanged.take() {
@@ -63,7 +63,7 @@ fn read(text: &Text) -> Vec<(Str, Value)> {
     members
 }
 
-/// Sorts what is large.
+/// Sorts the members if there are many.
 fn arrange(members: &mut [(Str, Value)]) {
     if members.len() > ORDERED_MAX {
         sort(members);
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Map {
     }
 }
 
-/// One bit of a word, the same for equal keys: those whose bit nobody has yet repeat none.
+/// Returns one bit of a word, the same for equal keys: a key whose bit is not set yet is certainly new.
 fn mark(key: &str) -> u64 {
     let bytes = key.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return 1 };
@@ -85,7 +85,7 @@ fn mark(key: &str) -> u64 {
     1 << (sum % 64)
 }
 
-/// Puts what a repeated key says over what it said before: objects are decoded into the same object.
+/// Lets a repeated key replace its earlier value: objects are merged, as Go decodes into the same object.
 fn overwrite(place: &mut Value, later: Value) {
     match (place, later) {
         (Value::Object(earlier), Value::Object(later)) => {
@@ -98,7 +98,7 @@ fn overwrite(place: &mut Value, later: Value) {
 }
 
 impl PartialEq for Map {
-    /// Equal when the same keys have equal values, in whatever order.
+    /// Two maps are equal when they have equal values for the same keys, in any order.
     fn eq(&self, other: &Self) -> bool {
         let same_text = || matches!((self.text(), other.text()), (Some(a), Some(b)) if a == b);
         let same = |((a_key, a), (b_key, b)): ((&str, &Value), (&str, &Value))| {
@@ -109,12 +109,12 @@ impl PartialEq for Map {
 }
 
 impl Map {
-    /// An empty map.
+    /// Returns an empty map.
     pub const fn new() -> Self {
         Self { node: None }
     }
 
-    /// An empty map with room for `capacity` members.
+    /// Returns an empty map with room for `capacity` members.
     pub fn with_capacity(capacity: usize) -> Self {
         let room = || Arc::new(Node { own: Members::Line(Vec::with_capacity(capacity)), ..Node::default() });
         Self { node: (capacity > 0).then(room) }
@@ -124,12 +124,12 @@ impl Map {
         Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: Members::Line(members), ..Node::default() })) }
     }
 
-    /// The object of a text that has members.
+    /// Returns the map of a text's object, which must have members.
     pub(super) fn of_text(text: Text) -> Self {
         Self::unchanged(text, OnceLock::new())
     }
 
-    /// As [`Map::of_text`], where the members were read already.
+    /// Does what [`Map::of_text`] does, with members that were read already.
     pub(super) fn of_text_with(text: Text, mut members: Vec<(Str, Value)>) -> Self {
         arrange(&mut members);
         Self::unchanged(text, members.into())
@@ -140,26 +140,26 @@ impl Map {
         Self { node: Some(Arc::new(Node { unchanged, ..Node::default() })) }
     }
 
-    /// The text of which the map was read, if it was not changed since.
+    /// Returns the text from which the map was made; `None` once it was changed.
     pub(crate) fn text(&self) -> Option<&[u8]> {
         self.node.as_ref()?.unchanged.as_ref().map(|unchanged| unchanged.text.as_bytes())
     }
 
-    /// Notes that the map and all that is in it is as its type wants it. That is forgotten once the map is changed or
-    /// something in it, which nobody can without having the map for changing it.
+    /// Records that the map and everything in it has the form that its type demands. This is forgotten when the map or
+    /// something in it is changed, which is only possible through a mutable reference to the map.
     pub(crate) fn settle(&mut self) {
         if let Some(node) = self.node.as_mut().and_then(Arc::get_mut) {
             node.settled = true;
         }
     }
 
-    /// Whether nothing was changed since [`Map::settle`].
+    /// Returns whether nothing was changed since [`Map::settle`].
     pub(crate) fn is_settled(&self) -> bool {
         self.node.as_ref().is_none_or(|node| node.settled)
     }
 
-    /// Whether both are clones of one map that share their members still, or both empty: then they are equal, which is
-    /// known without a look at the members.
+    /// Returns whether both are clones that still share their members, or both are empty. Then they are equal, which is
+    /// known without comparing members.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.node, &other.node) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -172,13 +172,13 @@ impl Map {
         self.node.as_ref().map_or(View::Line(&[]), |node| node.members())
     }
 
-    /// The members, for changing them: of this map alone, and without a text.
+    /// Returns the members for a change: not shared with clones, and without a text.
     fn members_mut(&mut self) -> &mut Members {
         Arc::make_mut(self.node.get_or_insert_default()).members_mut()
     }
 
-    /// Makes a map of entries in which a key may stand several times: the last one wins, objects
-    /// are merged. Returns the repeated keys too.
+    /// Makes a map from entries in which a key may occur several times: the last value wins, and objects are merged.
+    /// Also returns the repeated keys.
     pub fn from_entries(mut entries: Vec<(Str, Value)>) -> (Self, Vec<Str>) {
         let mut repeated = Vec::new();
         if entries.len() > ORDERED_MAX {
@@ -215,7 +215,7 @@ impl Map {
         (Self::of(entries), repeated)
     }
 
-    /// A map of entries of which no two have the same key.
+    /// Makes a map from entries with different keys.
     pub fn from_unique(entries: Vec<(Str, Value)>) -> Self {
         let mut map = Self::of(entries);
         if map.len() > ORDERED_MAX {
@@ -224,89 +224,89 @@ impl Map {
         map
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.members().len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.node.is_none() || self.members().len() == 0
     }
 
-    /// Whether there are so many members that they are sorted by key and have no order of their own.
+    /// Returns whether there are so many members that they are sorted by key and have no order of their own.
     pub fn is_large(&self) -> bool {
         self.len() > ORDERED_MAX
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`; `None` if there is none.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.members().get(key)
     }
 
-    /// The value of `key`, for changing it.
+    /// Returns the value of `key` for a change; `None` if there is none.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.members().get(key)?;
         self.members_mut().get_mut(key)
     }
 
-    /// Whether there is a member `key`.
+    /// Returns whether there is a member `key`.
     pub fn contains_key(&self, key: &str) -> bool {
         self.members().get(key).is_some()
     }
 
-    /// Sets `key`, in place if it is there, else behind the others; returns what it was.
+    /// Sets `key`: in place if it exists, otherwise after the other members. Returns the former value.
     pub fn insert(&mut self, key: impl AsRef<str> + Into<Str>, value: impl Into<Value>) -> Option<Value> {
         self.members_mut().insert(key, value.into())
     }
 
-    /// The place of `key`, made with `null` if it is absent.
+    /// Returns the value of `key` for a change, which is set to `null` first if it is absent.
     pub fn entry(&mut self, key: &str) -> &mut Value {
         self.members_mut().entry(key)
     }
 
-    /// Takes `key` out, keeping the order of the others.
+    /// Removes `key`, and keeps the order of the others. Returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.members().get(key)?;
         self.members_mut().remove(key)
     }
 
-    /// Keeps the members for which `keep` says so.
+    /// Keeps the members for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&str, &mut Value) -> bool) {
         if !self.is_empty() {
             self.members_mut().retain(keep);
         }
     }
 
-    /// Members in order.
+    /// Returns the members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + DoubleEndedIterator {
         self.members().iter()
     }
 
-    /// Members in order, values changeable.
+    /// Returns the members in order, with values that can be changed.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
         let members = if self.is_empty() { None } else { Some(self.members_mut()) };
         members.map_or_else(|| super::members::IterMut::Line([].iter_mut()), Members::iter_mut)
     }
 
-    /// Keys in order.
+    /// Returns the keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.members().iter().map(|(key, _)| key)
     }
 
-    /// Values in order.
+    /// Returns the values in order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.members().iter().map(|(_, value)| value)
     }
 
-    /// Sorts members by key.
+    /// Sorts the members by key.
     pub fn sort(&mut self) {
         if !self.members().is_sorted() {
             self.members_mut().arrange(|line| sort(line));
         }
     }
 
-    /// Puts members into the order that `rank` gives their keys; large maps stay sorted by key.
+    /// Sorts the members by the rank of their keys. Large maps stay sorted by key.
     pub fn sort_by_rank(&mut self, mut rank: impl FnMut(&str) -> usize) {
         if self.len() <= ORDERED_MAX {
             self.members_mut().arrange(|line| line.sort_by_cached_key(|(key, _)| rank(key)));

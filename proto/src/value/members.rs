@@ -1,4 +1,4 @@
-//! Where a map keeps its members: in a line, or in a tree once many of them come and go.
+//! The storage of a map's members: a vector, or a tree once many members are inserted and removed.
 
 use std::collections::{BTreeMap, btree_map};
 
@@ -7,17 +7,17 @@ use super::{Str, Value};
 /// A key with its value.
 pub(super) type Member = (Str, Value);
 
-/// Above this many members a map is kept sorted, so that finding one never takes linear time in what a client sent.
+/// A map with more members than this is kept sorted, so that finding one never takes time linear in what a client sent.
 /// No struct of the API has more fields, so conformed structs always keep the order of their schema.
 pub(super) const ORDERED_MAX: usize = 64;
 
-/// A line of more members than this becomes a tree when one is added or taken out in the midst of them: to move all
-/// that stand behind it, each time, would take time in proportion to the square of what a client sent.
+/// A vector with more members than this becomes a tree when one is inserted or removed in the middle: moving all
+/// members after it, each time, would take time quadratic in what a client sent.
 const LINE_MAX: usize = 1_024;
 
 /// The members of a map.
 pub(super) enum Members {
-    /// In order of insertion while there are few, sorted by key above [`ORDERED_MAX`].
+    /// In order of insertion while there are few; sorted by key above [`ORDERED_MAX`].
     Line(Vec<Member>),
     /// Sorted by key.
     Tree(BTreeMap<Str, Value>),
@@ -30,7 +30,7 @@ impl Default for Members {
 }
 
 impl Members {
-    /// The members, for looking at them.
+    /// Returns a view of the members.
     pub(super) fn view(&self) -> View<'_> {
         match self {
             Self::Line(line) => View::Line(line),
@@ -38,7 +38,7 @@ impl Members {
         }
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key` for a change.
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Self::Line(line) => position(line, key).map(|at| &mut line[at].1),
@@ -46,7 +46,7 @@ impl Members {
         }
     }
 
-    /// Sets `key`; returns what it was.
+    /// Sets `key`. Returns the former value.
     pub(super) fn insert(&mut self, key: impl AsRef<str> + Into<Str>, value: Value) -> Option<Value> {
         if let Some(place) = self.get_mut(key.as_ref()) {
             return Some(std::mem::replace(place, value));
@@ -55,7 +55,7 @@ impl Members {
         None
     }
 
-    /// The place of `key`, made with `null` if it is absent.
+    /// Returns the value of `key` for a change, which is set to `null` first if it is absent.
     pub(super) fn entry(&mut self, key: &str) -> &mut Value {
         let at = match self {
             Self::Line(line) => position(line, key),
@@ -67,7 +67,7 @@ impl Members {
         }
     }
 
-    /// The place of a key, which is added if it is absent.
+    /// Adds an absent key. Returns its value for a change.
     fn add(&mut self, key: Str, value: Value) -> &mut Value {
         if let Self::Line(line) = self
             && line.len() > LINE_MAX
@@ -84,7 +84,7 @@ impl Members {
         }
     }
 
-    /// Takes `key` out, keeping the order of the others.
+    /// Removes `key`, and keeps the order of the others. Returns its value.
     pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
         if let Self::Line(line) = self {
             let at = position(line, key)?;
@@ -99,7 +99,7 @@ impl Members {
         }
     }
 
-    /// Keeps the members for which `keep` says so.
+    /// Keeps the members for which `keep` returns true.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         match self {
             Self::Line(line) => line.retain_mut(|(key, value)| keep(key, value)),
@@ -107,7 +107,7 @@ impl Members {
         }
     }
 
-    /// Members in order.
+    /// Returns the members in order, with values that can be changed.
     pub(super) fn iter_mut(&mut self) -> IterMut<'_> {
         match self {
             Self::Line(line) => IterMut::Line(line.iter_mut()),
@@ -115,14 +115,14 @@ impl Members {
         }
     }
 
-    /// Changes the line, if it is one: a tree is in order.
+    /// Changes the order of a vector. A tree is always in order.
     pub(super) fn arrange(&mut self, order: impl FnOnce(&mut Vec<Member>)) {
         if let Self::Line(line) = self {
             order(line);
         }
     }
 
-    /// The members in a line.
+    /// Returns the members as a vector.
     pub(super) fn into_vec(self) -> Vec<Member> {
         match self {
             Self::Line(line) => line,
@@ -131,7 +131,7 @@ impl Members {
     }
 }
 
-/// Members that are looked at.
+/// A view of members.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
     /// See [`Members::Line`].
@@ -141,7 +141,7 @@ pub(super) enum View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// How many there are.
+    /// Returns the number of members.
     pub(super) fn len(self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`; `None` if there is none.
     pub(super) fn get(self, key: &str) -> Option<&'a Value> {
         match self {
             Self::Line(line) => position(line, key).map(|at| &line[at].1),
@@ -157,7 +157,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Members in order.
+    /// Returns the members in order.
     pub(super) fn iter(self) -> Iter<'a> {
         match self {
             Self::Line(line) => Iter::Line(line.iter()),
@@ -165,7 +165,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether they are sorted by key.
+    /// Returns whether they are sorted by key.
     pub(super) fn is_sorted(self) -> bool {
         match self {
             Self::Line(line) => line.is_sorted_by(|a, b| a.0 <= b.0),
@@ -173,7 +173,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A copy in a line.
+    /// Returns a copy as a vector.
     pub(super) fn to_vec(self) -> Vec<Member> {
         match self {
             Self::Line(line) => line.to_vec(),
@@ -182,11 +182,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// Members in order.
+/// Iterates over members in order.
 pub(super) enum Iter<'a> {
-    /// Of a line.
+    /// Over those of a vector.
     Line(std::slice::Iter<'a, Member>),
-    /// Of a tree.
+    /// Over those of a tree.
     Tree(btree_map::Iter<'a, Str, Value>),
 }
 
@@ -219,11 +219,11 @@ impl DoubleEndedIterator for Iter<'_> {
 
 impl ExactSizeIterator for Iter<'_> {}
 
-/// Members in order, values changeable.
+/// Iterates over members in order, with values that can be changed.
 pub(super) enum IterMut<'a> {
-    /// Of a line.
+    /// Over those of a vector.
     Line(std::slice::IterMut<'a, Member>),
-    /// Of a tree.
+    /// Over those of a tree.
     Tree(btree_map::IterMut<'a, Str, Value>),
 }
 
@@ -247,7 +247,7 @@ impl<'a> Iterator for IterMut<'a> {
 
 impl ExactSizeIterator for IterMut<'_> {}
 
-/// Sorts a line by key.
+/// Sorts a vector by key.
 pub(super) fn sort(line: &mut [Member]) {
     if !line.is_sorted_by(|a, b| a.0 <= b.0) {
         line.sort_by(|a, b| a.0.cmp(&b.0));
@@ -262,7 +262,7 @@ fn position(line: &[Member], key: &str) -> Option<usize> {
     }
 }
 
-/// Adds an absent key to a line; returns its position.
+/// Adds an absent key to a vector. Returns its position.
 fn add(line: &mut Vec<Member>, key: Str, value: Value) -> usize {
     if line.len() > ORDERED_MAX {
         let at = line.partition_point(|(k, _)| *k < key);

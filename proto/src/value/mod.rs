@@ -1,7 +1,7 @@
-//! The tree that an object is while it is read, changed and checked.
+//! The tree that represents an object while it is read, changed and checked.
 //!
-//! Strings of up to 24 bytes live inline. A [`Map`] keeps its entries in order of insertion while it is small, which
-//! is the order of the schema once an object was conformed; large maps (data, labels) are sorted.
+//! Strings of up to 24 bytes are stored inline. A [`Map`] keeps its entries in order of insertion while it is small,
+//! which is the order of the schema once an object was conformed. Large maps (data, labels) are sorted.
 
 mod map;
 mod members;
@@ -31,19 +31,20 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object.
     Object(Map),
-    /// What was not kept of a text. Only what parses a body makes these, and what decodes it refuses what has one.
+    /// A part of a text that was not kept. Only parsers of bodies make holes, and decoding refuses values that have
+    /// one.
     Hole(Hole),
 }
 
 static NULL: Value = Value::Null;
 
 impl Value {
-    /// An empty object.
+    /// Returns an empty object.
     pub const fn object() -> Self {
         Self::Object(Map::new())
     }
 
-    /// The member `key` of an object; `None` when absent or when this is no object.
+    /// Returns the member `key` of an object; `None` when it is absent or this is not an object.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Self::Object(map) => map.get(key),
@@ -51,7 +52,7 @@ impl Value {
         }
     }
 
-    /// As [`Value::get`], for changing it.
+    /// Does what [`Value::get`] does, for a change.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Self::Object(map) => map.get_mut(key),
@@ -59,37 +60,37 @@ impl Value {
         }
     }
 
-    /// Follows keys through nested objects; [`Value::Null`] where the path ends early.
+    /// Follows keys through nested objects. Returns [`Value::Null`] where the path ends early.
     pub fn at(&self, path: &[&str]) -> &Value {
         path.iter().try_fold(self, |value, key| value.get(key)).unwrap_or(&NULL)
     }
 
-    /// The string at a path, or the empty string.
+    /// Returns the string at a path; the empty string when there is none.
     pub fn str_at(&self, path: &[&str]) -> &str {
         self.at(path).as_str().unwrap_or("")
     }
 
-    /// The list at a path, or an empty one.
+    /// Returns the list at a path; an empty one when there is none.
     pub fn list_at(&self, path: &[&str]) -> &[Value] {
         self.at(path).as_array().unwrap_or(&[])
     }
 
-    /// The object at a path, if there is one.
+    /// Returns the object at a path; `None` when there is none.
     pub fn map_at(&self, path: &[&str]) -> Option<&Map> {
         self.at(path).as_object()
     }
 
-    /// The integer at a path, if there is one.
+    /// Returns the integer at a path; `None` when there is none.
     pub fn int_at(&self, path: &[&str]) -> Option<i64> {
         self.at(path).as_int()
     }
 
-    /// Whether the boolean at a path is there and true.
+    /// Returns whether there is a boolean at a path and it is true.
     pub fn is_true_at(&self, path: &[&str]) -> bool {
         matches!(self.at(path), Self::Bool(true))
     }
 
-    /// Sets the member at a path, making the objects on the way; whatever else stood there is replaced.
+    /// Sets the member at a path, and makes the objects on the way. Values of other types on the way are replaced.
     pub fn set_at(&mut self, path: &[&str], value: impl Into<Value>) {
         let mut place = self;
         for key in path {
@@ -102,13 +103,13 @@ impl Value {
         *place = value.into();
     }
 
-    /// Takes the member at a path out of its object.
+    /// Removes the member at a path, and returns it.
     pub fn remove_at(&mut self, path: &[&str]) -> Option<Value> {
         let (last, parents) = path.split_last()?;
         parents.iter().try_fold(self, |value, key| value.get_mut(key))?.as_object_mut()?.remove(last)
     }
 
-    /// The string, if this is one.
+    /// Returns the string; `None` if this is none.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Str(text) => Some(text),
@@ -116,7 +117,7 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one.
+    /// Returns the integer; `None` if this is none.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -124,7 +125,7 @@ impl Value {
         }
     }
 
-    /// The boolean, if this is one.
+    /// Returns the boolean; `None` if this is none.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(flag) => Some(*flag),
@@ -132,7 +133,7 @@ impl Value {
         }
     }
 
-    /// The list, if this is one.
+    /// Returns the list; `None` if this is none.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
             Self::Array(items) => Some(items),
@@ -140,7 +141,7 @@ impl Value {
         }
     }
 
-    /// The list for changing it, if this is one.
+    /// Returns the list for a change; `None` if this is none.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         match self {
             Self::Array(items) => Some(items),
@@ -148,7 +149,7 @@ impl Value {
         }
     }
 
-    /// The object, if this is one.
+    /// Returns the object; `None` if this is none.
     pub fn as_object(&self) -> Option<&Map> {
         match self {
             Self::Object(map) => Some(map),
@@ -156,7 +157,7 @@ impl Value {
         }
     }
 
-    /// The object for changing it, if this is one.
+    /// Returns the object for a change; `None` if this is none.
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         match self {
             Self::Object(map) => Some(map),
@@ -164,7 +165,7 @@ impl Value {
         }
     }
 
-    /// Makes numbers of the literals in it. What has none is left as it is, and goes on sharing its maps.
+    /// Replaces the literals in it by numbers. Values without literals are not changed, and go on sharing their maps.
     pub fn settle(&mut self) {
         if self.has_literals() {
             self.settle_each();
@@ -191,7 +192,7 @@ impl Value {
         }
     }
 
-    /// The first place in it at which something cannot be kept.
+    /// Returns the first hole in it that cannot become a number; `None` when everything was kept.
     pub fn hole(&self) -> Option<&Hole> {
         match self {
             Self::Hole(Hole::Literal(_)) => None,
@@ -214,12 +215,12 @@ impl Value {
         }
     }
 
-    /// Whether this is `null`.
+    /// Returns whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Whether both are known to be equal without a look at what they hold, because they share it: see
+    /// Returns whether both are known to be equal without a comparison, because they share their content: see
     /// [`Map::is_same`]. Only objects can be.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -228,7 +229,7 @@ impl Value {
         }
     }
 
-    /// What Go's decoder calls this kind of value in its errors.
+    /// Returns the name of this kind of value in the errors of Go's decoder.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -289,7 +290,7 @@ impl From<Vec<Value>> for Value {
     }
 }
 
-/// Writes a [`Value`] in JSON's own form; any expression that converts into a `Value` may stand as a member.
+/// Makes a [`Value`] from JSON syntax. Any expression that converts into a `Value` may be a member.
 #[macro_export]
 macro_rules! value {
     (null) => { $crate::value::Value::Null };

@@ -1,32 +1,32 @@
-//! Numbers that a tree can hold, and what stands where a text has others.
+//! Numbers that a tree can keep, and the placeholders for those that it cannot.
 
 use super::Str;
 
-/// A number that JSON can write: neither infinite nor NaN, whoever made it.
+/// A number that JSON can write: never infinite or NaN.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Float(f64);
 
 impl Float {
-    /// The number; `None` for infinities and NaN, which no text can be read as again.
+    /// Returns the number; `None` for infinities and NaN, which no JSON text can express.
     pub fn new(number: f64) -> Option<Self> {
         number.is_finite().then_some(Self(number))
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> f64 {
         self.0
     }
 }
 
-/// What a text has and a tree does not keep. Where a tree is written, what cannot be read again is `null`.
+/// A part of a text that a tree does not keep. It is written as `null` if it could not be read again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hole {
-    /// Something that lies too deep.
+    /// A value that is nested too deep.
     Deep,
-    /// A number beyond those that 64 bits hold, as it stands in the text.
+    /// A number that does not fit into 64 bits, as it is written in the text.
     Number(Str),
-    /// A number that the text states otherwise than it would be written, as it stands in the text: quantities keep
-    /// that. Whoever reads the number by its value calls [`Value::settle`](super::Value::settle).
+    /// A number that is written in the text in another form than it would be written again, as it is in the text.
+    /// Quantities keep that form. A reader that needs the value calls [`Value::settle`](super::Value::settle).
     Literal(Str),
 }
 

@@ -1,4 +1,4 @@
-//! Text whose objects become maps only when somebody looks into them, and whose text stays at hand until they change.
+//! Text whose objects become maps only when they are read, and that is kept until they are changed.
 
 use bytes::Bytes;
 
@@ -6,8 +6,8 @@ use super::{Map, Str, Value};
 use crate::json::pass::Pass;
 use crate::json::scan;
 
-/// How deep objects are found by passing over what is in them. Each level is passed over once more, so that what lies
-/// deeper is read at once.
+/// The depth down to which an object is found by skipping its content. Each level is skipped once more, so deeper
+/// objects are read at once.
 const DEPTH_MAX: u8 = 24;
 
 /// The text of one object that has members. Cheap to clone.
@@ -15,13 +15,13 @@ const DEPTH_MAX: u8 = 24;
 pub(super) struct Text {
     /// UTF-8, from brace to brace.
     bytes: Bytes,
-    /// In how many other objects it lies.
+    /// The number of objects that enclose it.
     depth: u8,
 }
 
-/// The tree of an object whose text [`crate::json::write`] has made: members of members are read when they are looked
-/// at, and what is not changed is written as it stands. `None` where that is not possible: then the text is to be
-/// parsed.
+/// Returns the tree of an object whose text [`crate::json::write`] has made. Members of its members are read on first
+/// use, and unchanged parts are written as they are in the text. `None` when that is not possible: then the text must
+/// be parsed.
 pub fn read(text: &Bytes) -> Option<Value> {
     let object = Text { bytes: text.slice(..text.trim_ascii_end().len()), depth: 0 };
     (object.bytes.starts_with(b"{") && !object.bytes.starts_with(b"{}")).then_some(())?;
@@ -29,20 +29,20 @@ pub fn read(text: &Bytes) -> Option<Value> {
     Some(Value::Object(Map::of_text_with(object, members)))
 }
 
-/// The map of an object with members that was just written as [`crate::json::write`] would have written it. The text is
-/// not looked at before somebody asks for a member.
+/// Returns the map of an object with members whose text has the form that [`crate::json::write`] gives it. The text is
+/// not read until a member is asked for.
 pub fn of_written(text: Vec<u8>) -> Map {
     Map::of_text(Text { bytes: text.into(), depth: 0 })
 }
 
 impl Text {
-    /// The text of the object.
+    /// Returns the text of the object.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The members of the object; those that are objects are of the same text. None where it is no JSON, which only a
-    /// text can be that nobody has written.
+    /// Returns the members of the object; those that are objects refer to the same text. Returns no members when the
+    /// text is not JSON, which cannot be for a text that was written by this program.
     pub(super) fn members(&self) -> Vec<(Str, Value)> {
         self.try_members().unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a list; lists in lists are never many.
+    /// Reads a list. Lists nest only a few levels deep.
     fn list(&mut self) -> Option<Vec<Value>> {
         let mut items = Vec::new();
         if self.pass.is_empty(b']')? {

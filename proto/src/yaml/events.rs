@@ -1,44 +1,44 @@
-//! From tokens to the events of the first document of a text.
+//! Turns tokens into the events of the first document of a text.
 
 use super::scan::{Fault, Kind, Scanner, Token};
 
-/// Where the names of types stand that YAML itself has.
+/// The prefix of the names of YAML's own types.
 pub(super) const OWN_TAGS: &str = "tag:yaml.org,2002:";
 
 /// A step of a document.
 #[derive(Debug, PartialEq)]
 pub(super) enum Event {
-    /// What an anchor names, once more.
+    /// An alias, with the name of its anchor.
     Alias(String),
-    /// A text.
+    /// A scalar.
     Scalar {
         /// The text.
         text: String,
-        /// Whether it means what it looks like: without quotes and without a tag.
+        /// Whether its type follows from its text: it has neither quotes nor a tag.
         is_plain: bool,
-        /// Its node's properties.
+        /// Its anchor and tag.
         node: Node,
     },
-    /// A list begins.
+    /// The beginning of a list.
     List(Node),
-    /// A map begins.
+    /// The beginning of a map.
     Map(Node),
-    /// The innermost list or map ends.
+    /// The end of the innermost list or map.
     End,
-    /// The document ends.
+    /// The end of the document.
     DocumentEnd,
 }
 
-/// What a node may have before its content.
+/// The properties that may precede the content of a node.
 #[derive(Debug, PartialEq, Default)]
 pub(super) struct Node {
-    /// By which name aliases call it.
+    /// The name by which aliases refer to it.
     pub anchor: Option<String>,
-    /// Its whole tag.
+    /// Its complete tag.
     pub tag: Option<String>,
 }
 
-/// What is expected next.
+/// What the grammar expects next.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Document,
@@ -55,13 +55,13 @@ enum State {
     FlowValue { is_absent: bool },
 }
 
-/// Reads events of a text.
+/// Reads the events of a text.
 pub(super) struct Events<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// What is expected once the present node is over.
+    /// What is expected after the present nodes, the innermost last.
     outer: Vec<State>,
-    /// What tags may begin with, and what that stands for.
+    /// The handles of tags, and the prefixes that they stand for.
     handles: Vec<(String, String)>,
 }
 
@@ -69,12 +69,12 @@ pub(super) struct Events<'t> {
 type Step = Result<(Event, usize), Fault>;
 
 impl<'t> Events<'t> {
-    /// Begins to read.
+    /// Starts reading.
     pub fn new(text: &'t str) -> Self {
         Self { scanner: Scanner::new(text), state: State::Document, outer: Vec::new(), handles: Vec::new() }
     }
 
-    /// The next event; after that of the document's end, or an error, there is none.
+    /// Returns the next event. There is none after the end of the document or an error.
     pub fn step(&mut self) -> Step {
         match self.state {
             State::Document => self.document(),
@@ -102,7 +102,7 @@ impl<'t> Events<'t> {
         Ok(&self.scanner.peek()?.kind)
     }
 
-    /// What is wrong with a token.
+    /// Returns an error about the next token.
     fn fault(&mut self, why: &'static str) -> Fault {
         match self.scanner.peek() {
             Ok(token) => Fault { line: token.line, why },
@@ -164,13 +164,14 @@ impl<'t> Events<'t> {
         self.scanner.take().map(drop)
     }
 
-    /// A node that is not there: null.
+    /// Returns the event of an absent node: null.
     fn absent(&mut self, then: State, line: usize) -> (Event, usize) {
         self.state = then;
         (Event::Scalar { text: String::new(), is_plain: true, node: Node::default() }, line)
     }
 
-    /// A node behind an indicator, after which `then` is expected; null where one of some tokens stands instead.
+    /// Reads a node after an indicator, after which `then` is expected. Returns null when one of the tokens `ends`
+    /// comes instead.
     fn behind(&mut self, is_block: bool, then: State, ends: &[Kind]) -> Step {
         let line = self.scanner.take()?.line;
         self.node_or_absent(is_block, then, ends, line)
@@ -184,7 +185,7 @@ impl<'t> Events<'t> {
         self.node(is_block, is_block && matches!(then, State::BlockKey | State::BlockValue))
     }
 
-    /// Leaves a list or map.
+    /// Leaves a list or map. Returns what is expected then.
     fn leave(&mut self) -> State {
         self.state = self.outer.pop().unwrap_or(State::DocumentEnd);
         self.state
@@ -211,7 +212,7 @@ impl<'t> Events<'t> {
                 let Token { kind: Kind::Scalar { text, is_plain }, .. } = self.scanner.take()? else {
                     return Err(Fault { line, why: "did not find expected node content" });
                 };
-                // The tag `!` says no more than that there is one.
+                // The tag `!` only says that there is a tag.
                 let tag = node.tag.filter(|tag| tag != "!");
                 let is_bare = is_plain && tag.is_none();
                 return Ok((Event::Scalar { text, is_plain: is_bare, node: Node { tag, ..node } }, line));
@@ -246,7 +247,7 @@ impl<'t> Events<'t> {
         Ok((event, line))
     }
 
-    /// Anchor and tag, in either order.
+    /// Reads an anchor and a tag, in either order.
     fn properties(&mut self) -> Result<Node, Fault> {
         let mut node = Node::default();
         loop {
@@ -285,7 +286,7 @@ impl<'t> Events<'t> {
         }
     }
 
-    /// An entry of a list that stands at the column of its key.
+    /// Reads an entry of a list that is at the column of its key.
     fn indentless_entry(&mut self) -> Step {
         if *self.kind()? == Kind::BlockEntry {
             let ends = [Kind::BlockEntry, Kind::Key, Kind::Value, Kind::BlockEnd];
@@ -338,7 +339,7 @@ impl<'t> Events<'t> {
         Ok((Event::End, self.scanner.take()?.line))
     }
 
-    /// The key of a map of one entry, as in `[a: b]`.
+    /// Reads the key of a map with a single entry, as in `[a: b]`.
     fn pair_key(&mut self) -> Step {
         let line = self.scanner.peek()?.line;
         self.node_or_absent(false, State::PairValue, &[Kind::Value, Kind::FlowEntry, Kind::FlowSequenceEnd], line)

@@ -1,6 +1,7 @@
 //! YAML bodies and answers, by the rules of YAML 1.1 that Kubernetes follows.
 //!
-//! A body is turned into what JSON can say: keys become strings, maps sort, only the first document counts.
+//! A body is converted to what JSON can express: keys become strings, maps are sorted, and only the first document
+//! counts.
 
 mod events;
 mod parse;

@@ -1,4 +1,4 @@
-//! From a text to the tree of its first document.
+//! Parses a text to the tree of its first document.
 
 use std::borrow::Cow;
 
@@ -9,36 +9,36 @@ use super::tree::{Open, Tree};
 use crate::json::DEPTH_MAX;
 use crate::value::Value;
 
-/// How many nodes aliases may add to a body: what they stand for is copied in.
+/// The number of nodes that aliases may add to a body, since the nodes that they refer to are copied.
 pub const ALIASED_NODES_MAX: usize = 100_000;
 
-/// Why a text is not YAML that the server takes.
+/// Why a text is not YAML that the server accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It breaks a rule of YAML, or what it says is of another type than it states.
+    /// It violates a rule of YAML, or a value has another type than its tag says.
     #[error("yaml: {}{why}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
     Syntax {
-        /// Where, as go-yaml counts.
+        /// The line, as go-yaml counts it.
         line: Option<usize>,
         /// What is wrong.
         why: String,
     },
-    /// Aliases stand for too much.
+    /// Aliases expand to too much.
     #[error("yaml: document contains excessive aliasing")]
     Aliasing,
     /// Lists and maps nest too deeply.
     #[error("yaml: exceeded max depth of {DEPTH_MAX}")]
     TooDeep,
-    /// A value that JSON has no word for.
+    /// A value that JSON cannot express.
     #[error("json: unsupported value: {0}")]
     Unsupported(&'static str),
-    /// A key that JSON has no word for.
+    /// A key that JSON cannot express.
     #[error("unsupported map key of type: {0}")]
     Key(String),
 }
 
 impl Error {
-    /// Something wrong of which no line is told.
+    /// Returns an error without a line.
     pub(super) fn of(why: impl Into<String>) -> Self {
         Self::Syntax { line: None, why: why.into() }
     }
@@ -50,19 +50,19 @@ impl From<Fault> for Error {
     }
 }
 
-/// A parsed text with what strict decoding wants to know.
+/// A parsed text, with the facts that strict decoding needs.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The value.
     pub value: Value,
-    /// Keys that stand more than once, as `line 5: key "k" already set in map`.
+    /// Keys that occur more than once, as `line 5: key "k" already set in map`.
     pub duplicates: Vec<String>,
 }
 
 /// Parses the first document of a text.
 ///
 /// # Errors
-/// In go-yaml's words, what is wrong first: with the text, with what it says, with that as JSON.
+/// The first error, in go-yaml's words: in the text, then in its values, then in their conversion to JSON.
 pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let text = decoded(text)?;
     let mut events = Events::new(&text);
@@ -86,7 +86,7 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
     }
 }
 
-/// The characters of a text, which is UTF-8 unless a mark says that it is UTF-16.
+/// Decodes the characters of a text, which is UTF-8 unless a byte order mark says that it is UTF-16.
 fn decoded(text: &[u8]) -> Result<Cow<'_, str>, Error> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let (pairs, rest) = text[2..].as_chunks::<2>();
@@ -110,7 +110,7 @@ fn decoded(text: &[u8]) -> Result<Cow<'_, str>, Error> {
     if text.contains(is_control) { Err(Error::of("control characters are not allowed")) } else { Ok(text) }
 }
 
-/// Why the first character of some bytes is none.
+/// Returns why some bytes do not begin with a character.
 fn octets(bytes: &[u8]) -> &'static str {
     let first = bytes.first().copied().unwrap_or(0);
     let (length, least) = match first {

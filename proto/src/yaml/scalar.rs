@@ -1,4 +1,4 @@
-//! What plain scalars mean in YAML 1.1, as go-yaml v2 reads them.
+//! The values of plain scalars in YAML 1.1, as go-yaml v2 reads them.
 
 use flotilla_golang::strconv::quote;
 
@@ -6,28 +6,28 @@ use super::events::OWN_TAGS;
 use crate::base64;
 use crate::value::{Float, Hole, Str, Value};
 
-/// What a scalar is.
+/// The value of a scalar.
 pub enum Scalar {
     /// A value of JSON.
     Value(Value),
-    /// A float that is whole: JSON does not tell it from an integer, but keys do.
+    /// A whole float. JSON does not distinguish it from an integer, but keys do.
     Whole(i64),
     /// A float that JSON cannot write.
     Infinite {
-        /// What Go calls it.
+        /// Its name in Go.
         name: &'static str,
-        /// The text that it is as a key.
+        /// Its text as a key.
         key: &'static str,
     },
 }
 
-/// What a plain text is: its value, and the last part of the tag that it would have.
+/// The value of a plain text, and the last part of the tag that it would have.
 type Read = (Scalar, &'static str);
 
-/// The value of a scalar. It is text if it is quoted and has no tag, or one that says nothing here.
+/// Returns the value of a scalar. It is a string if it is quoted and has no tag, or has a tag without a meaning here.
 ///
 /// # Errors
-/// It is of another type than its tag says, in the words of go-yaml.
+/// Fails, in the words of go-yaml, when the value is of another type than its tag says.
 pub fn resolve(text: &str, is_plain: bool, tag: Option<&str>) -> Result<Scalar, String> {
     let as_text = || Scalar::Value(text.into());
     let Some(tag) = tag else {
@@ -49,7 +49,7 @@ pub fn resolve(text: &str, is_plain: bool, tag: Option<&str>) -> Result<Scalar, 
 
 fn binary(text: &str) -> Result<Value, String> {
     let bytes = base64::decode(text).map_err(|_| "!!binary value contains invalid base64 data")?;
-    // Each byte that is no character becomes one that says so.
+    // Each byte that is not a character becomes a replacement character.
     let mut decoded = String::new();
     for part in bytes.utf8_chunks() {
         decoded.push_str(part.valid());
@@ -58,7 +58,7 @@ fn binary(text: &str) -> Result<Value, String> {
     Ok(decoded.into())
 }
 
-/// What a plain text means, unless it is text.
+/// Returns the value of a plain text; `None` if it is a string.
 fn plain(text: &str) -> Option<Read> {
     let value = |value: Value, tag| Some((Scalar::Value(value), tag));
     match text {
@@ -88,7 +88,7 @@ fn plain(text: &str) -> Option<Read> {
     }
 }
 
-/// A number; text that is written as one, but too large for any, is text.
+/// Returns a number; `None` for other text, and for numbers that are too large for any type.
 fn number(text: &str) -> Option<Value> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -107,7 +107,8 @@ fn number(text: &str) -> Option<Value> {
     {
         return Some(Value::Int(if negative { -number } else { number }));
     }
-    // What only fits without a sign comes out of JSON as a float, but for what keeps its digits.
+    // A number that only fits into an unsigned type keeps its digits: readers of its value make it a float, and
+    // quantities use the digits.
     let unsigned = match radix {
         Some((radix, digits)) => u64::from_str_radix(digits, radix).ok(),
         None => digits.parse().ok(),
@@ -133,7 +134,7 @@ fn float(text: &str) -> Option<Float> {
     text.parse().ok().and_then(Float::new)
 }
 
-/// The JSON key of a YAML key; lists, maps and null are none.
+/// Returns the JSON key of a YAML key; `None` for lists, maps and null.
 pub fn key(value: &Value) -> Option<Str> {
     Some(match value {
         Value::Str(text) => text.clone(),
@@ -145,7 +146,7 @@ pub fn key(value: &Value) -> Option<Str> {
     })
 }
 
-/// A value as Go writes it in its own syntax.
+/// Returns a value in Go's own syntax.
 pub fn go_syntax(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(", ");
     match value {
@@ -160,7 +161,7 @@ pub fn go_syntax(value: &Value) -> String {
     }
 }
 
-/// A float as Go writes it in the fewest digits: with an exponent below 1e-4 and from 1e6 on.
+/// Returns a float in the fewest digits, as Go does: with an exponent below 1e-4 and from 1e6 on.
 pub fn shortest(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -172,12 +173,12 @@ pub fn shortest(number: f64) -> String {
     }
 }
 
-/// Whether a text must be quoted so that it is read as text again.
+/// Returns whether a text must be quoted so that it is read as a string again.
 pub fn is_ambiguous(text: &str) -> bool {
     plain(text).is_some() || is_timestamp(text) || is_sexagesimal(text) || text == "<<"
 }
 
-/// Whether go-yaml takes a plain text for a time.
+/// Returns whether go-yaml reads a plain text as a time.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -187,7 +188,7 @@ fn is_timestamp(text: &str) -> bool {
         && text[5..].bytes().all(|b| b.is_ascii_digit() || b"-:.TtZz+ ".contains(&b))
 }
 
-/// Whether YAML 1.1 takes a plain text for a number to the base of 60, as times of day look like.
+/// Returns whether YAML 1.1 reads a plain text as a number to the base of 60, which times of day look like.
 fn is_sexagesimal(text: &str) -> bool {
     let Some((whole, rest)) = text.strip_prefix(['-', '+']).unwrap_or(text).split_once(':') else { return false };
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
@@ -203,7 +204,7 @@ fn is_sexagesimal(text: &str) -> bool {
         && sixties.split(':').all(is_sixtieth)
 }
 
-/// A float as go-yaml writes it; whole ones of 64 bits are integers there.
+/// Returns a float as go-yaml writes it. Whole ones that fit into 64 bits are written as integers.
 pub fn float_text(number: f64) -> String {
     let whole = number.to_string();
     if whole.parse::<u64>().is_ok() { whole } else { shortest(number) }

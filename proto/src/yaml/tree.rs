@@ -1,4 +1,4 @@
-//! The tree that a document becomes: keys are texts, aliases are copies, merge keys are gone.
+//! The tree of a document: keys are strings, aliases are copies, and merge keys are resolved.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -10,19 +10,19 @@ use super::scalar::{self, Scalar};
 use crate::json::DEPTH_MAX;
 use crate::value::{Map, Str, Value};
 
-/// How many bytes of a tree may be copied for aliases: what has an anchor is kept once more, and stands wherever an
-/// alias does.
+/// The number of bytes of a tree that may be copied for aliases: a node with an anchor is stored once more, and copied
+/// for every alias.
 const COPIED_BYTES_MAX: usize = 16 << 20;
 
-/// Most bytes that are told of keys that stand more than once.
+/// The number of bytes of reports about repeated keys, at most.
 const TOLD_BYTES_MAX: usize = 1 << 20;
 
-/// Above this many members of a map its keys are looked up in a set.
+/// Above this number of members a map's keys are looked up in a set.
 const SEARCHED_MAX: usize = 16;
 
 const NO_MAP: &str = "map merge requires map or sequence of maps as the value";
 
-/// A list or map that is not over.
+/// A list or map that has not ended.
 pub(super) struct Open {
     anchor: Option<String>,
     line: usize,
@@ -31,7 +31,7 @@ pub(super) struct Open {
 
 enum Of {
     List(Vec<Value>),
-    /// The list behind a merge key: maps whose members the map around it gets.
+    /// The list in a merge key: maps whose members the enclosing map gets.
     Sources(Vec<Source>),
     Map {
         entries: Vec<(Str, Value, usize)>,
@@ -50,13 +50,13 @@ impl Open {
     }
 }
 
-/// The key whose value comes next.
+/// The key of the next value.
 enum Key {
     Named {
         name: Str,
         is_text: bool,
     },
-    /// `<<`, without quotes: the value has members of the map.
+    /// `<<` without quotes: the members of the value become members of the map.
     Merge,
 }
 
@@ -67,7 +67,7 @@ struct Source {
     lines: Rc<[usize]>,
 }
 
-/// What an anchor names.
+/// A node with an anchor.
 struct Anchored {
     value: Value,
     /// The lines of the values, if it is a map.
@@ -75,7 +75,7 @@ struct Anchored {
     size: Size,
 }
 
-/// How much a value is.
+/// The size of a value.
 #[derive(Clone, Copy)]
 struct Size {
     nodes: usize,
@@ -86,25 +86,25 @@ struct Size {
 #[derive(Default)]
 pub(super) struct Tree {
     open: Vec<Open>,
-    /// What was anchored; nothing yet of what is still open.
+    /// Nodes by their anchors; `None` while a node is open.
     anchors: HashMap<String, Option<Anchored>>,
     aliased: usize,
-    /// How many bytes were copied for anchors and aliases.
+    /// The number of bytes that were copied for anchors and aliases.
     copied: usize,
     duplicates: Vec<String>,
-    /// How many bytes they take.
+    /// The number of bytes of these reports.
     told: usize,
-    /// What is wrong first with what the text says.
+    /// The first error in the values of the text.
     failure: Option<Error>,
-    /// The first key that JSON has no word for.
+    /// The first key that JSON cannot express.
     no_key: Option<Error>,
-    /// The first value that JSON has no word for.
+    /// The first value that JSON cannot express.
     no_value: Option<Error>,
     root: Option<Value>,
 }
 
 impl Tree {
-    /// The tree of a text that is over.
+    /// Returns the tree at the end of the text.
     pub fn finish(self) -> Result<Parsed, Error> {
         match self.failure.or(self.no_key).or(self.no_value) {
             Some(error) => Err(error),
@@ -116,12 +116,12 @@ impl Tree {
         self.failure.get_or_insert(Error::of(why));
     }
 
-    /// Whether a key is what comes next.
+    /// Returns whether a key comes next.
     fn expects_key(&self) -> bool {
         matches!(self.open.last(), Some(Open { of: Of::Map { key: None, .. }, .. }))
     }
 
-    /// Whether `<<` is a key here, whose value is then merged.
+    /// Begins a merge if `<<` is a key here. Returns whether it is.
     pub fn begin_merge(&mut self) -> bool {
         match self.open.last_mut() {
             Some(Open { of: Of::Map { key: key @ None, .. }, .. }) => {
@@ -132,7 +132,7 @@ impl Tree {
         }
     }
 
-    /// Adds a scalar; `text` is how it was written.
+    /// Adds a scalar. `text` is its written form.
     pub fn scalar(
         &mut self,
         scalar: Result<Scalar, String>,
@@ -183,7 +183,7 @@ impl Tree {
                 if let Some(Open { of: Of::Map { key, .. }, .. }) = self.open.last_mut() {
                     *key = None;
                 }
-                // Earlier ones win.
+                // Earlier members win.
                 sources.into_iter().rev().for_each(|source| self.merge(source));
                 Ok(())
             }
@@ -199,7 +199,7 @@ impl Tree {
         }
     }
 
-    /// Adds what an alias stands for.
+    /// Adds a copy of the node that an alias refers to.
     pub fn alias(&mut self, name: &str, line: usize) -> Result<(), Error> {
         let (value, lines) = match self.anchors.get(name) {
             None => return Err(Error::of(format!("unknown anchor '{name}' referenced"))),
@@ -222,7 +222,7 @@ impl Tree {
         self.add(value, lines, None, line)
     }
 
-    /// Puts a finished node where it belongs, and keeps it for aliases of it.
+    /// Adds a finished node to its container, and keeps it for aliases.
     fn add(
         &mut self,
         value: Value,
@@ -270,7 +270,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Tells of a value that is no key.
+    /// Records a value that cannot be a key.
     fn unfit(&mut self, key: &Value) {
         if key.is_null() {
             self.no_key.get_or_insert(Error::Key("%!s(<nil>), key: <nil>".to_owned()));
@@ -279,7 +279,7 @@ impl Tree {
         }
     }
 
-    /// Adds the members of a map to the one around it, as if they stood there.
+    /// Adds the members of a map to the enclosing one, as if they were written there.
     fn merge(&mut self, source: Source) {
         let Some(Open { of: Of::Map { entries, seen, .. }, .. }) = self.open.last_mut() else { return };
         for ((key, value), line) in source.map.iter().zip(source.lines.iter()) {
@@ -292,7 +292,7 @@ impl Tree {
     }
 }
 
-/// Tells that a key stands more than once.
+/// Reports that a key occurs more than once.
 fn tell(duplicates: &mut Vec<String>, told: &mut usize, line: usize, key: &str) {
     if *told < TOLD_BYTES_MAX {
         let complaint = format!("line {}: key {key} already set in map", line + 1);
@@ -301,7 +301,7 @@ fn tell(duplicates: &mut Vec<String>, told: &mut usize, line: usize, key: &str) 
     }
 }
 
-/// Whether a key stands in the map already. `seen` has the keys of maps that are not short.
+/// Returns whether the map has a key already. `seen` has the keys of maps that are not small.
 fn stands(entries: &[(Str, Value, usize)], seen: &mut HashSet<Str>, name: &Str) -> bool {
     if entries.len() < SEARCHED_MAX {
         return entries.iter().any(|(key, ..)| key == name);
@@ -312,7 +312,7 @@ fn stands(entries: &[(Str, Value, usize)], seen: &mut HashSet<Str>, name: &Str) 
     !seen.insert(name.clone())
 }
 
-/// The entries by their keys, of those with the same key the last one.
+/// Returns the entries by key; of those with the same key the last one.
 fn last_of_each(mut entries: Vec<(Str, Value, usize)>) -> Vec<(Str, Value, usize)> {
     if !entries.is_sorted_by(|a, b| a.0 < b.0) {
         entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -327,7 +327,7 @@ fn last_of_each(mut entries: Vec<(Str, Value, usize)>) -> Vec<(Str, Value, usize
     entries
 }
 
-/// Counts a copy of a value before it is made; how much it is.
+/// Counts the bytes of a copy before it is made. Returns the size of the value.
 fn count(value: &Value, copied: &mut usize) -> Result<Size, Error> {
     let mut room = COPIED_BYTES_MAX.saturating_sub(*copied);
     let before = room;
@@ -336,7 +336,7 @@ fn count(value: &Value, copied: &mut usize) -> Result<Size, Error> {
     Ok(size)
 }
 
-/// How much a value is. Takes the bytes of its copy from the room that there is; `None` when it is not enough.
+/// Returns the size of a value. Subtracts the bytes of its copy from `room`; `None` when there is not enough.
 fn size(value: &Value, room: &mut usize) -> Option<Size> {
     let own = match value {
         Value::Str(text) => size_of::<Value>() + text.len(),

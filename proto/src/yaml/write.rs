@@ -1,4 +1,4 @@
-//! From a tree to text, as go-yaml v2 lays it out: block style, keys sorted, lines folded at 80 columns.
+//! Writes a tree as text in the layout of go-yaml v2: block style, sorted keys, lines folded at 80 columns.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::scalar;
 use crate::json;
 use crate::value::{Map, Value};
 
-/// Column behind which plain and quoted texts go on in a new line.
+/// The column after which plain and quoted texts continue on a new line.
 const WIDTH: usize = 80;
 
 /// Appends a value as a YAML document.
@@ -110,7 +110,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a text, breaking the line at single blanks beyond the width.
+    /// Writes a text. Breaks the line at single blanks beyond the width.
     fn folded(&mut self, text: &str, depth: usize, key: bool, quote: &str) {
         self.text(quote);
         let chars: Vec<char> = text.chars().collect();
@@ -176,8 +176,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a key may stand before a colon in its line: readers look no further ahead than 1,024 characters for one, and
-/// writers stop long before that.
+/// Returns whether a key may precede a colon on the same line: readers look ahead only 1,024 characters for the colon,
+/// and writers stop long before that.
 fn is_simple_key(key: &str) -> bool {
     const BYTES_MAX: usize = 128;
     key.len() <= BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
@@ -191,7 +191,7 @@ enum Style {
     Literal,
 }
 
-/// How a text is written: plain if it is read as the same text again.
+/// Returns the style of a text: plain if it is read as the same text again.
 fn style(text: &str, key: bool) -> Style {
     let printable = text.chars().all(|c| c == '\n' || escape(c).is_none() || matches!(c, '"' | '\\'));
     if !printable {
@@ -207,7 +207,7 @@ fn style(text: &str, key: bool) -> Style {
     if is_plain(text) { Style::Plain } else { Style::Single }
 }
 
-/// Whether a text may stand without quotes in block style.
+/// Returns whether a text may be written without quotes in block style.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return false };
@@ -233,7 +233,7 @@ fn is_plain(text: &str) -> bool {
     true
 }
 
-/// The escape of a character that cannot stand for itself in a double-quoted text.
+/// Returns the escape of a character that cannot be written as it is in a double-quoted text.
 fn escape(c: char) -> Option<String> {
     Some(match c {
         '"' => "\\\"".into(),
@@ -258,7 +258,7 @@ fn escape(c: char) -> Option<String> {
     })
 }
 
-/// The order of keys: digits count as numbers, letters come behind everything else.
+/// Returns the order of two keys: digits are compared as numbers, and letters come after everything else.
 fn natural(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     for n in 0..a.len().min(b.len()) {
@@ -272,7 +272,7 @@ fn natural(a: &str, b: &str) -> Ordering {
         if letter_a || letter_b {
             return if letter_b { Ordering::Less } else { Ordering::Greater };
         }
-        // A zero within a number counts as a digit of it.
+        // A zero within a number counts as one of its digits.
         let within = a[..n].iter().rev().take_while(|c| c.is_ascii_digit()).any(|&c| c != '0');
         let start = i64::from((a[n] == '0' || b[n] == '0') && within);
         let number = |text: &[char]| {

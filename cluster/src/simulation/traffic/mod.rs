@@ -1,4 +1,4 @@
-//! Clients outside, each of which asks whichever host it likes, and the history of what they did and saw.
+//! Clients, each of which asks random hosts, and the history of what they did and saw.
 
 mod objects;
 mod reader;
@@ -20,30 +20,30 @@ use super::trace::Trace;
 use super::world::{PLAIN, SPREAD, World};
 use crate::Store;
 
-/// The tables that are written to.
+/// The tables that clients write to.
 pub(super) const TABLES: [Table; 2] = [Table::plain(PLAIN), Table::plain(SPREAD)];
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// What all clients share. Cheap to clone.
+/// The state that all clients share. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Traffic {
     doors: Vec<Door>,
     time: Time,
     trace: Trace,
     history: Rc<RefCell<History>>,
-    /// What is known of each key, by whoever asked last.
+    /// The last known state of each key.
     known: Rc<RefCell<BTreeMap<Key, Option<Seen>>>>,
     values: Rc<Cell<u64>>,
-    /// Writers and readers are to end.
+    /// Whether writers and readers must end.
     is_over: Rc<Cell<bool>>,
-    /// Watchers are to end when they were told of everything up to here.
+    /// The revisions up to which watchers must receive everything before they end.
     last: Rc<RefCell<BTreeMap<Table, Revision>>>,
-    /// Writers and readers do nothing for now.
+    /// Whether writers and readers pause.
     is_quiet: Rc<Cell<bool>>,
-    /// How many clients are at work.
+    /// The number of clients that have not ended.
     busy: Rc<Cell<usize>>,
-    /// Where every table was before anything was written to it.
+    /// The revision of every table before anything was written to it.
     begun: Rc<RefCell<BTreeMap<Table, Start>>>,
 }
 
@@ -64,7 +64,7 @@ impl Traffic {
         }
     }
 
-    /// Finds out where every table begins, so that watchers are told of everything.
+    /// Finds out where every table begins, so that watchers receive everything.
     pub(super) fn prepare(&self, world: &World) {
         for table in TABLES {
             let (traffic, host) = (self.clone(), 0);
@@ -73,7 +73,7 @@ impl Traffic {
                     let read = move |store: Store| async move {
                         store.barrier(&store.table(&objects::store_table(table))).await.map_or(0, crate::Revision::get)
                     };
-                    // Before its groups have a past a table begins anew on whoever starts.
+                    // Until its groups have a history, a table begins at another revision on every start.
                     if let (at, Ok(revision)) = traffic.ask(host, read).await
                         && revision > crate::Revision::FIRST.get()
                     {
@@ -87,7 +87,7 @@ impl Traffic {
         }
     }
 
-    /// Starts clients.
+    /// Starts the clients.
     pub(super) fn start(&self, world: &World) {
         let traffic = self;
         for table in TABLES {
@@ -111,17 +111,17 @@ impl Traffic {
         });
     }
 
-    /// Has writers and readers do nothing, or go on.
+    /// Makes writers and readers pause, or go on.
     pub(super) fn set_quiet(&self, is_quiet: bool) {
         self.is_quiet.set(is_quiet);
     }
 
-    /// Has writers and readers end.
+    /// Makes writers and readers end.
     pub(super) fn stop(&self) {
         self.is_over.set(true);
     }
 
-    /// How many clients have not ended yet.
+    /// Returns the number of clients that have not ended.
     pub(super) fn busy(&self) -> usize {
         self.busy.get()
     }
@@ -135,12 +135,12 @@ impl Traffic {
         }
     }
 
-    /// What was recorded.
+    /// Returns the recorded history.
     pub(super) fn history(&self) -> History {
         self.history.borrow().clone()
     }
 
-    /// How many writes were acknowledged.
+    /// Returns the number of acknowledged writes.
     pub(super) fn acknowledged(&self) -> usize {
         let acknowledged =
             |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Put(_) | WriteOutcome::Deleted { .. });
@@ -152,12 +152,12 @@ impl Traffic {
         self.time.stamp()
     }
 
-    /// Any host.
+    /// Draws a host.
     fn anywhere(&self) -> usize {
         draw::below(self.doors.len() as u64) as usize
     }
 
-    /// Asks a host, which may take its time.
+    /// Runs work on a host. Returns its result, and when it was asked and answered.
     async fn ask<T: 'static, F: Future<Output = T> + 'static>(
         &self,
         host: usize,
@@ -168,13 +168,13 @@ impl Traffic {
         (Interval { invoked, returned: self.now() }, answer)
     }
 
-    /// A value that nobody has written.
+    /// Returns a value that was not written before.
     fn value(&self) -> u64 {
         self.values.set(self.values.get() + 1);
         self.values.get()
     }
 
-    /// Waits a little, and as long as nothing is to be done.
+    /// Waits a little, and as long as clients pause.
     async fn rest(&self, ms: std::ops::Range<u64>) {
         self.pause(ms).await;
         while self.is_quiet.get() {

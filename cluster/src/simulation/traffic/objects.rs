@@ -1,21 +1,21 @@
-//! The objects of the clients: what their bytes say, and where they are.
+//! The objects of the clients: their keys and their content.
 
 use super::super::draw;
 use super::super::history::{Key, Seen, Table};
 use crate::{Draft, Layout, Object, Revision, TableId};
 
-/// Where objects are.
+/// The namespaces of objects.
 pub(super) const NAMESPACES: [&str; 2] = ["x", "y"];
-/// How many objects there are in each namespace of a table, at most.
+/// The largest number of objects in each namespace of a table.
 const NAMES: u64 = 4;
 
-/// Any key of a table.
+/// Draws a key of a table.
 pub(super) fn any_key(table: Table) -> Key {
     let namespace = (*draw::one_of(&NAMESPACES)).to_owned();
     Key { table, namespace, name: format!("o{}", draw::below(NAMES)) }
 }
 
-/// The same key as the store has it.
+/// Returns the same key in the form of the store.
 pub(super) fn store_key(key: &Key) -> crate::Key {
     crate::Key::namespaced(&key.namespace, &key.name)
 }
@@ -24,14 +24,14 @@ pub(super) fn store_table(table: Table) -> TableId {
     TableId::new(table.name)
 }
 
-/// An object with a uid and a value.
+/// Returns an object with a uid and a value.
 pub(super) fn draft(uid: &str, value: &str) -> Draft {
     let mut bytes = vec![b'0'; Revision::DIGITS];
     bytes.extend_from_slice(format!(" {uid} {value}").as_bytes());
     Draft { bytes, layout: Layout::default(), ..Draft::default() }
 }
 
-/// Where an object is, and what it says.
+/// Returns the key and the content of an object.
 pub(super) fn read(table: Table, object: &Object) -> (Key, Seen) {
     let key = object.key();
     let key = Key { table, namespace: key.namespace().unwrap_or_default().into(), name: key.name().into() };

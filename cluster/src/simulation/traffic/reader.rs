@@ -1,4 +1,4 @@
-//! Readers: objects, and whole tables page by page, most recent or as a host has them.
+//! Readers: of objects, and of whole tables page by page; consistent reads, or the state of one host.
 
 use tokio::time::Instant;
 
@@ -8,18 +8,18 @@ use super::super::reform::is_member;
 use super::{PATIENCE, Traffic, objects};
 use crate::{Key, Revision, Selection};
 
-/// What one page is.
+/// One page of a list.
 struct Page {
     revision: u64,
     items: Vec<(super::super::history::Key, Seen)>,
-    /// Where the next begins, if there is one.
+    /// The key after which the next page begins; `None` at the end.
     after: Option<Key>,
 }
 
-/// Objects of a page.
+/// The number of objects in a page.
 const PAGE: usize = 3;
 
-/// Reads objects of a table, until there is to be no more traffic.
+/// Reads objects of a table until the traffic ends.
 pub(super) async fn read(traffic: Traffic, table: Table) {
     while !traffic.is_over.get() {
         let is_recent = !draw::once_in(3);
@@ -28,7 +28,7 @@ pub(super) async fn read(traffic: Traffic, table: Table) {
     }
 }
 
-/// Lists a table, until there is to be no more traffic.
+/// Lists a table until the traffic ends.
 pub(super) async fn list(traffic: Traffic, table: Table) {
     while !traffic.is_over.get() {
         let is_recent = !draw::once_in(3);
@@ -38,7 +38,8 @@ pub(super) async fn list(traffic: Traffic, table: Table) {
     }
 }
 
-/// Lists a table on a host once all is over, until it answers, and says how far there is something to be told of.
+/// Lists a table on a host at the end, until it answers, and records the revision up to which watchers must receive
+/// changes.
 pub(super) async fn conclude(traffic: Traffic, host: usize, table: Table) {
     let Some(revision) = traffic.list(host, table, true, true).await else { return };
     let mut last = traffic.last.borrow_mut();
@@ -47,14 +48,14 @@ pub(super) async fn conclude(traffic: Traffic, host: usize, table: Table) {
 }
 
 impl Traffic {
-    /// Lists a table; the revision of the list, when there was an answer to every page.
+    /// Lists a table. Returns the revision of the list; `None` unless every page was answered.
     async fn list(&self, host: usize, table: Table, is_recent: bool, is_final: bool) -> Option<u64> {
         let first = self.ask(host, move |store| page(store, table, None, is_recent)).await;
         let (Interval { invoked, mut returned }, Ok(Some(first))) = first else { return None };
         let (mut revisions, mut items, mut after) = (vec![first.revision], first.items, first.after);
         while let Some(from) = after.take() {
             self.pause(1..20).await;
-            // Anybody can go on where another has begun.
+            // Any host can serve the next page.
             let host = if draw::once_in(2) || is_final { host } else { self.anywhere() };
             let at = Some((Revision::new(revisions[0]), from));
             let (at, answer) = self.ask(host, move |store| page(store, table, at, false)).await;
@@ -70,7 +71,7 @@ impl Traffic {
     }
 }
 
-/// One page of a table: the first, or what follows a key at a revision.
+/// Reads one page of a table: the first, or the one after a key at a revision. `None` when the host cannot serve it.
 async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, is_recent: bool) -> Option<Page> {
     if !is_member(&store) {
         return None;

@@ -1,4 +1,4 @@
-//! Watchers: each goes on from what it was told last, or once more from what it was told at some time, on any host.
+//! Watchers: each resumes from the last revision that it received, or again from an earlier one, on any host.
 
 use std::time::Duration;
 
@@ -11,21 +11,22 @@ use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{ChangeKind, Interest, Revision, Selection, Store};
 
-/// How often a watcher is told how far it is when there is nothing else to tell.
+/// The interval between bookmarks to an idle watcher.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a host may take to be as far as a watcher wants to begin.
+/// How long a host may take to reach the revision at which a watcher begins.
 const REACH: Duration = Duration::from_secs(2);
 
-/// One session in so many begins where the watcher was at any time, as one does that has kept that and no more.
+/// One session in this many begins at an earlier revision of the watcher, like a client that has stored only that.
 const BACK_ONE_IN: u64 = 5;
 
-/// What a watcher is to do.
+/// What a watcher watches, and from where.
 pub(super) struct Plan {
     scope: Scope,
     start: Start,
 }
 
-/// One of all namespaces, one of a single one, and one that begins with the present objects, and often anew.
+/// Returns one plan for all namespaces, one for a single one, and one that begins with the present objects, again and
+/// again.
 pub(super) fn plans(table: Table, start: Start) -> Vec<Plan> {
     let of = |namespace: Option<&str>, start| {
         let scope = Scope { table, namespace: namespace.map(str::to_owned) };
@@ -34,14 +35,14 @@ pub(super) fn plans(table: Table, start: Start) -> Vec<Plan> {
     vec![of(None, start), of(Some(objects::NAMESPACES[0]), start), of(None, Start::InitialEvents)]
 }
 
-/// What a host tells.
+/// A message of a host to a watcher.
 enum Told {
     Event(EventKind, Key, Seen),
     Bookmark(u64, bool),
     Expired,
 }
 
-/// Watches until everything was told.
+/// Watches until everything was received.
 pub(super) async fn watch(traffic: Traffic, plan: Plan) {
     let Plan { scope, mut start } = plan;
     let begins_anew = matches!(start, Start::InitialEvents);
@@ -75,7 +76,7 @@ pub(super) async fn watch(traffic: Traffic, plan: Plan) {
     }
 }
 
-/// Where a session can be gone on with.
+/// Returns the start of a session that resumes the given one; `None` when that has not received a full initial state.
 fn resume(session: &Session) -> Option<Start> {
     let begun = |delivery: &Delivery| matches!(delivery, Delivery::Bookmark { ends_initial: true, .. });
     if matches!(session.start, Start::InitialEvents) && !session.deliveries.iter().any(begun) {
@@ -85,7 +86,7 @@ fn resume(session: &Session) -> Option<Start> {
     Some(Start::After { revision, delivered: session.told_at })
 }
 
-/// Where a session can be gone on with that was told no more than a part of what it was.
+/// Returns the start of a session that resumes the given one at a random earlier point.
 fn resume_within(session: &Session) -> Option<Start> {
     let begun = match session.start {
         Start::After { .. } => 0,
@@ -107,13 +108,13 @@ fn revision_of(delivery: &Delivery) -> u64 {
 }
 
 impl Traffic {
-    /// Has one session, for some time.
+    /// Watches for some time, in one session.
     async fn follow(&self, scope: &Scope, start: Start) -> Session {
         let (member, invoked) = (self.anywhere(), self.now());
         let mut session = Session { member, start, invoked, told_at: 0, deliveries: Vec::new(), end: End::Closed };
         let (tell, mut told) = mpsc::unbounded_channel();
         let (served, door) = (scope.clone(), self.doors[member].clone());
-        // Whoever serves a watch is done when nobody listens any more.
+        // The host stops serving a watch when the receiver is dropped.
         let serving = door.ask(move |store| serve(store, served, start, tell));
         tokio::pin!(serving);
         let until = Instant::now() + Duration::from_millis(draw::within(50..3_000));
@@ -139,7 +140,7 @@ impl Traffic {
     }
 }
 
-/// Serves one session on a host, until nobody listens.
+/// Serves one session on a host, until the receiver is dropped.
 async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSender<Told>) {
     if !is_member(&store) {
         return;
@@ -187,7 +188,7 @@ async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSe
     }
 }
 
-/// Tells the present objects; their revision.
+/// Sends the present objects. Returns their revision; `None` when they cannot be read.
 async fn begin(store: &Store, scope: &Scope, tell: &mpsc::UnboundedSender<Told>) -> Option<Revision> {
     let table = store.table(&objects::store_table(scope.table));
     store.barrier(&table).await.ok()?;

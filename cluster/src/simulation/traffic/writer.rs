@@ -1,4 +1,4 @@
-//! Writers: they create, update and delete under the expectation that what they know is still so.
+//! Writers: they create, update and delete, expecting that the state that they know is still the present one.
 
 use futures_util::future::join;
 
@@ -9,13 +9,13 @@ use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
 
-/// One write in so many has a rival, who knows the same and asks another host for the same at once, as controllers do
-/// that watch the same objects.
+/// One write in this many has a rival that knows the same state and writes through another host at the same time, as
+/// controllers do that watch the same objects.
 const RIVALS_ONE_IN: u64 = 3;
-/// One pair of rivals in so many asks for the same value, as two that count do: only one of them can have it.
+/// One pair of rivals in this many writes the same value, as two that count do: only one of them can succeed.
 const TWINS_ONE_IN: u64 = 2;
 
-/// Writes to any key of a table, until there is to be no more traffic.
+/// Writes to random keys of a table until the traffic ends.
 pub(super) async fn write(traffic: Traffic, table: Table) {
     while !traffic.is_over.get() {
         let (host, key) = (traffic.anywhere(), objects::any_key(table));
@@ -35,7 +35,7 @@ pub(super) async fn write(traffic: Traffic, table: Table) {
     }
 }
 
-/// An answer in a word.
+/// Describes an answer in a few words.
 fn told(answer: &Result<Result<Outcome, WriteError>, Gone>) -> String {
     match answer {
         Ok(Ok(Outcome::Committed { object, .. })) => format!("committed at {}", object.revision()),
@@ -48,7 +48,7 @@ fn told(answer: &Result<Result<Outcome, WriteError>, Gone>) -> String {
 }
 
 impl Traffic {
-    /// Finds out what is there.
+    /// Learns the present state of a key.
     async fn look(&self, host: usize, key: &Key) {
         let found = self.get(host, key, true).await;
         if let Some(found) = found {
@@ -56,7 +56,7 @@ impl Traffic {
         }
     }
 
-    /// Reads an object, most recently or as the host has it; what was found, if anything was answered.
+    /// Reads an object, consistently or as the host has it. Returns what was found; `None` without an answer.
     pub(super) async fn get(&self, host: usize, key: &Key, is_recent: bool) -> Option<Option<Seen>> {
         let (table, wanted) = (key.table, objects::store_key(key));
         let (at, answer) = self
@@ -78,12 +78,12 @@ impl Traffic {
         Some(found)
     }
 
-    /// Whether something is known to be there.
+    /// Returns whether a key is known to exist.
     fn knows(&self, key: &Key) -> bool {
         self.known.borrow().get(key).is_some_and(Option::is_some)
     }
 
-    /// Makes one write of what is known of a key, which deletes what is there or not.
+    /// Makes one write based on the known state of a key. `deletes`: whether an existing object is deleted.
     async fn change(&self, host: usize, key: &Key, deletes: bool, number: u64) {
         let known = self.known.borrow().get(key).cloned().flatten();
         let table = objects::store_table(key.table);
@@ -104,7 +104,7 @@ impl Traffic {
             }
         };
         let write = crate::Write { table, key: objects::store_key(key), expectation, mutation };
-        // Some are bound to the term in which they are asked for.
+        // Some writes are bound to the term in which they are made.
         let is_bound = draw::once_in(3);
         let (at, answer) = self
             .ask(host, move |store| async move {
@@ -118,10 +118,10 @@ impl Traffic {
         self.history.borrow_mut().writes.push(Write { key: key.clone(), intent, at, outcome });
     }
 
-    /// What became of a write, of which the key is known better now.
+    /// Returns the outcome of a write, and records what it shows of the key.
     fn outcome(&self, key: &Key, intent: &Intent, answer: Result<Result<Outcome, WriteError>, Gone>) -> WriteOutcome {
         let learn = |seen: Option<Seen>| {
-            // Sometimes what was known before is tried again.
+            // Sometimes the outdated state is used again.
             if !draw::once_in(8) {
                 self.known.borrow_mut().insert(key.clone(), seen);
             }
@@ -145,14 +145,14 @@ impl Traffic {
                 let is_there = current.is_some();
                 learn(current);
                 match (intent, is_there) {
-                    // It may be gone again by the time that the replica that was asked shows it.
+                    // The object may be gone again by the time that the replica shows the conflict.
                     (Intent::Create { .. }, _) => WriteOutcome::AlreadyExists,
                     (_, true) => WriteOutcome::Conflict,
                     (_, false) => WriteOutcome::NotFound,
                 }
             }
             Err(Gone::Lost) | Ok(Err(WriteError::Unknown)) => WriteOutcome::Unknown,
-            // The process may be ending.
+            // The process may be ending, after it has proposed the write.
             Ok(Err(WriteError::Closed)) => WriteOutcome::Unknown,
             Err(Gone::Refused) | Ok(Err(_)) => WriteOutcome::NotDone,
         }

@@ -5,15 +5,15 @@ mod scalar;
 use crate::complaints::Complaints;
 use crate::value::{Hole, Map, Str, Value};
 
-/// How deep objects and lists of a body nest at most: trees are walked by recursion.
+/// How deep objects and lists of a body may nest, since trees are walked by recursion.
 pub const DEPTH_MAX: usize = 512;
 
-/// How deep those of a text nest at most that was made of objects: what owns a field lies a little deeper than the
-/// field, and an object in a list or an event deeper than alone. Whatever was written can be read.
+/// How deep they may nest in a text that was made from objects: the record of who owns a field lies slightly deeper
+/// than the field, and an object in a list or an event lies deeper than alone. Everything that was written can be read.
 pub const READ_DEPTH_MAX: usize = DEPTH_MAX + 128;
 
-/// How deep objects and lists of a text may nest, as Go's `encoding/json` has it. What lies deeper than [`DEPTH_MAX`]
-/// is checked, but not kept.
+/// How deep objects and lists of a text may nest before it is refused, as in Go's `encoding/json`. Values deeper than
+/// [`DEPTH_MAX`] are checked, but not kept.
 pub const NESTING_MAX: usize = 10_000;
 
 /// Why a text is not JSON, in the words of Go's `encoding/json`.
@@ -22,23 +22,23 @@ pub enum Error {
     /// The text ends inside a value.
     #[error("unexpected end of JSON input")]
     UnexpectedEnd,
-    /// A character that cannot stand where it stands.
+    /// A character that is not allowed where it stands.
     #[error("invalid character {} {context}", quoted(*.character))]
     InvalidCharacter {
         /// The character.
         character: char,
-        /// What the parser was looking for.
+        /// What the parser expected.
         context: &'static str,
         /// Byte offset of the character.
         offset: usize,
     },
-    /// More than [`NESTING_MAX`] open containers, or more than can be kept where all has to be.
+    /// More than [`NESTING_MAX`] open containers, or more than can be kept where everything must be kept.
     #[error("exceeded max depth")]
     TooDeep,
-    /// A number beyond those that 64 bits hold, where all has to be kept.
+    /// A number that does not fit into 64 bits, where everything must be kept.
     #[error("json: cannot unmarshal number {0} into Go value of type float64")]
     Number(String),
-    /// Bytes that are no UTF-8, where nothing may be replaced.
+    /// Bytes that are not UTF-8, where nothing may be replaced.
     #[error("invalid UTF-8")]
     Encoding,
 }
@@ -52,7 +52,7 @@ impl From<&Hole> for Error {
     }
 }
 
-/// Quotes a character as Go does.
+/// Returns a character quoted as Go does.
 fn quoted(character: char) -> String {
     match character {
         '\'' => r"'\''".to_owned(),
@@ -66,23 +66,24 @@ fn quoted(character: char) -> String {
     }
 }
 
-/// A parsed text with what strict decoding wants to know.
+/// A parsed text, with the facts that strict decoding needs.
 #[derive(Debug, Default)]
 pub struct Parsed {
     /// The value.
     pub value: Value,
-    /// Paths of keys that stand more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
+    /// Paths of keys that occur more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
     pub duplicates: Vec<String>,
-    /// Whether numbers in it stand in the text otherwise than they would be written: see [`Hole::Literal`].
+    /// Whether some numbers are written in the text in another form than they would be written again: see
+    /// [`Hole::Literal`].
     pub has_literals: bool,
-    /// Whether something lay too deep to be kept. [`Value::hole`] tells whether its place is still in a tree.
+    /// Whether a value lay too deep to be kept. [`Value::hole`] returns whether its place is still in a tree.
     pub deep: bool,
-    /// The first number that no tree can keep, as it stands in the text; likewise.
+    /// The first number that no tree can keep, as it is written in the text. [`Value::hole`] likewise.
     pub overflow: Option<String>,
 }
 
 impl Parsed {
-    /// The value, where all of the text was kept, with numbers by their value.
+    /// Returns the value, with numbers by their value, if all of the text was kept.
     ///
     /// # Errors
     /// [`Error::Number`] or [`Error::TooDeep`].
@@ -100,7 +101,7 @@ impl Parsed {
     }
 }
 
-/// Parses one JSON text that was made of an object, or is not to become part of one.
+/// Parses one JSON text that was made from an object, or that will not become part of one.
 ///
 /// # Errors
 /// [`Error::TooDeep`] or [`Error::Number`] when not all of it can be kept.
@@ -108,8 +109,8 @@ pub fn parse(text: &[u8]) -> Result<Value, Error> {
     run(text, READ_DEPTH_MAX)?.whole()
 }
 
-/// Parses one JSON text of a client, and reports repeated keys and what was not kept. Numbers are kept as they stand in
-/// the text.
+/// Parses one JSON text of a client, and reports repeated keys and values that were not kept. Numbers keep the form in
+/// which they are written in the text.
 pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
     run(text, DEPTH_MAX)
 }
@@ -121,7 +122,7 @@ fn run(text: &[u8], depth_max: usize) -> Result<Parsed, Error> {
         Err(error) => {
             let lossy = String::from_utf8_lossy(text);
             Parser::new(&lossy, depth_max).run().map_err(|failure| match failure {
-                // The byte itself is named, not what replaced it.
+                // The byte itself is named, not its replacement.
                 Error::InvalidCharacter { context, offset, .. } if offset == error.valid_up_to() => {
                     Error::InvalidCharacter { character: char::from(text[offset]), context, offset }
                 }
@@ -131,7 +132,7 @@ fn run(text: &[u8], depth_max: usize) -> Result<Parsed, Error> {
     }
 }
 
-/// An open container: from where on its items or members are those of the parser, and the key of the next member.
+/// An open container: the index of its first item or member in those of the parser, and the key of the next member.
 enum Open {
     Array(usize),
     Object(usize, Str),
@@ -142,13 +143,13 @@ struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
     open: Vec<Open>,
-    /// The items of all open lists, so that a list takes no more memory than its items when it is closed.
+    /// The items of all open lists, so that a list takes only as much memory as its items once it is closed.
     items: Vec<Value>,
     /// The members of all open objects.
     members: Vec<(Str, Value)>,
     duplicates: Complaints,
     has_literals: bool,
-    /// How deep containers are kept.
+    /// The depth down to which containers are kept.
     depth_max: usize,
     deep: bool,
     overflow: Option<String>,
@@ -229,7 +230,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Puts a finished value into its container, closing as many as end here; returns the top-level value at the end.
+    /// Puts a finished value into its container, and closes all containers that end here. Returns the top-level value
+    /// at the end.
     fn close(&mut self, mut value: Value) -> Result<Option<Value>, Error> {
         loop {
             let Some(open) = self.open.last_mut() else {
@@ -274,7 +276,7 @@ impl<'a> Parser<'a> {
     fn finish(&mut self) -> Value {
         let innermost = self.open.pop();
         if self.open.len() >= self.depth_max {
-            // Containers in here were dropped when they closed, so this one is shallow.
+            // Containers inside were dropped when they closed, so dropping this one does not recurse deeply.
             match innermost {
                 Some(Open::Array(from)) => self.items.truncate(from),
                 Some(Open::Object(from, _)) => self.members.truncate(from),
@@ -301,7 +303,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The path of a key of the container that was just closed.
+    /// Returns the path of a key of the container that was just closed.
     fn path(&self, key: &str) -> String {
         let mut path = String::new();
         let mut lists = self.open.iter().filter_map(|open| match open {
@@ -352,7 +354,7 @@ impl<'a> Parser<'a> {
     }
 
     fn invalid(&self, context: &'static str) -> Error {
-        // Go names the first byte of a character that has several.
+        // For a character of several bytes Go names the first byte.
         match self.bytes.get(self.at) {
             Some(&byte) => Error::InvalidCharacter { character: char::from(byte), context, offset: self.at },
             None => Error::UnexpectedEnd,

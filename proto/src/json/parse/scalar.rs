@@ -6,7 +6,7 @@ use crate::value::{Float, Hole, Str, Value};
 
 impl Parser<'_> {
     pub(super) fn literal(&mut self, word: &'static str, context: &'static str, value: Value) -> Result<Value, Error> {
-        // Go names the letter that it expected; the first three words cover every position that differs.
+        // Go names the letter that it expected. The first three words cover every position that differs.
         for (n, expected) in word.bytes().enumerate() {
             if self.peek()? != expected {
                 return Err(self.invalid(if n == 1 { context } else { literal_context(word, n) }));
@@ -71,7 +71,7 @@ impl Parser<'_> {
         Ok(character)
     }
 
-    /// Reads the digits of `\u`, and the second half of a surrogate pair; a half alone becomes U+FFFD.
+    /// Reads the digits of `\u`, and the second half of a surrogate pair. A half alone becomes U+FFFD.
     fn unicode(&mut self) -> Result<char, Error> {
         let first = self.hex4()?;
         if (0xd800..0xdc00).contains(&first) && self.bytes[self.at..].starts_with(b"\\u") {

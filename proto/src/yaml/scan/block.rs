@@ -1,8 +1,8 @@
-//! Block scalars: texts by their indent, with `|` or `>` before them.
+//! Block scalars: indented texts after `|` or `>`.
 
 use super::{Fault, Kind, Scanner};
 
-/// What becomes of the line breaks at the end.
+/// What happens to the line breaks at the end.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomp {
     Strip,
@@ -49,7 +49,7 @@ impl Scanner<'_> {
         Ok(Kind::Scalar { text, is_plain: false })
     }
 
-    /// What stands behind the indicator up to the end of the line.
+    /// Reads the rest of the line after the indicator.
     fn block_header(&mut self) -> Result<(Chomp, usize), Fault> {
         let (mut chomp, mut increment) = (None, None);
         loop {
@@ -68,7 +68,7 @@ impl Scanner<'_> {
         Ok((chomp.unwrap_or(Chomp::Clip), increment.unwrap_or(0)))
     }
 
-    /// Blanks, a comment, and the end of the line.
+    /// Skips blanks, a comment, and the end of the line.
     pub(super) fn rest_of_line(&mut self) -> Result<(), Fault> {
         self.cursor.skip_blanks();
         if self.cursor.byte(0) == b'#' {
@@ -81,7 +81,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Indentation and empty lines; an indent of 0 becomes that of the first line that is not empty.
+    /// Reads indentation and empty lines. An indent of 0 becomes that of the first line that is not empty.
     fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), Fault> {
         let mut widest = 0;
         loop {

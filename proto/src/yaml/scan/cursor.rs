@@ -1,14 +1,14 @@
-//! A place in a text, with the lines and columns that YAML 1.1 counts.
+//! A position in a text, with lines and columns as YAML 1.1 counts them.
 
-/// A text and how far it was read. Beyond its end everything is 0, which no text has.
+/// A text and the position up to which it was read. All bytes beyond its end are 0, which no text contains.
 pub(super) struct Cursor<'t> {
     text: &'t str,
     at: usize,
-    /// Characters before this place.
+    /// The number of characters before this position.
     pub index: usize,
-    /// Line breaks before this place.
+    /// The number of line breaks before this position.
     pub line: usize,
-    /// Characters since the last of them.
+    /// The number of characters since the last of them.
     pub column: usize,
 }
 
@@ -17,7 +17,7 @@ impl<'t> Cursor<'t> {
         Self { text, at: 0, index: 0, line: 0, column: 0 }
     }
 
-    /// The byte so many bytes ahead.
+    /// Returns the byte at an offset from here.
     pub fn byte(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -30,7 +30,7 @@ impl<'t> Cursor<'t> {
         matches!(self.byte(0), b' ' | b'\t')
     }
 
-    /// How many bytes the line break has that stands so many bytes ahead; 0 where none does.
+    /// Returns the number of bytes of the line break at an offset from here; 0 when there is none.
     fn break_bytes(&self, ahead: usize) -> usize {
         match (self.byte(ahead), self.byte(ahead + 1)) {
             (b'\r', b'\n') | (0xc2, 0x85) => 2,
@@ -40,7 +40,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Whether a line ends so many bytes ahead.
+    /// Returns whether a line ends at an offset from here.
     pub fn is_break(&self, ahead: usize) -> bool {
         self.break_bytes(ahead) > 0
     }
@@ -49,18 +49,18 @@ impl<'t> Cursor<'t> {
         self.is_end() || self.is_break(0)
     }
 
-    /// Whether a word ends so many bytes ahead.
+    /// Returns whether a word ends at an offset from here.
     pub fn is_gap(&self, ahead: usize) -> bool {
         matches!(self.byte(ahead), b' ' | b'\t') || self.at + ahead >= self.text.len() || self.is_break(ahead)
     }
 
-    /// Whether a line begins here that is the mark of a document.
+    /// Returns whether a line that marks a document begins here.
     pub fn is_document_mark(&self) -> bool {
         let three = [self.byte(0), self.byte(1), self.byte(2)];
         self.column == 0 && matches!(&three, b"---" | b"...") && self.is_gap(3)
     }
 
-    /// Whether a character of names stands here.
+    /// Returns whether a character of names is here.
     pub fn is_name(&self) -> bool {
         matches!(self.byte(0), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-')
     }
@@ -69,12 +69,12 @@ impl<'t> Cursor<'t> {
         [self.byte(0), self.byte(1), self.byte(2)] == [0xef, 0xbb, 0xbf]
     }
 
-    /// The character here.
+    /// Returns the character here.
     fn character(&self) -> Option<char> {
         self.text.get(self.at..)?.chars().next()
     }
 
-    /// Passes over characters.
+    /// Skips characters.
     pub fn skip(&mut self, characters: usize) {
         for _ in 0..characters {
             let Some(character) = self.character() else { return };
@@ -84,7 +84,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes a character.
+    /// Reads a character.
     pub fn read(&mut self, out: &mut String) {
         out.extend(self.character());
         self.skip(1);
@@ -96,14 +96,14 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over the rest of a line.
+    /// Skips the rest of a line.
     pub fn skip_comment(&mut self) {
         while !self.is_line_end() {
             self.skip(1);
         }
     }
 
-    /// Passes over a line break, if one stands here.
+    /// Skips a line break, if one is here.
     pub fn skip_break(&mut self) {
         let bytes = self.break_bytes(0);
         if bytes > 0 {
@@ -114,7 +114,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes a line break, if one stands here: the separators of Unicode as they are, others as `\n`.
+    /// Reads a line break, if one is here: Unicode separators as they are, others as `\n`.
     pub fn read_break(&mut self, out: &mut String) {
         match self.break_bytes(0) {
             0 => {}
@@ -124,7 +124,7 @@ impl<'t> Cursor<'t> {
         self.skip_break();
     }
 
-    /// Counts the end of the text as one of a line.
+    /// Counts the end of the text as the end of a line.
     pub fn end_line(&mut self) {
         if self.column != 0 {
             self.column = 0;
@@ -133,22 +133,22 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Line breaks and blanks within a scalar, of which it is not known yet what they become.
+/// Line breaks and blanks within a scalar, which are kept until it is known what they become.
 #[derive(Default)]
 pub(super) struct Space {
-    /// Blanks on one line.
+    /// The blanks on one line.
     pub blanks: String,
     /// The first line break.
     pub first: String,
-    /// Those behind it.
+    /// The later ones.
     pub rest: String,
-    /// Whether a line ended.
+    /// Whether a line has ended.
     pub has_break: bool,
 }
 
 impl Space {
-    /// Reads blanks and line breaks. `is_tab_wrong` tells of columns at which a line may not begin with a tab; whether
-    /// one does.
+    /// Reads blanks and line breaks. `is_tab_wrong` returns whether a line that begins at a column must not begin with
+    /// a tab. Returns whether one does.
     pub fn read(&mut self, cursor: &mut Cursor<'_>, is_tab_wrong: impl Fn(usize) -> bool) -> bool {
         loop {
             if cursor.is_blank() {
@@ -173,7 +173,7 @@ impl Space {
         }
     }
 
-    /// Writes what it becomes between two words: a single line break is a space.
+    /// Writes what they become between two words: a single line break becomes a space.
     pub fn fold(&mut self, out: &mut String) {
         if !self.has_break {
             out.push_str(&self.blanks);

@@ -1,5 +1,5 @@
-//! From text to tokens, by the rules of YAML 1.1 as libyaml and its descendants read them: that is what go-yaml is, and
-//! so what clients wrote their files for.
+//! Turns text into tokens, by the rules of YAML 1.1 as libyaml and its descendants implement them. go-yaml is one of
+//! these, and clients wrote their files for it.
 
 mod block;
 mod cursor;
@@ -10,29 +10,29 @@ use std::collections::{HashMap, VecDeque};
 
 use cursor::Cursor;
 
-/// How many characters a key without `?` has at most.
+/// The number of characters that a key without `?` may have.
 const KEY_CHARACTERS: usize = 1024;
-/// How deep collections nest at most, as go-yaml has it.
+/// How deep collections may nest, as in go-yaml.
 const NESTING_MAX: usize = 10_000;
 
 /// Why a text is not YAML, in the words of go-yaml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// The line that is named; 0 for none.
+    /// The line that the error names; 0 for none.
     pub line: usize,
     /// What is wrong.
     pub why: &'static str,
 }
 
-/// A part of the text.
+/// A token of the text.
 #[derive(Debug, PartialEq)]
 pub(super) struct Token {
     pub kind: Kind,
-    /// Line breaks before it.
+    /// The number of line breaks before it.
     pub line: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
     Version(u32, u32),
@@ -57,37 +57,37 @@ pub(super) enum Kind {
     StreamEnd,
 }
 
-/// Where a key may have begun, of which only the colon behind it tells.
+/// A position at which a key may have begun, which only a later colon decides.
 #[derive(Clone, Copy, Default)]
 struct SimpleKey {
     is_possible: bool,
     is_required: bool,
-    /// Which token it begins with.
+    /// The number of the token with which it begins.
     token: usize,
     line: usize,
     column: isize,
     index: usize,
 }
 
-/// Reads tokens of a text.
+/// Reads the tokens of a text.
 pub(super) struct Scanner<'t> {
     cursor: Cursor<'t>,
     tokens: VecDeque<Token>,
-    /// How many tokens were taken.
+    /// The number of tokens that were taken.
     taken: usize,
-    /// Column of the innermost block collection.
+    /// The column of the innermost block collection.
     indent: isize,
     indents: Vec<isize>,
     key_allowed: bool,
-    /// One of the block context, and one of each open flow collection.
+    /// The possible key of the block context, and of each open flow collection.
     keys: Vec<SimpleKey>,
-    /// Which of them begin with which token.
+    /// The keys by the token with which they begin.
     keys_by_token: HashMap<usize, usize>,
     is_over: bool,
 }
 
 impl<'t> Scanner<'t> {
-    /// Begins to read.
+    /// Starts reading.
     pub fn new(text: &'t str) -> Self {
         Self {
             cursor: Cursor::new(text),
@@ -102,11 +102,11 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next token, which stays. At the end it is that of the stream, again and again.
+    /// Returns the next token without taking it. At the end it is the end of the stream, again and again.
     pub fn peek(&mut self) -> Result<&Token, Fault> {
         while !self.is_over {
             if !self.tokens.is_empty() {
-                // It may turn out to be in a key, before which other tokens come to stand.
+                // The token may turn out to begin a key, which would put other tokens before it.
                 let Some(&key) = self.keys_by_token.get(&self.taken) else { break };
                 if !self.is_valid(key)? {
                     break;
@@ -128,7 +128,7 @@ impl<'t> Scanner<'t> {
         self.keys.len() > 1
     }
 
-    /// What is wrong here.
+    /// Returns an error at this position.
     fn fault(&self, why: &'static str) -> Fault {
         Fault { line: if self.cursor.line == 0 { 0 } else { self.cursor.line + 1 }, why }
     }
@@ -137,7 +137,7 @@ impl<'t> Scanner<'t> {
         self.tokens.push_back(Token { kind, line });
     }
 
-    /// Passes over an indicator and keeps its token.
+    /// Skips an indicator and adds its token.
     fn indicator(&mut self, kind: Kind, characters: usize) {
         let line = self.cursor.line;
         self.cursor.skip(characters);
@@ -159,7 +159,7 @@ impl<'t> Scanner<'t> {
         Ok(true)
     }
 
-    /// Remembers that a key may begin here.
+    /// Records that a key may begin here.
     fn save_key(&mut self) -> Result<(), Fault> {
         if !self.key_allowed {
             return Ok(());
@@ -188,7 +188,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Begins a block collection if none begins at this column; `before` is the place of its token in the queue.
+    /// Begins a block collection, unless one begins at this column. `before` is the position of its token in the queue.
     fn roll(&mut self, column: isize, before: Option<usize>, kind: Kind, line: usize) -> Result<(), Fault> {
         if self.is_flow() || self.indent >= column {
             return Ok(());
@@ -206,7 +206,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Ends the block collections right of a column.
+    /// Ends the block collections to the right of a column.
     fn unroll(&mut self, column: isize) {
         while !self.is_flow() && self.indent > column {
             self.push(Kind::BlockEnd, self.cursor.line);
@@ -214,7 +214,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Blanks, comments and line breaks. Tabs are none where a line begins that may be a key.
+    /// Skips blanks, comments and line breaks. A tab does not count as a blank at the start of a line that may begin a
+    /// key.
     fn skip_space(&mut self) {
         loop {
             if self.cursor.column == 0 && self.cursor.is_byte_order_mark() {
@@ -235,7 +236,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Reads a token, or several, into the queue.
+    /// Reads one token or several into the queue.
     fn fetch(&mut self) -> Result<(), Fault> {
         self.skip_space();
         self.unroll(self.cursor.column as isize);
@@ -282,7 +283,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A scalar, an alias, or what stands before a node.
+    /// Reads a scalar, an alias, or a property of a node.
     fn word(&mut self, next: u8, is_flow: bool) -> Result<Kind, Fault> {
         match next {
             b'|' | b'>' if !is_flow => {
@@ -295,7 +296,7 @@ impl<'t> Scanner<'t> {
             }
             _ => {}
         }
-        // What begins here may be a key; none can follow it on the line.
+        // What begins here may be a key. No other key can follow it on the line.
         self.save_key()?;
         self.key_allowed = false;
         match next {
@@ -307,7 +308,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Leaves all block collections, as where a document begins or ends.
+    /// Leaves all block collections, as at the beginning or end of a document.
     fn outermost(&mut self) -> Result<(), Fault> {
         self.unroll(-1);
         self.remove_key()?;

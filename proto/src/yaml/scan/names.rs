@@ -9,7 +9,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The name of an anchor or alias.
+    /// Reads the name of an anchor or alias.
     pub(super) fn anchor(&mut self) -> Result<String, Fault> {
         self.cursor.skip(1);
         let mut name = String::new();
@@ -49,7 +49,7 @@ impl Scanner<'_> {
         Ok(Kind::Tag { handle, suffix })
     }
 
-    /// `!`, `!!` or `!name!`; as part of a tag also `!name`, which is none.
+    /// Reads `!`, `!!` or `!name!`; in a tag also `!name`, which is not a handle.
     fn handle(&mut self, is_directive: bool) -> Result<String, Fault> {
         let mut handle = String::new();
         if self.cursor.byte(0) != b'!' {
@@ -78,7 +78,7 @@ impl Scanner<'_> {
         if is_empty { Err(self.fault("did not find expected tag URI")) } else { Ok(()) }
     }
 
-    /// A character as escaped bytes.
+    /// Reads a character that is written as escaped bytes.
     fn escaped(&mut self, out: &mut String) -> Result<(), Fault> {
         let mut bytes = Vec::new();
         loop {

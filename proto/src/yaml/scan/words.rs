@@ -1,4 +1,4 @@
-//! Plain and quoted scalars, which go on over lines.
+//! Plain and quoted scalars, which may continue over several lines.
 
 use super::cursor::Space;
 use super::{Fault, Kind, Scanner};
