@@ -1,5 +1,5 @@
-//! What a kubeconfig says about its current context (Kubernetes documentation, "Organizing Cluster Access Using
-//! kubeconfig Files"): where the server is, whom to trust, and who asks.
+//! Reads the current context of a kubeconfig (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig
+//! Files"): the server, its trusted authorities, and the user's credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ use crate::pki::{PkiError, read_credential};
 pub struct Kubeconfig {
     /// URL of the server.
     pub server: String,
-    /// Authorities whose certificates the server may show.
+    /// Authorities that may have issued the server's certificate.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// The user's certificate, with those up to the authority, and its key in PEM.
+    /// The user's certificate with its intermediates, and its key in PEM.
     pub certificate: Option<(Vec<CertificateDer<'static>>, Vec<u8>)>,
     /// The user's token.
     pub token: Option<String>,
@@ -31,7 +31,7 @@ pub enum KubeconfigError {
     /// It, or a file that it names, cannot be read.
     #[error("the kubeconfig cannot be read; --kubeconfig names another")]
     Read(#[source] PkiError),
-    /// It is no YAML.
+    /// It is not valid YAML.
     #[error("the kubeconfig {path} is no YAML")]
     Yaml {
         /// The file.
@@ -39,12 +39,12 @@ pub enum KubeconfigError {
         /// What is wrong.
         source: yaml::Error,
     },
-    /// Something is missing in it, or is not of the form that it must have.
+    /// A field is missing or has the wrong form.
     #[error("the kubeconfig {path} has no usable {what}")]
     Lacks {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing or wrong field.
         what: String,
     },
 }
@@ -81,7 +81,7 @@ impl Kubeconfig {
     }
 }
 
-/// A kubeconfig that was read.
+/// A parsed kubeconfig.
 struct File<'a> {
     path: &'a Path,
     root: Value,
@@ -92,14 +92,15 @@ impl File<'_> {
         KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
     }
 
-    /// What a list of named things has under a name.
+    /// Returns the entry of a name in one of the kubeconfig's lists.
     fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
         let mut entries = self.root.list_at(&[list]).iter();
         let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
         found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
     }
 
-    /// The PEM text of a field: in place as `NAME-data`, or in a file that the field names.
+    /// Returns the PEM text of a field: inline as `NAME-data`, or in a file that the field names; `None` if there is
+    /// neither.
     fn pem(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let data = of.str_at(&[&format!("{name}-data")]);
         if !data.is_empty() {
