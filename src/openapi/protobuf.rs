@@ -4,26 +4,26 @@
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
-/// A message: which key of the JSON object stands under which number.
+/// A message: the field number of each key of the JSON object.
 pub(super) struct Message {
     fields: &'static [(&'static str, u32, Kind)],
     /// Number of named extensions (`x-...`); 0 for none.
     extensions: u32,
-    /// Number and kind of entries for keys that are no fields: the message is a map. 0 for none.
+    /// Number and kind of entries for all other keys, if the message is a map; 0 if not.
     entries: (u32, Kind),
 }
 
-/// Numbers of the messages around a value, outermost first, and how the value is held; `None` leaves it out.
+/// Field numbers of the messages around a value, outermost first, and the encoding of the value; `None` omits it.
 type Chosen = Option<(&'static [u32], Kind)>;
 
-/// How a value is held.
+/// The encoding of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// A string.
     Text,
     /// A boolean, left out when false.
     Flag,
-    /// A boolean, stated either way.
+    /// A boolean, written even when false.
     Switch,
     /// A 64-bit integer.
     Integer,

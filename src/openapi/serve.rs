@@ -22,7 +22,7 @@ use crate::limits;
 use crate::request::query::Query;
 use crate::wall_clock;
 
-/// How long clients may keep a document that they asked for by its hash.
+/// How long clients may cache a document whose hash is in the URL.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The documents of one set of custom resources.
@@ -30,7 +30,7 @@ const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct OpenApi {
     /// Documents of v3 by their path.
     documents: BTreeMap<String, Arc<Document>>,
-    /// What other servers have.
+    /// The documents of other servers.
     remote: Arc<Remote>,
     v2_hash: OnceLock<String>,
     kept: Mutex<Kept>,
@@ -81,7 +81,7 @@ impl Default for OpenApi {
 }
 
 impl OpenApi {
-    /// Documents of built-in kinds that are switched on. Nothing is built yet.
+    /// Returns the documents of enabled built-in kinds, without building them yet.
     pub fn new(enablement: &Arc<Enablement>) -> Self {
         let subjects = Subject::built_in(enablement).into_iter();
         let documents = subjects.map(|subject| (subject.path(), Document::new(subject, Vec::new(), enablement)));
@@ -92,7 +92,7 @@ impl OpenApi {
         Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: wall_clock::now() }
     }
 
-    /// The same documents, with what other servers have.
+    /// Returns the same documents with those of other servers.
     #[must_use]
     pub fn with_remote(&self, remote: Remote) -> Self {
         Self::of(self.documents.clone(), Arc::new(remote))
@@ -108,8 +108,8 @@ impl OpenApi {
         Self::of(documents, Arc::clone(&self.remote))
     }
 
-    /// The answer to any method on an OpenAPI path; `None` for other paths. A document that is not kept is built here,
-    /// which takes up to some tens of milliseconds of this thread.
+    /// Returns the answer to any method on an OpenAPI path; `None` for other paths. Builds a document that is not
+    /// cached, which occupies this thread for up to some tens of milliseconds.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         match request.path {
             "/openapi/v2" => Some(self.answer_v2(request)),
@@ -184,7 +184,7 @@ impl OpenApi {
         })
     }
 
-    /// A document that is kept, or else built and kept in place of the oldest ones.
+    /// Returns a cached document, or builds it and caches it in place of the oldest ones.
     fn kept(&self, path: &str, form: Form, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let find = |kept: &Kept| {
             let mut all = kept.documents.iter();
@@ -207,7 +207,7 @@ impl OpenApi {
     }
 }
 
-/// One document per group version of custom resources.
+/// Returns one document per group version of custom resources.
 fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Document>)> {
     let mut versions: BTreeMap<(Text, Text), Vec<Custom>> = BTreeMap::new();
     for of in custom {

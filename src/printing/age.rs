@@ -1,14 +1,14 @@
-//! Ages and spans of time for people: `45s`, `5m30s`, `3d4h`.
+//! Formats ages and durations for people: `45s`, `5m30s`, `3d4h`.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
 
-/// What stands where a time is not set.
+/// The text for a time that is not set.
 pub const UNKNOWN: &str = "<unknown>";
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds from `from` to `to`, cut to what 64 bits hold (292 years), as Go's durations are.
+/// Returns the nanoseconds from `from` to `to`, clamped to 64 bits (292 years), as Go's durations are.
 pub fn between(from: Timestamp, to: Timestamp) -> i64 {
     let whole = i128::from(to.seconds) - i128::from(from.seconds);
     let nanos = whole * i128::from(SECOND) + i128::from(to.nanos) - i128::from(from.nanos);
@@ -49,7 +49,7 @@ fn one(count: i64, unit: char) -> Str {
     two(count, unit, 0, unit)
 }
 
-/// Two units, without the second where it is zero.
+/// Formats an amount in two units; omits the second one if it is zero.
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> Str {
     let mut text = Str::default();
     push_number(large, &mut text);

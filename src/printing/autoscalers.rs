@@ -1,4 +1,4 @@
-//! Horizontal pod autoscalers: metrics with their targets.
+//! Cells of horizontal pod autoscalers: metrics with their targets.
 
 use flotilla_proto::json;
 use flotilla_proto::quantity::Quantity;
@@ -19,8 +19,8 @@ const STATUSES: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
 /// Name, reference, targets, min, max, replicas, age of an autoscaler in version 2 or 1.
 ///
-/// Version 1 keeps all metrics but one in annotations, and so loses their order: who has the object in version 2 should
-/// hand over that.
+/// Version 1 has all metrics but one in annotations, and so loses their order: callers that have the object in version
+/// 2 should pass that.
 pub fn autoscaler(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     let specs = object.list_at(&["spec", "metrics"]);
     let targets = if specs.is_empty() {
@@ -61,7 +61,7 @@ fn targets(specs: &[Value], statuses: &[Value]) -> Str {
     }
 }
 
-/// One metric as `current/target`.
+/// Formats one metric as `current/target`.
 fn metric(spec: &Value, status: Option<&Value>) -> String {
     let field = match spec.str_at(&["type"]) {
         "External" => "external",

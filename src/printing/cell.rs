@@ -1,4 +1,4 @@
-//! The cells that many kinds share.
+//! Cells that many kinds share.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -10,7 +10,7 @@ pub fn name(object: &Value) -> Value {
     text(object, &["metadata", "name"])
 }
 
-/// How long ago the object was created.
+/// Returns how long ago the object was created.
 pub fn age(object: &Value, now: Timestamp) -> Value {
     age::since(object.at(&["metadata", "creationTimestamp"]), now).into()
 }
@@ -28,7 +28,7 @@ pub fn text_or(object: &Value, path: &[&str], absent: &'static str) -> Value {
     }
 }
 
-/// The string at the path of a field that tells absence from emptiness; `absent` only when there is none.
+/// Returns the string at the path of a field that can be absent or empty; `absent` only if it is absent.
 pub fn pointer_or(object: &Value, path: &[&str], absent: &'static str) -> Value {
     match object.at(path) {
         Value::Str(text) => Value::Str(text.clone()),
@@ -81,7 +81,7 @@ pub fn is_condition_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| condition.str_at(&["status"]) == "True")
 }
 
-/// Texts joined by a separator.
+/// Joins texts with a separator.
 pub fn join<'a>(texts: impl IntoIterator<Item = &'a str>, separator: &str) -> Str {
     let mut joined = Str::default();
     for (n, text) in texts.into_iter().enumerate() {
@@ -98,12 +98,12 @@ pub fn strings(items: &[Value]) -> Str {
     join(items.iter().map(|item| item.as_str().unwrap_or("")), ",")
 }
 
-/// Names and images of the containers of a list, each joined by commas.
+/// Returns the names and the images of a list of containers, each joined by commas.
 pub fn containers(containers: &[Value]) -> [Value; 2] {
     ["name", "image"].map(|field| join(containers.iter().map(|container| container.str_at(&[field])), ",").into())
 }
 
-/// The first few of a list, with a note of how many more there are.
+/// Returns the first `few` of a list, with a note of how many more there are, and the length of the list.
 pub fn first_few<'a>(texts: impl IntoIterator<Item = &'a str>, few: usize) -> (Str, usize) {
     let mut texts = texts.into_iter();
     let shown = join(texts.by_ref().take(few), ",");

@@ -1,4 +1,5 @@
-//! Events, in the form of the core group and in that of `events.k8s.io`: the same object under different names.
+//! Cells of events, in the form of the core group and in that of `events.k8s.io`: the same object under different
+//! names.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -6,7 +7,7 @@ use flotilla_proto::value::{Str, Value};
 use super::age::{self, UNKNOWN};
 use super::cell::{self, text};
 
-/// The names of what both forms of an event hold.
+/// The names of the members in one form of an event.
 struct Names {
     message: &'static str,
     about: &'static str,

@@ -1,4 +1,4 @@
-//! Services and their endpoints.
+//! Cells of Services and their endpoints.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Volumes, claims, and the kinds of `storage.k8s.io`.
+//! Cells of volumes, claims, and the kinds of `storage.k8s.io`.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};

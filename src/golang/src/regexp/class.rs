@@ -1,11 +1,11 @@
-//! Classes of code points.
+//! Character classes of patterns.
 
 use super::error::{Error, Fault};
 use super::escape;
 use super::parse::taken;
 use super::unicode::{self, Table};
 
-/// A class: what it holds, or what it does not.
+/// A character class: the code points that it contains, or does not contain.
 #[derive(Debug)]
 pub struct Class {
     pub items: Vec<Item>,
@@ -84,7 +84,7 @@ fn named(from: &str) -> Result<Option<(Item, &str)>, Error> {
     }
 }
 
-/// Reads a class that is written with a `\`, in brackets or outside; other text is none.
+/// Parses a class that begins with a `\`, inside brackets or outside; `None` for other text.
 pub fn escaped(from: &str) -> Result<Option<(Item, &str)>, Error> {
     let Some(rest) = from.strip_prefix('\\') else { return Ok(None) };
     let (ranges, is_negated) = match rest.as_bytes().first() {

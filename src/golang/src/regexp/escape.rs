@@ -1,4 +1,4 @@
-//! Single code points written with a `\`.
+//! Escape sequences of single code points.
 
 use super::error::{Error, Fault};
 use super::parse::taken;
@@ -36,7 +36,7 @@ fn octal(rest: &str) -> (u32, &str) {
     (code, &rest[digits..])
 }
 
-/// Reads two hexadecimal digits, or any number of them in braces. What was left when it failed is the error.
+/// Parses two hexadecimal digits, or any number of them in braces. `Err` is the rest of the text at the failure.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut left = rest;
     let mut next = || {

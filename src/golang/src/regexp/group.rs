@@ -1,9 +1,9 @@
-//! Openings of groups: names and flags.
+//! Parses the beginning of groups: names and flags.
 
 use super::error::{Error, Fault};
 use super::parse::{Flags, taken};
 
-/// What a `(` opens.
+/// The sort of group that a `(` begins.
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
     /// A numbered group, perhaps with a name.
