@@ -136,7 +136,8 @@ fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
     all
 }
 
-/// Returns the group versions that kinds of options have in documents of custom resources.
+/// Returns the group versions that kinds of options have in documents of custom resources: all except those that only
+/// servers use.
 fn custom_options() -> Vec<GroupVersion> {
     const SERVERS: [&str; 4] =
         ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];

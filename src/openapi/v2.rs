@@ -140,7 +140,7 @@ fn required(schema: &Map, names: &[Value]) -> Vec<Value> {
         return Vec::new();
     }
     let opens = is_true(schema, "nullable") || is_true(schema, PRESERVE);
-    // If unknown fields are allowed, the required fields of embedded resources were not added.
+    // In the reference, embedded resources that allow unknown fields do not get these required fields.
     let added = is_true(schema, PRESERVE) && is_true(schema, "x-kubernetes-embedded-resource");
     let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !opens);
     let stays = |name: &&Value| {

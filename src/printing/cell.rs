@@ -103,7 +103,7 @@ pub fn containers(containers: &[Value]) -> [Value; 2] {
     ["name", "image"].map(|field| join(containers.iter().map(|container| container.str_at(&[field])), ",").into())
 }
 
-/// Returns the first `few` of a list, with a note of how many more there are, and the length of the list.
+/// Returns the first `few` texts, joined by commas, and how many more there are.
 pub fn first_few<'a>(texts: impl IntoIterator<Item = &'a str>, few: usize) -> (Str, usize) {
     let mut texts = texts.into_iter();
     let shown = join(texts.by_ref().take(few), ",");

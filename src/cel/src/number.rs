@@ -1,4 +1,4 @@
-//! Numbers and strings as Go writes them.
+//! Formats numbers and strings as Go does.
 
 use std::fmt::Write;
 
@@ -63,7 +63,8 @@ fn quote_char(char: char, out: &mut String) {
     out.push(escaped);
 }
 
-/// Whether Go prints a character as it is: no controls, no spaces but the common one, nothing without a shape.
+/// Returns whether Go prints a character unescaped: not controls, spaces other than the ASCII one, or characters
+/// without a glyph.
 fn prints(char: char) -> bool {
     !char.is_control()
         && !char.is_whitespace()

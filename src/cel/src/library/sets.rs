@@ -1,4 +1,4 @@
-//! `sets`: lists of which only what is in them counts.
+//! `sets`: lists as sets, ignoring order and repetition.
 
 use super::table::{overload, unfit};
 use crate::cost::{CallEstimate, Cost, CostRange, Nodes, size_of};
