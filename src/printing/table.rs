@@ -35,7 +35,7 @@ pub trait Rows {
         None
     }
 
-    /// The order of rows where it is not that of keys.
+    /// Returns the order of rows; `None` for that of keys.
     fn order(&self) -> Option<fn(&Value, &Value) -> Ordering> {
         None
     }
@@ -67,7 +67,7 @@ pub struct Printer {
     pub row: Row,
     /// The row's condition.
     pub completion: fn(&Value) -> Option<Completion>,
-    /// The order of rows where it is not that of keys.
+    /// The order of rows; `None` for that of keys.
     pub order: Option<fn(&Value, &Value) -> Ordering>,
     /// Whether a list without items has `rows: null`.
     pub null_when_empty: bool,

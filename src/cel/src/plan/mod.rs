@@ -49,7 +49,7 @@ pub enum Plan {
 pub struct Path {
     /// Where it begins.
     pub root: Root,
-    /// What is selected.
+    /// The selections.
     pub steps: Vec<Step>,
     /// Whether it only tests whether the last field exists.
     pub is_test: bool,
@@ -81,7 +81,7 @@ pub struct Step {
     pub is_optional: bool,
 }
 
-/// What is selected.
+/// The key of a selection.
 #[derive(Debug)]
 pub enum StepKey {
     /// A field or a constant key.

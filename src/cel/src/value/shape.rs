@@ -82,7 +82,7 @@ pub struct Field {
 }
 
 impl Fields {
-    /// Of these fields, in any order.
+    /// Returns the fields in order of their names, from any order.
     pub fn new(mut fields: Vec<Field>) -> Self {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         Self { fields }
@@ -101,7 +101,7 @@ impl Fields {
 
     /// The field of this name in objects.
     pub fn of_property(&self, property: &str) -> Option<&Field> {
-        // Escaping leaves nearly every name as it is.
+        // Nearly every name is the same in both forms.
         self.find(property)
             .filter(|field| &*field.property == property)
             .or_else(|| self.fields.iter().find(|field| &*field.property == property))
