@@ -21,7 +21,7 @@ pub struct Custom {
 /// The keyword that lists the selectable fields.
 pub(super) const SELECTABLE: &str = "x-kubernetes-selectable-fields";
 
-/// The schemas of the kind and of its list, by name.
+/// Returns the schemas of the kind and of its list, by name.
 pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
     let resource = &*of.resource;
     let key = |kind: &str| (resource.group.clone(), resource.version.clone(), kind.to_owned().into());

@@ -33,7 +33,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// The path of the document below `/openapi/v3/`.
+    /// Returns the path of the document below `/openapi/v3/`.
     pub fn path(&self) -> String {
         match self {
             Self::IssuerConfiguration => ".well-known/openid-configuration".into(),
@@ -73,7 +73,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The content of a document; `custom` are the custom resources of its group version.
+    /// Returns the content of a document; `custom` are the custom resources of its group version.
     pub fn new(subject: &Subject, custom: &[&Custom], enablement: &Enablement) -> Self {
         let items: Vec<Item> = match subject {
             Subject::IssuerConfiguration => vec![roots::issuer_configuration()],

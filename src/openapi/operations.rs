@@ -130,12 +130,12 @@ fn short(group: &str) -> &str {
     if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) }
 }
 
-/// The tag of a group's operations: `rbacAuthorization`.
+/// Returns the tag of a group's operations: `rbacAuthorization`.
 pub(super) fn group_tag(group: &str) -> String {
     identifier(short(group), false)
 }
 
-/// The tag of a group version's operations: `rbacAuthorization_v1`.
+/// Returns the tag of a group version's operations: `rbacAuthorization_v1`.
 pub(super) fn version_tag(group: &str, version: &str) -> String {
     format!("{}_{version}", group_tag(group))
 }
@@ -150,7 +150,7 @@ pub(super) fn version_id(group: &str, version: &str) -> String {
     format!("{}{}", group_id(group), identifier(version, true))
 }
 
-/// A name with its first letter upper-case.
+/// Returns a name with its first letter upper-case.
 pub(super) fn title(name: &str) -> String {
     let mut rest = name.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()

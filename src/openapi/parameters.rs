@@ -81,7 +81,7 @@ fn in_path(name: &'static str, description: Text, shared: &'static str) -> Param
     Parameter { name: name.into(), place: "path", kind: "string", description, shared: shared.into() }
 }
 
-/// The fields of an options kind as query parameters; times are left out, as they have no plain type.
+/// Returns the fields of an options kind as query parameters; times are left out, as they have no plain type.
 pub(super) fn of_options(version: &str, kind: &str) -> Vec<Parameter> {
     let Some(options) = catalogue::kind("", version, kind) else { return Vec::new() };
     let fields = options.of.fields.iter().filter(|field| {

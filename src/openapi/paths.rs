@@ -85,7 +85,7 @@ impl<'a> Paths<'a> {
         parameters
     }
 
-    /// All paths of the resource.
+    /// Returns all paths of the resource.
     pub fn items(&self) -> Vec<Item> {
         let mut items = Vec::new();
         if self.of.namespaced && self.has("list") {
@@ -107,7 +107,7 @@ impl<'a> Paths<'a> {
         items.into_iter().map(Item::settled).collect()
     }
 
-    /// An operation that answers with the object; the rest is filled in by the caller.
+    /// Returns an operation that answers with the object; the rest is filled in by the caller.
     fn operation(&self, method: &'static str, action: &'static str, id: String, description: String) -> Operation {
         Operation {
             method,
@@ -301,7 +301,7 @@ impl<'a> Paths<'a> {
         items
     }
 
-    /// The deprecated paths below `watch/`.
+    /// Returns the deprecated paths below `watch/`.
     fn watches(&self) -> Vec<Item> {
         let kind = &*self.of.kind.name;
         let watch = |action, id, what: &str| Operation {

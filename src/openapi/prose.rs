@@ -9,7 +9,7 @@ pub(super) const API_VERSION: &str = "APIVersion defines in which group and vers
 /// The description of `metadata`.
 pub(super) const METADATA: &str = "Standard object's metadata: its name, labels and what the server keeps of it.";
 
-/// The description of a field; empty where the name is JSON Schema's own and says it all.
+/// Returns the description of a field; empty where the name is JSON Schema's own and says it all.
 pub(super) fn field(of: &Type, field: &Field) -> String {
     if let (Some(kind), "items") = (of.name.strip_suffix("List"), &*field.name) {
         return format!("List of {}.", several(kind));
@@ -29,7 +29,7 @@ pub(super) fn field(of: &Type, field: &Field) -> String {
     }
 }
 
-/// The struct that a field holds, also in a list or map.
+/// Returns the struct that a field holds, also in a list or map.
 fn inner(shape: &Shape) -> Option<&Type> {
     match shape {
         Shape::Struct(of) => Some(of),
@@ -39,7 +39,7 @@ fn inner(shape: &Shape) -> Option<&Type> {
     }
 }
 
-/// The description of a type.
+/// Returns the description of a type.
 pub(super) fn of_type(of: &Type) -> String {
     if of.description.is_empty() { sentence(&of.name) } else { of.description.to_string() }
 }

@@ -98,14 +98,14 @@ fn double(number: u32, value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A message of one field.
+/// Returns a message of one field.
 fn single(number: u32, kind: Kind, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     field(number, kind, value, &mut out);
     out
 }
 
-/// A message with a value as YAML; JSON is YAML too.
+/// Returns a message with a value as YAML; JSON is YAML too.
 fn any(value: &Value) -> Vec<u8> {
     let mut text = json::to_vec(value);
     text.push(b'\n');
@@ -122,7 +122,7 @@ pub(super) fn entry(number: u32, name: &str, kind: Kind, value: &Value, out: &mu
     bytes(number, &inner, out);
 }
 
-/// A message without its length.
+/// Returns a message without its length.
 pub(super) fn message(of: &Message, map: &Map) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in map.iter() {

@@ -132,7 +132,7 @@ fn structure(of: &Type, options: &[GroupVersion]) -> Value {
     out
 }
 
-/// The group version kinds that objects of a type can have.
+/// Returns the group version kinds that objects of a type can have.
 fn kinds_of(of: &Type, options: &[GroupVersion]) -> Vec<Value> {
     let entry = |group: &str, version: &str| value!({"group": group, "kind": (&*of.name), "version": version});
     let shared = of.openapi.starts_with(META);
@@ -143,7 +143,7 @@ fn kinds_of(of: &Type, options: &[GroupVersion]) -> Vec<Value> {
     kinds.map(|kind| entry(&kind.group, &kind.version)).collect()
 }
 
-/// A field's schema with its description, default and markers.
+/// Returns a field's schema with its description, default and markers.
 fn property(of: &Type, field: &Field) -> Value {
     let mut out = Value::object();
     let description = prose::field(of, field);
@@ -164,7 +164,7 @@ fn property(of: &Type, field: &Field) -> Value {
     out
 }
 
-/// The default that OpenAPI states for a value that is not a pointer.
+/// Returns the default that OpenAPI states for a value that is not a pointer.
 fn zero(shape: &Shape, always: bool) -> Option<Value> {
     match shape {
         Shape::Struct(_) => Some(Value::object()),
@@ -235,7 +235,7 @@ fn add_reference(out: &mut Value, name: &str, default: Option<Value>) {
     }
 }
 
-/// The published name of a shape that is neither a plain scalar nor a struct.
+/// Returns the published name of a shape that is neither a plain scalar nor a struct.
 fn reference(shape: &Shape) -> String {
     match shape {
         Shape::Quantity => "io.k8s.apimachinery.pkg.api.resource.Quantity".into(),

@@ -54,7 +54,7 @@ impl Document {
         Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
     }
 
-    /// The hash of the JSON form; the first call builds it.
+    /// Returns the hash of the JSON form; the first call builds it.
     fn hash(&self) -> &str {
         self.hash.get_or_init(|| hash(&write::v3_json(&self.content())))
     }
@@ -98,7 +98,7 @@ impl OpenApi {
         Self::of(self.documents.clone(), Arc::new(remote))
     }
 
-    /// The same documents of built-in kinds, with other custom resources.
+    /// Returns the same documents of built-in kinds, with other custom resources.
     #[must_use]
     pub fn with_custom(&self, custom: Vec<Custom>) -> Self {
         let built_in = self.documents.iter().filter(|(_, document)| document.custom.is_empty());
@@ -219,7 +219,7 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
     })
 }
 
-/// The form that an Accept header chooses; `None` when it accepts none.
+/// Returns the form that an Accept header chooses; `None` when it accepts none.
 fn form(accept: &str, version: &str) -> Option<Form> {
     if accept.is_empty() {
         return Some(Form::Json);
@@ -250,12 +250,12 @@ fn content_type(form: Form, version: &str) -> String {
     }
 }
 
-/// Whether an If-None-Match header names the tag (RFC 9110, 13.1.2).
+/// Returns whether an If-None-Match header names the tag (RFC 9110, 13.1.2).
 fn matches_tag(header: &str, tag: &str) -> bool {
     header.split(',').map(str::trim).any(|own| own == "*" || own.strip_prefix("W/").unwrap_or(own) == tag)
 }
 
-/// A time as HTTP headers write it (RFC 9110, 5.6.7).
+/// Returns a time as HTTP headers write it (RFC 9110, 5.6.7).
 fn http_date(time: SystemTime, zone: &str) -> String {
     actix_web::http::header::HttpDate::from(time).to_string().replace("GMT", zone)
 }

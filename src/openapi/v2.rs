@@ -17,12 +17,12 @@ use crate::enablement;
 
 const DEFINITIONS: &str = "#/definitions/";
 
-/// The parts of the document that come before its paths.
+/// Returns the parts of the document that come before its paths.
 pub(super) fn head() -> Value {
     value!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": (format!("{MAJOR}.{MINOR}"))}})
 }
 
-/// The parts of the document that come after its definitions.
+/// Returns the parts of the document that come after its definitions.
 pub(super) fn tail() -> Value {
     value!({"securityDefinitions": (security()), "security": [{"BearerToken": []}]})
 }
@@ -32,7 +32,7 @@ pub(super) fn options() -> Vec<GroupVersion> {
     enablement::registered().map(|(group, version)| (Text::Borrowed(group), Text::Borrowed(version))).collect()
 }
 
-/// The content of the whole document: that of all v3 documents, with all versions of options.
+/// Returns the content of the whole document: that of all v3 documents, with all versions of options.
 pub(super) fn merge(contents: impl IntoIterator<Item = Content>) -> Content {
     let mut all = Content { custom: false, items: BTreeMap::new(), schemas: BTreeMap::new() };
     for content in contents {
@@ -156,7 +156,7 @@ fn reference(name: &str) -> String {
     format!("{DEFINITIONS}{}", name.strip_prefix(PREFIX).unwrap_or(name))
 }
 
-/// A path item; parameters that it shares with others are added to `shared`.
+/// Returns a path item; parameters that it shares with others are added to `shared`.
 pub(super) fn item(item: &Item, shared: &mut BTreeMap<String, Value>) -> Value {
     let mut out = Map::new();
     for of in &item.operations {

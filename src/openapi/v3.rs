@@ -8,7 +8,7 @@ use super::operations::{Answered, Body, Item, Operation};
 use super::schemas::PREFIX;
 use crate::discovery::version::{MAJOR, MINOR};
 
-/// The parts of a document that come before its paths.
+/// Returns the parts of a document that come before its paths.
 pub(super) fn head(content: &Content) -> Value {
     let info = if content.custom {
         value!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
@@ -25,7 +25,7 @@ pub(super) fn security() -> Value {
     }})
 }
 
-/// A path item.
+/// Returns a path item.
 pub(super) fn item(item: &Item) -> Value {
     let mut out = Map::new();
     for of in &item.operations {

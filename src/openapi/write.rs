@@ -35,7 +35,7 @@ fn members(of: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// A v3 document as JSON.
+/// Returns a v3 document as JSON.
 pub(super) fn v3_json(content: &Content) -> Vec<u8> {
     let mut out = vec![b'{'];
     members(&v3::head(content), &mut out);
@@ -100,7 +100,7 @@ fn one(number: u32, of: &'static Message, value: &Value, out: &mut Vec<u8>) {
     protobuf::field(number, Kind::One(of), value, out);
 }
 
-/// A v3 document as protobuf (`openapi.v3.Document`).
+/// Returns a v3 document as protobuf (`openapi.v3.Document`).
 pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
     use protobuf::v3 as messages;
     let head = v3::head(content);

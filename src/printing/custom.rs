@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl CustomTable {
-    /// The table of a version with this list of `additionalPrinterColumns`; without any, it shows the age.
+    /// Returns the table of a version with this list of `additionalPrinterColumns`; without any, it shows the age.
     ///
     /// As in Kubernetes, the first column whose path cannot be parsed is omitted with all columns after it.
     pub fn new(printer_columns: &[Value]) -> Self {
@@ -91,7 +91,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// The cell of a value; `null` when the value is not of the column's type.
+/// Returns the cell of a value; `null` when the value is not of the column's type.
 fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
     match (kind, value) {
         (Kind::String, value) => text(value).into(),
@@ -113,7 +113,7 @@ fn date(text: &str, now: Timestamp) -> Str {
     age::since(&text.into(), now)
 }
 
-/// A value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
+/// Returns a value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
 fn text(value: &Value) -> Str {
     match value {
         Value::Null | Value::Hole(_) => Str::const_new("<no value>"),

@@ -60,7 +60,7 @@ pub fn ingress_class(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// The name of a class, marked when it is the default one.
+/// Returns the name of a class, marked when it is the default one.
 pub fn name_or_default(object: &Value, is_default: bool) -> Value {
     let name = object.str_at(&["metadata", "name"]);
     if is_default { cell::join([name, " (default)"], "").into() } else { name.into() }

@@ -30,7 +30,7 @@ pub trait Rows {
     /// Appends the cells of an object's row.
     fn cells(&self, object: &Value, now: Timestamp, cells: &mut Vec<Value>);
 
-    /// The row's condition, if it has one.
+    /// Returns the row's condition, if it has one.
     fn completion(&self, _object: &Value) -> Option<Completion> {
         None
     }
@@ -40,7 +40,7 @@ pub trait Rows {
         None
     }
 
-    /// Whether a list without items has `rows: null`.
+    /// Returns whether a list without items has `rows: null`.
     fn is_null_when_empty(&self) -> bool {
         false
     }
@@ -204,7 +204,7 @@ pub struct Table<'a> {
 pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl<'a> Table<'a> {
-    /// A table of `rows` under `columns`, with ages counted to `now`.
+    /// Returns a table of `rows` under `columns`, with ages counted to `now`.
     pub fn new(
         rows: &'a dyn Rows,
         columns: &'a [Column],

@@ -77,7 +77,7 @@ pub fn controller_revision(object: &Value, now: Timestamp, cells: &mut Vec<Value
     cells.extend([cell::name(object), controller(object), int(object, &["revision"]), cell::age(object, now)]);
 }
 
-/// The controlling owner as `kind.group/name`.
+/// Returns the controlling owner as `kind.group/name`.
 fn controller(object: &Value) -> Value {
     let owners = object.list_at(&["metadata", "ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner.is_true_at(&["controller"])) else {

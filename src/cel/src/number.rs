@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A double in the shortest form that reads back the same: `0.5`, `1e+20`, `1e-07`.
+/// Returns a double in the shortest form that reads back the same: `0.5`, `1e+20`, `1e-07`.
 pub fn shortest(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -20,7 +20,7 @@ pub fn shortest(number: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// A string in double quotes, with escapes for what does not print.
+/// Returns a string in double quotes, with escapes for what does not print.
 pub fn quote(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');

@@ -57,7 +57,7 @@ impl<'a> Source<'a> {
         Self { text, name }
     }
 
-    /// The text.
+    /// Returns the text.
     pub const fn text(&self) -> &'a str {
         self.text
     }

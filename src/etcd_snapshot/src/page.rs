@@ -181,7 +181,7 @@ impl Page {
         Ok((key, u64::from(low) | u64::from(high) << 32))
     }
 
-    /// An element of a leaf.
+    /// Returns an element of a leaf.
     pub(crate) fn leaf(&self, index: usize) -> Result<Element<'_>, Error> {
         let (at, [flags, position, key_length, value_length]) = self.element(index)?;
         let (key_length, length) = (key_length as usize, value_length as usize);

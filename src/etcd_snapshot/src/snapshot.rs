@@ -81,7 +81,7 @@ impl Snapshot {
         self.bytes
     }
 
-    /// The names of all buckets.
+    /// Returns the names of all buckets.
     pub fn buckets(&self) -> impl Iterator<Item = &[u8]> {
         self.buckets.keys().map(Vec::as_slice)
     }
@@ -192,7 +192,7 @@ fn check(file: &File, database: u64) -> Result<(), Error> {
     if digest(file, database)?.as_ref() == hash { Ok(()) } else { Err(Error::Hash) }
 }
 
-/// The SHA-256 of the first bytes of a file.
+/// Returns the SHA-256 of the first bytes of a file.
 pub(crate) fn digest(file: &File, length: u64) -> Result<ring::digest::Digest, Error> {
     struct At<'a>(&'a File, u64);
     impl Read for At<'_> {

@@ -103,27 +103,27 @@ impl Addr {
         }
     }
 
-    /// The address without its zone.
+    /// Returns the address without its zone.
     pub fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// The zone; empty for none.
+    /// Returns the zone; empty for none.
     pub fn zone(&self) -> &str {
         &self.zone
     }
 
-    /// Whether this is an IPv4 address; one within IPv6 is not.
+    /// Returns whether this is an IPv4 address; one within IPv6 is not.
     pub fn is_v4(&self) -> bool {
         self.ip.is_ipv4()
     }
 
-    /// Whether this is an IPv4 address written within IPv6.
+    /// Returns whether this is an IPv4 address written within IPv6.
     pub fn is_v4_in_v6(&self) -> bool {
         matches!(self.ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
     }
 
-    /// How many bits the address has.
+    /// Returns how many bits the address has.
     pub fn bits(&self) -> u8 {
         if self.is_v4() { 32 } else { 128 }
     }
@@ -132,17 +132,17 @@ impl Addr {
         self.ip.to_canonical()
     }
 
-    /// Whether no host has this address.
+    /// Returns whether no host has this address.
     pub fn is_unspecified(&self) -> bool {
         self.ip.is_unspecified() && self.zone.is_empty()
     }
 
-    /// Whether this is an address of the host itself.
+    /// Returns whether this is an address of the host itself.
     pub fn is_loopback(&self) -> bool {
         self.plain().is_loopback()
     }
 
-    /// Whether this is an address of several hosts on one link.
+    /// Returns whether this is an address of several hosts on one link.
     pub fn is_link_local_multicast(&self) -> bool {
         match self.plain() {
             IpAddr::V4(ip) => ip.octets().starts_with(&[224, 0, 0]),
@@ -150,7 +150,7 @@ impl Addr {
         }
     }
 
-    /// Whether this is an address of one host on one link.
+    /// Returns whether this is an address of one host on one link.
     pub fn is_link_local_unicast(&self) -> bool {
         match self.plain() {
             IpAddr::V4(ip) => ip.is_link_local(),
@@ -158,7 +158,7 @@ impl Addr {
         }
     }
 
-    /// Whether this is an address of one host beyond its link.
+    /// Returns whether this is an address of one host beyond its link.
     pub fn is_global_unicast(&self) -> bool {
         let is_broadcast = self.plain() == IpAddr::V4(Ipv4Addr::BROADCAST);
         let is_unspecified = self.plain() == IpAddr::V4(Ipv4Addr::UNSPECIFIED) || self.is_unspecified();
@@ -385,7 +385,7 @@ impl Prefix {
         &self.addr
     }
 
-    /// How many bits all addresses share.
+    /// Returns how many bits all addresses share.
     pub fn length(&self) -> u8 {
         self.length
     }
@@ -400,7 +400,7 @@ impl Prefix {
         Self { addr: Addr { ip, zone: String::new() }, length: self.length }
     }
 
-    /// Whether an address is in the range.
+    /// Returns whether an address is in the range.
     pub fn contains(&self, addr: &Addr) -> bool {
         let shares = (addr.number() ^ self.addr.number()) & mask(self.length) == 0;
         addr.zone.is_empty() && addr.bits() == self.addr.bits() && shares

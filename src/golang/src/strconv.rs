@@ -109,7 +109,7 @@ fn decimal_float(text: &str) -> Option<f64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Whether each `_` stands between digits, or between a prefix and a digit.
+/// Returns whether each `_` stands between digits, or between a prefix and a digit.
 fn are_underscores_between(digits: &str, is_hexadecimal: bool) -> bool {
     let bytes = if is_hexadecimal { &digits.as_bytes()[1..] } else { digits.as_bytes() };
     let is_digit = |byte: &u8| byte.is_ascii_digit() || is_hexadecimal && byte.is_ascii_hexdigit();

@@ -15,7 +15,7 @@ type Found<'a> = Cow<'a, Value>;
 pub struct Mismatch;
 
 impl Path {
-    /// The values that the path leads to; none where keys are missing.
+    /// Returns the values that the path leads to; none where keys are missing.
     ///
     /// # Errors
     /// When an index is out of bounds, a list is expected where something else stands, or values of different types
@@ -139,7 +139,7 @@ impl Slice {
         })
     }
 
-    /// The bounds in a list of this length; `None` when they enclose nothing.
+    /// Returns the bounds in a list of this length; `None` when they enclose nothing.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize)>, Mismatch> {
         let length = i64::try_from(length).map_err(|_| Mismatch)?;
         let mut from = self.from.unwrap_or(0);

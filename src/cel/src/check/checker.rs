@@ -448,7 +448,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether the overload compares numbers of two types.
+/// Returns whether the overload compares numbers of two types.
 fn compares_numbers(overload: &OverloadDecl) -> bool {
     let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
     match &overload.signature.arguments[..] {

@@ -20,10 +20,10 @@ use crate::value::Value;
 
 /// A source of object types with declared fields.
 pub trait Provider: std::fmt::Debug + Send + Sync {
-    /// Whether there is an object type of this name.
+    /// Returns whether there is an object type of this name.
     fn has_object(&self, name: &str) -> bool;
 
-    /// The type of a field of an object type, by the field's name in expressions.
+    /// Returns the type of a field of an object type, by the field's name in expressions.
     fn field(&self, object: &str, field: &str) -> Option<Type>;
 
     /// Converts a map of fields to an object that an expression constructs. By default returns the map itself.
@@ -85,12 +85,12 @@ impl Checked {
         })
     }
 
-    /// The type of a part.
+    /// Returns the type of a part.
     pub fn type_of(&self, id: ExprId) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Error)
     }
 
-    /// The type of the whole.
+    /// Returns the type of the whole.
     pub fn output(&self) -> &Type {
         self.type_of(self.ast.root.id)
     }
@@ -100,13 +100,13 @@ impl Checked {
         self.references.get(id as usize)?.as_ref()
     }
 
-    /// Whether a name in it means the variable.
+    /// Returns whether a name in it means the variable.
     pub fn refers_to(&self, variable: &str) -> bool {
         let means = |reference: &Reference| matches!(reference, Reference::Ident(name, _) if **name == *variable);
         self.references.iter().flatten().any(means)
     }
 
-    /// The overloads that a call may mean.
+    /// Returns the overloads that a call may mean.
     pub fn overloads(&self, id: ExprId) -> &[Arc<OverloadDecl>] {
         match self.reference(id) {
             Some(Reference::Function(overloads)) => overloads,
@@ -114,7 +114,7 @@ impl Checked {
         }
     }
 
-    /// The expression as cel-go's tests state it: each part with its type and what it means.
+    /// Returns the expression as cel-go's tests state it: each part with its type and what it means.
     pub fn debug_text(&self) -> String {
         crate::syntax::debug_text(&self.ast.root, &|expr| expr.map_or_else(String::new, |expr| self.adornment(expr)))
     }

@@ -143,7 +143,7 @@ impl Bindings {
     }
 }
 
-/// A type of an overload with its parameters replaced by variables of this call.
+/// Returns a type of an overload with its parameters replaced by variables of this call.
 pub fn instantiate(of: &Type, with: &HashMap<Arc<str>, Type>) -> Type {
     match of {
         Type::Param(name) => with.get(name).unwrap_or(of).clone(),
@@ -170,7 +170,7 @@ fn is_nullable(of: &Type) -> bool {
     matches!(of, Type::Null | Type::Opaque(_) | Type::Object(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_))
 }
 
-/// The more general of two types that fit each other.
+/// Returns the more general of two types that fit each other.
 pub fn most_general(one: &Type, other: &Type) -> Type {
     if is_as_general(one, other) { one.clone() } else { other.clone() }
 }

@@ -334,7 +334,7 @@ fn is_bind(each: &Loop) -> bool {
         && matches!(each.condition.as_literal(), Some(Value::Bool(false)))
 }
 
-/// Whether all values of a type have the size 1.
+/// Returns whether all values of a type have the size 1.
 fn is_scalar(of: &Type) -> bool {
     match of {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

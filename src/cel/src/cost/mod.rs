@@ -50,18 +50,18 @@ pub struct Nodes<'a> {
 }
 
 impl Nodes<'_> {
-    /// The size of a node, from 0 to anything where nothing is known.
+    /// Returns the size of a node, from 0 to anything where nothing is known.
     pub fn size(&self, node: &Node<'_>) -> SizeRange {
         node.size.or_else(|| self.sizes.size(node)).unwrap_or(SizeRange::UNKNOWN)
     }
 
-    /// The size of the receiver, or of the first argument where there is no receiver.
+    /// Returns the size of the receiver, or of the first argument where there is no receiver.
     pub fn first_size(&self) -> SizeRange {
         self.receiver.or(self.arguments.first()).map_or(SizeRange::UNKNOWN, |node| self.size(node))
     }
 }
 
-/// The size of a value as costs count it: [`Value::size`], of an optional that of its value, else 1.
+/// Returns the size of a value as costs count it: [`Value::size`], of an optional that of its value, else 1.
 pub fn size_of(value: &Value<'_>) -> u64 {
     match value {
         Value::Optional(Some(value)) => size_of(value),

@@ -49,7 +49,7 @@ impl SizeSource for NoSizes {
 }
 
 impl Node<'_> {
-    /// The items of a list, whose sizes its schema may know.
+    /// Returns the items of a list, whose sizes its schema may know.
     pub fn items(&self) -> Option<Node<'static>> {
         let of = self.of.parameters().first().copied()?.clone();
         let path = self.path.clone().map(|mut path| {

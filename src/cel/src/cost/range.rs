@@ -52,17 +52,17 @@ macro_rules! range {
                 Self { min: of, max: of }
             }
 
-            /// The sum of both ends.
+            /// Returns the sum of both ends.
             pub const fn add(self, other: Self) -> Self {
                 Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
             }
 
-            /// The product of both ends.
+            /// Returns the product of both ends.
             pub const fn multiply(self, other: Self) -> Self {
                 Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
             }
 
-            /// The range that holds both.
+            /// Returns the range that holds both.
             pub fn union(self, other: Self) -> Self {
                 Self { min: self.min.min(other.min), max: self.max.max(other.max) }
             }

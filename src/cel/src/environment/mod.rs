@@ -73,7 +73,7 @@ impl OverloadDecl {
 }
 
 impl Environment {
-    /// An environment of these functions, without variables.
+    /// Returns an environment of these functions, without variables.
     pub fn new(base: Arc<Base>) -> Self {
         let homogeneous = base.homogeneous;
         Self {
@@ -136,12 +136,12 @@ impl Environment {
         &self.base.dialect
     }
 
-    /// The variables, by their slots.
+    /// Returns the variables, by their slots.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// The slot of a variable.
+    /// Returns the slot of a variable.
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -154,7 +154,7 @@ impl Environment {
         self.base.functions.get(name).cloned()
     }
 
-    /// The type that a name stands for.
+    /// Returns the type that a name stands for.
     pub(crate) fn type_named(&self, name: &str) -> Option<Type> {
         self.base.types.get(name).cloned().or_else(|| self.provider.has_object(name).then(|| Type::object(name)))
     }

@@ -79,7 +79,7 @@ fn stops_early(call: &Call) -> bool {
     !call.is_resolved && call.overloads.len() > 1 && shared(call).is_none()
 }
 
-/// The implementation that all overloads share.
+/// Returns the implementation that all overloads share.
 fn shared(call: &Call) -> Option<functions::Native> {
     match call.overloads.first()?.native?.call {
         functions::Call::Shared(native) => Some(native),

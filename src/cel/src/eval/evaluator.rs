@@ -105,7 +105,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         }
     }
 
-    /// The value of an item. None if it is left out.
+    /// Returns the value of an item. None if it is left out.
     fn item(&mut self, item: &'a Item, error: impl Fn(&Value<'a>) -> Error) -> Outcome<Option<Value<'a>>> {
         let value = self.eval(&item.value)?;
         if !item.is_optional {

@@ -28,7 +28,7 @@ pub enum Since {
 }
 
 impl Since {
-    /// Whether it is there in 1.`minor`.
+    /// Returns whether it is there in 1.`minor`.
     pub fn includes(self, minor: u16) -> bool {
         match self {
             Self::Always => true,

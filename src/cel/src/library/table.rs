@@ -5,7 +5,7 @@ use crate::error::{Error, Outcome};
 use crate::functions::{Call, Native, Overload};
 use crate::value::Value;
 
-/// An overload that a function of its arguments implements.
+/// Returns an overload that a function of its arguments implements.
 pub(super) const fn overload(id: &'static str, signature: &'static str, cost: Cost, call: Native) -> Overload {
     Overload { id, signature, cost, call: Call::Native(call) }
 }
@@ -15,7 +15,7 @@ pub(super) fn unfit<'a>() -> Outcome<Value<'a>> {
     Err(Error::no_such_overload())
 }
 
-/// A list of strings.
+/// Returns a list of strings.
 pub(super) fn strings<'a, T: Into<std::sync::Arc<str>>>(texts: impl IntoIterator<Item = T>) -> Value<'a> {
     Value::list(texts.into_iter().map(Value::string).collect())
 }

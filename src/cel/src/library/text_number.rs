@@ -1,6 +1,6 @@
 //! Formats numbers for `format`: in English, as the reference's locale does.
 
-/// A number with a sign in digits of another base.
+/// Returns a number with a sign in digits of another base.
 pub fn in_digits(number: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", digits(number.unsigned_abs()))
@@ -67,7 +67,7 @@ fn with_power(number: f64) -> String {
     format!("{mantissa}×10{sign}{power}")
 }
 
-/// A double within a list or a map.
+/// Returns a double within a list or a map.
 pub fn plain(number: f64) -> String {
     match number {
         _ if number.is_nan() => "NaN".to_owned(),

@@ -180,7 +180,7 @@ impl Constants {
         Some(Self { keys })
     }
 
-    /// Whether the value is one of them.
+    /// Returns whether the value is one of them.
     pub fn has(&self, value: &Value<'_>) -> bool {
         !matches!(value, Value::Double(number) if number.is_nan()) && self.keys.contains(&Key::of(value))
     }

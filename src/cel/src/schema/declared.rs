@@ -85,7 +85,7 @@ impl Declared {
         }
     }
 
-    /// A field of an object, by its name in expressions.
+    /// Returns a field of an object, by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&Arc<Self>> {
         match &self.of {
             Kind::Object(fields) => fields.get(name),
@@ -175,20 +175,20 @@ impl Objects {
         (Arc::new(Self { root: name.into(), declared: Arc::clone(declared) }), declared.named(name))
     }
 
-    /// Whether there is an object type of this name.
+    /// Returns whether there is an object type of this name.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// The type of a field of an object type, by the field's name in expressions. Fields that are called like words of
-    /// the language (`__if__`) may be named by these words.
+    /// Returns the type of a field of an object type, by the field's name in expressions. Fields that are called like
+    /// words of the language (`__if__`) may be named by these words.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
         let fields = self.find(object)?;
         let found = fields.get_key_value(field).or_else(|| fields.get_key_value(&*format!("__{field}__")));
         found.map(|(own, of)| of.named(&format!("{object}.{own}")))
     }
 
-    /// The fields of an object type.
+    /// Returns the fields of an object type.
     fn find(&self, object: &str) -> Option<&BTreeMap<Box<str>, Arc<Declared>>> {
         let way = object.strip_prefix(&*self.root)?;
         if !way.is_empty() && !way.starts_with('.') {

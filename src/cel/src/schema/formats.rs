@@ -200,7 +200,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The number of a day, counted from 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Returns the number of a day, counted from 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));

@@ -5,7 +5,7 @@ use super::formats;
 use super::structural::Schema;
 use crate::value::{Field, Fields, ListShape, ListType, Shape, ShapeKind};
 
-/// The shape of a schema; of a resource, with the members that every resource has.
+/// Returns the shape of a schema; of a resource, with the members that every resource has.
 pub fn shape(schema: &Schema, is_resource: bool) -> Shape {
     if is_resource {
         return shape(&schema.with_meta(), false);

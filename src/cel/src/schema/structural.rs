@@ -72,13 +72,13 @@ impl Schema {
         read(schema, 0)
     }
 
-    /// The schema of a member, if it is one of [`Schema::properties`].
+    /// Returns the schema of a member, if it is one of [`Schema::properties`].
     pub fn property(&self, name: &str) -> Option<&Self> {
         let found = self.properties.binary_search_by(|(property, _)| (**property).cmp(name));
         found.ok().map(|place| &self.properties[place].1)
     }
 
-    /// Whether this schema or one below it has rules.
+    /// Returns whether this schema or one below it has rules.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
             || self.items.as_deref().is_some_and(Self::has_rules)
@@ -86,7 +86,7 @@ impl Schema {
             || self.properties.iter().any(|(_, schema)| schema.has_rules())
     }
 
-    /// Whether members of objects correlate with those of the old object.
+    /// Returns whether members of objects correlate with those of the old object.
     pub fn is_correlatable(&self) -> bool {
         matches!(&*self.map_type, "" | "granular" | "atomic")
     }
@@ -170,7 +170,7 @@ impl Rule {
         }
     }
 
-    /// Whether `oldSelf` is an optional.
+    /// Returns whether `oldSelf` is an optional.
     pub fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)
     }

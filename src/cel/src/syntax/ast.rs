@@ -166,7 +166,7 @@ impl Places {
 }
 
 impl Expr {
-    /// The name, if it is one.
+    /// Returns the name, if it is one.
     pub fn as_ident(&self) -> Option<&Arc<str>> {
         match &self.kind {
             ExprKind::Ident(name) => Some(name),

@@ -243,7 +243,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(call_of(id, "_?._", vec![operand, literal]))
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     fn name(&self, node: NodeId) -> Result<Arc<str>, &'static str> {
         match (self.tree.label(node), self.text(node, Role::Name)) {
             (Label::SimpleName, Some(text)) => Ok(text.into()),

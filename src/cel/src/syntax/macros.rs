@@ -210,7 +210,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         })))
     }
 
-    /// A loop that gathers what `step` adds where `filter` holds.
+    /// Returns a loop that gathers what `step` adds where `filter` holds.
     fn gather(&mut self, range: Expr, variables: Variables, init: Expr, step: Expr, filter: Option<Expr>) -> Expr {
         let condition = self.literal(Value::Bool(true));
         let step = match filter {

@@ -15,7 +15,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Whether one more `!` or `-` follows the first.
+    /// Returns whether one more `!` or `-` follows the first.
     pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
         let is_first = self.phase == super::machine::Phase::Before;
         if is_first {

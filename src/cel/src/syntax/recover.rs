@@ -7,7 +7,7 @@ use super::tree::Child;
 use crate::limits::SYNTAX_ERRORS_MAX;
 
 impl Machine<'_, '_> {
-    /// The tokens that fit here within the present rule, and whether it may end here.
+    /// Returns the tokens that fit here within the present rule, and whether it may end here.
     fn next_tokens(&self) -> Following {
         let top = self.levels.len() - 1;
         let level = &self.levels[top];
@@ -17,7 +17,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The tokens that fit `skipped` parts further on in a level, within its rule.
+    /// Returns the tokens that fit `skipped` parts further on in a level, within its rule.
     fn within(&self, mut level: usize, mut skipped: usize) -> Following {
         let mut kinds = Kinds::NONE;
         loop {

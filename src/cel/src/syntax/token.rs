@@ -155,7 +155,7 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    /// Whether the kind is one of them.
+    /// Returns whether the kind is one of them.
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }

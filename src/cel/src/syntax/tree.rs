@@ -72,12 +72,12 @@ impl Tree {
         self.nodes[node as usize].label
     }
 
-    /// The first token of a node.
+    /// Returns the first token of a node.
     pub fn start(&self, node: NodeId) -> u32 {
         self.nodes[node as usize].start
     }
 
-    /// The parts of a role, in order.
+    /// Returns the parts of a role, in order.
     pub fn all(&self, node: NodeId, role: Role) -> impl Iterator<Item = Child> {
         let mut at = self.nodes[node as usize].first;
         std::iter::from_fn(move || {
@@ -92,12 +92,12 @@ impl Tree {
         })
     }
 
-    /// The first part of a role.
+    /// Returns the first part of a role.
     pub fn get(&self, node: NodeId, role: Role) -> Option<Child> {
         self.all(node, role).next()
     }
 
-    /// The node that is the first part of a role.
+    /// Returns the node that is the first part of a role.
     pub fn node(&self, node: NodeId, role: Role) -> Option<NodeId> {
         match self.get(node, role)? {
             Child::Node(node) => Some(node),

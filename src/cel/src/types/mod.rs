@@ -79,12 +79,12 @@ impl Type {
         Self::Type(Some(Arc::new(of)))
     }
 
-    /// A type parameter.
+    /// Returns a type parameter.
     pub fn param(name: &str) -> Self {
         Self::Param(name.into())
     }
 
-    /// An opaque type.
+    /// Returns an opaque type.
     pub fn opaque(name: &str, params: Vec<Type>) -> Self {
         Self::Opaque(Arc::new(Named { name: name.into(), params }))
     }
@@ -94,7 +94,7 @@ impl Type {
         Self::opaque(OPTIONAL, vec![of])
     }
 
-    /// An object type by its name.
+    /// Returns an object type by its name.
     pub fn object(name: &str) -> Self {
         Self::Object(name.into())
     }
@@ -145,7 +145,7 @@ impl Type {
         }
     }
 
-    /// The name that `type(value)` has at run time: `list`, `google.protobuf.Timestamp`, `net.IP`.
+    /// Returns the name that `type(value)` has at run time: `list`, `google.protobuf.Timestamp`, `net.IP`.
     pub fn runtime_name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",

@@ -39,7 +39,7 @@ impl Signature {
         reader.rest.is_empty().then_some(Self { is_member, arguments, result })
     }
 
-    /// The type parameters in it, in order of appearance.
+    /// Returns the type parameters in it, in order of appearance.
     pub fn parameters(&self) -> Parameters {
         let mut names = Parameters::new();
         self.arguments.iter().chain([&self.result]).for_each(|each| collect(each, &mut names));

@@ -29,7 +29,7 @@ pub struct Joined<'a> {
 }
 
 impl<'a> Joined<'a> {
-    /// The lists.
+    /// Returns the lists.
     pub(super) const fn parts(&self) -> [&List<'a>; 2] {
         [&self.first, &self.second]
     }
@@ -95,7 +95,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub fn iter(&self) -> ListItems<'a> {
         let mut items = ListItems { list: self.clone(), at: 0, later: Vec::new() };
         items.descend();

@@ -103,7 +103,7 @@ impl<'a> Key<'a> {
         same
     }
 
-    /// The keys of other number types that are the same number.
+    /// Returns the keys of other number types that are the same number.
     fn same_numbers(&self) -> [Option<Key<'static>>; 2] {
         match *self {
             Self::Int(number) => [u64::try_from(number).ok().map(Key::Uint), None],
@@ -127,7 +127,7 @@ impl<'a> Entries<'a> {
         self
     }
 
-    /// The type of the object that this is; `None` for a map.
+    /// Returns the type of the object that this is; `None` for a map.
     pub fn object(&self) -> Option<&Arc<str>> {
         self.object.as_ref()
     }
@@ -139,7 +139,7 @@ impl<'a> Entries<'a> {
         self.entries.iter().position(|(each, _)| Key::of(each) == *key)
     }
 
-    /// The value of the key, or of the same number in another type.
+    /// Returns the value of the key, or of the same number in another type.
     pub fn get(&self, key: &Value<'_>) -> Option<&Value<'a>> {
         let key = Key::of(key);
         let at = self
@@ -189,12 +189,12 @@ impl<'a> Entries<'a> {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> std::slice::Iter<'_, (Value<'a>, Value<'a>)> {
         self.entries.iter()
     }
@@ -209,7 +209,7 @@ impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Entries<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The type of the object that an expression made; `None` for a map.
+    /// Returns the type of the object that an expression made; `None` for a map.
     pub fn object(&self) -> Option<&Arc<str>> {
         match self {
             Self::Made(entries) => entries.object(),
@@ -225,7 +225,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -241,7 +241,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key that is a string; see [`Map::find`].
+    /// Returns the value of a key that is a string; see [`Map::find`].
     pub fn find_field(&self, key: &str) -> Outcome<Option<Value<'a>>> {
         let Self::Tree(map, shape) = *self else {
             return self.find(&Value::String(Text::Borrowed(key)));

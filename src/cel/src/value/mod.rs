@@ -85,22 +85,22 @@ impl<'a> Value<'a> {
         Self::Map(Map::Made(Arc::new(entries.into_iter().collect())))
     }
 
-    /// An optional that holds `value`.
+    /// Returns an optional that holds `value`.
     pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// An optional that holds nothing.
+    /// Returns an optional that holds nothing.
     pub const fn none() -> Self {
         Self::Optional(None)
     }
 
-    /// A value of an extension.
+    /// Returns a value of an extension.
     pub fn opaque(value: impl Opaque) -> Self {
         Self::Opaque(Arc::new(value))
     }
 
-    /// The text, if this is a string.
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if this is an int.
+    /// Returns the number, if this is an int.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -124,7 +124,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The list, if this is one.
+    /// Returns the list, if this is one.
     pub fn as_list(&self) -> Option<&List<'a>> {
         match self {
             Self::List(list) => Some(list),
@@ -132,7 +132,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The map, if this is one.
+    /// Returns the map, if this is one.
     pub fn as_map(&self) -> Option<&Map<'a>> {
         match self {
             Self::Map(map) => Some(map),
@@ -140,7 +140,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The extension's value, if it is of this kind.
+    /// Returns the extension's value, if it is of this kind.
     pub fn as_opaque<T: Opaque>(&self) -> Option<&T> {
         match self {
             Self::Opaque(value) => (&**value as &dyn std::any::Any).downcast_ref(),

@@ -88,8 +88,8 @@ impl Fields {
         Self { fields }
     }
 
-    /// The field of this name in expressions. Fields that are called like words of the language (`__if__`) may be named
-    /// by these words.
+    /// Returns the field of this name in expressions. Fields that are called like words of the language (`__if__`) may
+    /// be named by these words.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.find(name).or_else(|| self.find(&format!("__{name}__")))
     }
@@ -99,7 +99,7 @@ impl Fields {
         self.fields.get(at)
     }
 
-    /// The field of this name in objects.
+    /// Returns the field of this name in objects.
     pub fn of_property(&self, property: &str) -> Option<&Field> {
         // Nearly every name is the same in both forms.
         self.find(property)
@@ -107,7 +107,7 @@ impl Fields {
             .or_else(|| self.fields.iter().find(|field| &*field.property == property))
     }
 
-    /// All of them, by name.
+    /// Returns all of them, by name.
     pub fn iter(&self) -> std::slice::Iter<'_, Field> {
         self.fields.iter()
     }

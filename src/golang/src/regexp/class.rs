@@ -48,7 +48,7 @@ const NAMED: [(&str, &[(u8, u8)]); 14] = [
 ];
 
 impl Class {
-    /// A class of one item.
+    /// Returns a class of one item.
     pub fn of(item: Item, fold: bool) -> Self {
         Self { items: vec![item], is_negated: false, fold }
     }

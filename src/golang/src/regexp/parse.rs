@@ -58,7 +58,7 @@ pub fn parse(pattern: &str) -> Result<Node, Error> {
     if parser.outer.is_empty() { Ok(tree) } else { Err(Error::new(Fault::OpenGroup, pattern)) }
 }
 
-/// The part of `from` that was read when `rest` was left.
+/// Returns the part of `from` that was read when `rest` was left.
 pub fn taken<'p>(from: &'p str, rest: &str) -> &'p str {
     &from[..from.len() - rest.len()]
 }

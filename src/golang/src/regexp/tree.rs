@@ -66,23 +66,23 @@ pub enum Sign {
 }
 
 impl Node {
-    /// A part without parts of its own.
+    /// Returns a part without parts of its own.
     pub fn leaf(kind: Kind) -> Self {
         Self { kind, height: 1, instructions: 1 }
     }
 
-    /// A code point.
+    /// Returns a code point.
     pub fn literal(sign: u32, fold: bool) -> Self {
         Self::leaf(Kind::Literal { signs: vec![sign], fold })
     }
 
-    /// A numbered group around a part.
+    /// Returns a numbered group around a part.
     pub fn capture(part: Self) -> Self {
         let (height, instructions) = (part.height + 1, part.instructions.saturating_add(2));
         Self { kind: Kind::Capture(Box::new(part)), height, instructions }
     }
 
-    /// A part repeated.
+    /// Returns a part repeated.
     pub fn repeat(part: Self, sign: Sign, lazy: bool) -> Self {
         let size = part.instructions;
         let instructions = match sign {
@@ -154,7 +154,7 @@ impl Node {
         }
     }
 
-    /// The parts of this one.
+    /// Returns the parts of this one.
     pub fn parts(&self) -> &[Self] {
         match &self.kind {
             Kind::Capture(part) | Kind::Repeat(Repeat { part, .. }) => std::slice::from_ref(part),

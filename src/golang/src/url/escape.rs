@@ -81,7 +81,7 @@ pub fn unescape(text: &str, part: Part) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// The byte that an escape stands for.
+/// Returns the byte that an escape stands for.
 fn escaped(text: &str, at: usize, part: Part) -> Result<u8, Fault> {
     let bytes = &text.as_bytes()[at..];
     let shown = || Fault::Escape(String::from_utf8_lossy(&bytes[..bytes.len().min(3)]).into_owned());

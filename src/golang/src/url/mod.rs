@@ -151,13 +151,13 @@ impl Url {
         }
     }
 
-    /// The host without its port and without brackets.
+    /// Returns the host without its port and without brackets.
     pub fn hostname(&self) -> &[u8] {
         let host = self.split_host().0;
         host.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(host)
     }
 
-    /// The port; empty for none.
+    /// Returns the port; empty for none.
     pub fn port(&self) -> &[u8] {
         self.split_host().1
     }

@@ -57,7 +57,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// A field of a container's security context.
+/// Returns a field of a container's security context.
 pub(super) fn security<'a>(container: &'a Value, field: &str) -> &'a Value {
     container.at(&["securityContext", field])
 }

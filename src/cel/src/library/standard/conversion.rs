@@ -172,7 +172,7 @@ pub fn timestamp_text(time: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z")
 }
 
-/// The date of a day, counted from 1970 (Hinnant's algorithm).
+/// Returns the date of a day, counted from 1970 (Hinnant's algorithm).
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -184,7 +184,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// The day of a date, counted from 1970.
+/// Returns the day of a date, counted from 1970.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

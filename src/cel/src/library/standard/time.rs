@@ -86,7 +86,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// A part of a time of day.
+/// Returns a part of a time of day.
 fn part<'a>(arguments: &[Value<'a>], of: impl Fn(&Zoned) -> i64, span: Option<i64>) -> Outcome<Value<'a>> {
     let (time, zone) = match arguments {
         [Value::Timestamp(time)] => (*time, TimeZone::UTC),
@@ -108,7 +108,7 @@ fn instant(time: Timestamp) -> Outcome<Instant> {
     Instant::from_duration(since).map_err(|_| Error::new("timestamp overflow"))
 }
 
-/// A zone by its name.
+/// Returns a zone by its name.
 fn zone_named(name: &str) -> Outcome<TimeZone> {
     match name {
         "" | "UTC" => Ok(TimeZone::UTC),
