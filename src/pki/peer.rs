@@ -50,7 +50,7 @@ impl PeerPki {
     /// authority.
     ///
     /// # Errors
-    /// When the cryptography provider does not do what is asked of it.
+    /// If the cryptography provider does not support a setting.
     pub fn tls(&self) -> Result<PeerTls, PkiError> {
         let failed = |error: &dyn std::fmt::Display| PkiError::Tls(error.to_string());
         let mut roots = RootCertStore::empty();

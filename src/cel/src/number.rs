@@ -20,7 +20,7 @@ pub fn shortest(number: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Returns a string in double quotes, with escapes for what does not print.
+/// Returns a string in double quotes, with escapes for characters that are not printable.
 pub fn quote(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');

@@ -36,7 +36,7 @@ impl NumberError {
 /// Reads a decimal integer with or without a sign.
 ///
 /// # Errors
-/// When the text is none, or the number does not fit.
+/// If the text is not a number, or the number does not fit.
 pub fn parse_int(text: &str) -> Result<i64, NumberError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let fault = if is_digits(digits) { NumberFault::Range } else { NumberFault::Syntax };
@@ -46,7 +46,7 @@ pub fn parse_int(text: &str) -> Result<i64, NumberError> {
 /// Reads a decimal integer without a sign.
 ///
 /// # Errors
-/// When the text is none, or the number does not fit.
+/// If the text is not a number, or the number does not fit.
 pub fn parse_uint(text: &str) -> Result<u64, NumberError> {
     let fail = |fault| NumberError::new("ParseUint", text, fault);
     if !is_digits(text) {
@@ -74,7 +74,7 @@ pub fn parse_bool(text: &str) -> Result<bool, NumberError> {
 /// Reads a floating-point number: decimal or hexadecimal, with `_` between digits, `inf`, `nan`.
 ///
 /// # Errors
-/// When the text is none, or the number is too large.
+/// If the text is not a number, or the number is too large.
 pub fn parse_float(text: &str) -> Result<f64, NumberError> {
     let fail = |fault| NumberError::new("ParseFloat", text, fault);
     let (digits, is_negative) = match text.as_bytes().first() {

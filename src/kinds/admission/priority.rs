@@ -12,8 +12,8 @@ fn default_class<'a>(classes: impl Iterator<Item = &'a Value>) -> Option<&'a Val
     classes.filter(|class| class.is_true_at(&["globalDefault"])).min_by_key(value)
 }
 
-/// Resolves the priority of a pod that is created. `named` is the class that it names, if that exists; `all` are all
-/// classes, and only looked at where the pod names none.
+/// Resolves the priority of a new pod. `named` is the class that the pod names, `None` if it does not exist; `all` are
+/// all classes, which are only used if the pod names none.
 pub fn set_priority<'a>(
     pod: &mut Value,
     named: Option<&'a Value>,

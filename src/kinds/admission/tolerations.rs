@@ -26,7 +26,7 @@ pub fn tolerate_lost_nodes(pod: &mut Value) {
     append(pod, &["spec", "tolerations"], missing);
 }
 
-/// Adds items to a list, which is made if there is none.
+/// Adds items to a list; creates the list if it is absent.
 pub(super) fn append(object: &mut Value, path: &[&str], items: Vec<Value>) {
     if items.is_empty() {
         return;

@@ -18,8 +18,8 @@ impl Path {
     /// Returns the values that the path leads to; none where keys are missing.
     ///
     /// # Errors
-    /// When an index is out of bounds, a list is expected where something else stands, or values of different types
-    /// are compared.
+    /// If an index is out of bounds, a step needs a list and finds another value, or values of different types are
+    /// compared.
     pub fn find<'a>(&self, object: &'a Value) -> Result<Vec<Cow<'a, Value>>, Mismatch> {
         self.walk(vec![Cow::Borrowed(object)])
     }

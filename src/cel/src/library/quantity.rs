@@ -136,7 +136,7 @@ impl Opaque for Quantity {
 /// Reads a quantity.
 ///
 /// # Errors
-/// When the text is none.
+/// If the text is not a quantity.
 pub fn parse(text: &str) -> Outcome<Value<'static>> {
     Quantity::read(text).map(Value::opaque).map_err(|error| Error::new(error.to_string()))
 }

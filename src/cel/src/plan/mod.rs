@@ -40,7 +40,7 @@ pub enum Plan {
     Object(Arc<str>, Vec<(Arc<str>, Item)>),
     /// A loop.
     Loop(Box<Loop>),
-    /// The accumulator of a loop and what is added to it: a list, or an entry of a map.
+    /// An accumulator of a loop and the values that are added to it: a list, or an entry of a map.
     Gather(Box<Gather>),
 }
 
@@ -62,7 +62,7 @@ pub enum Root {
     Variable(usize, Arc<str>),
     /// A variable of a loop.
     Local(usize),
-    /// The accumulator of a loop, made when it is first asked for.
+    /// The accumulator of a loop, created on first use.
     Accumulator(usize),
     /// Any value.
     Value(Box<Plan>),

@@ -54,7 +54,7 @@ impl Class {
     }
 }
 
-/// Reads a class in brackets, and returns what follows.
+/// Parses a class in brackets; returns it and the rest of the pattern.
 pub fn parse(from: &str, fold: bool) -> Result<(Class, &str), Error> {
     let inner = &from[1..];
     let (mut rest, is_negated) = inner.strip_prefix('^').map_or((inner, false), |inner| (inner, true));
@@ -112,7 +112,7 @@ fn unicode_class(from: &str) -> Result<(Item, &str), Error> {
     Ok((Item::Unicode { table, is_negated: is_turned != from.starts_with("\\P") }, rest))
 }
 
-/// Reads a code point or a range of them.
+/// Parses a code point or a range of them.
 fn range<'p>(from: &'p str, class: &str) -> Result<(Item, &'p str), Error> {
     let (low, rest) = sign(from, class)?;
     let to = rest.strip_prefix('-').filter(|after| !after.is_empty() && !after.starts_with(']'));

@@ -5,7 +5,7 @@ use super::parse::taken;
 
 const CODE_POINT_MAX: u32 = 0x10_ffff;
 
-/// Reads the code point that a `\` begins, and returns what follows.
+/// Parses the code point that a `\` begins; returns it and the rest of the pattern.
 pub fn parse(from: &str) -> Result<(u32, &str), Error> {
     let rest = &from[1..];
     let Some(sign) = rest.chars().next() else { return Err(Error::new(Fault::TrailingBackslash, "")) };

@@ -14,7 +14,7 @@ pub enum Opening {
     Flags(Flags),
 }
 
-/// Reads an opening, and returns what follows.
+/// Parses the beginning of a group; returns it and the rest of the pattern.
 pub fn parse(rest: &str, flags: Flags) -> Result<(Opening, &str), Error> {
     let Some(inner) = rest.strip_prefix("(?") else { return Ok((Opening::Numbered, &rest[1..])) };
     let named = inner.strip_prefix("P<").or_else(|| inner.strip_prefix('<')).filter(|name| !name.is_empty());

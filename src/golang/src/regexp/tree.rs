@@ -12,7 +12,7 @@ pub struct Node {
     pub instructions: u64,
 }
 
-/// What a part of a pattern is.
+/// The kind of a part of a pattern.
 #[derive(Debug)]
 pub enum Kind {
     /// The empty pattern, which matches everywhere.
