@@ -1,4 +1,4 @@
-//! Asking a server about its cluster.
+//! The HTTP client for the commands under `flotilla cluster`, `backup` and others.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::messages::{CLUSTER_PATH, ClusterView};
 use crate::limits;
 use crate::version;
 
-/// Speaks with one server, as the user of a kubeconfig.
+/// A client of one server, as the user of a kubeconfig.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
@@ -28,19 +28,19 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// What a request for a change came to.
+/// The outcome of a request for a change.
 #[derive(Debug)]
 pub enum Changed {
-    /// It is made; this is the cluster since.
+    /// The change is made; this is the cluster afterwards.
     Done(ClusterView),
-    /// It takes longer than a request; repeating the request waits for it.
+    /// The change takes longer than a request may take; repeating the request waits for it.
     GoingOn,
 }
 
-/// Why there is no answer, or none that can be used.
+/// Why there is no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The certificate in the kubeconfig and its key cannot be read, or do not belong together.
+    /// The certificate in the kubeconfig and its key cannot be parsed, or do not belong together.
     #[error("the client certificate in the kubeconfig cannot be used")]
     Certificate(#[source] rustls::Error),
     /// The server does not answer.
@@ -56,20 +56,20 @@ pub enum ClientError {
     Refused {
         /// HTTP status code.
         code: u16,
-        /// What it says.
+        /// Its message.
         message: String,
-        /// What of the request it does not know: `members`, `groups`, or nothing.
+        /// The sort of thing in the request that the server does not know: `members`, `groups`, or empty.
         unknown: String,
     },
-    /// What it answers is more than is read.
+    /// The answer exceeds the bound.
     #[error("what {server} answers at {path} is too long")]
     TooLong {
         /// Its URL.
         server: String,
-        /// Of what.
+        /// The path of the request.
         path: String,
     },
-    /// What answers is no server of this kind.
+    /// The answering server is not a Flotilla server.
     #[error("{server} answers with {code}, and not as a flotilla server does")]
     Foreign {
         /// Its URL.
@@ -79,7 +79,7 @@ pub enum ClientError {
     },
 }
 
-/// What of a `Status` people are told.
+/// The members of a `Status` that are shown to users.
 #[derive(Debug, Deserialize)]
 struct Status {
     message: String,
@@ -94,10 +94,10 @@ struct StatusDetails {
 }
 
 impl Client {
-    /// A client of the server of a kubeconfig. It connects when something is asked.
+    /// Returns a client of the server of a kubeconfig. It connects with the first request.
     ///
     /// # Errors
-    /// When the user's certificate and key cannot be used.
+    /// If the user's certificate and key cannot be used.
     pub fn new(kubeconfig: Kubeconfig) -> Result<Self, ClientError> {
         let provider = Arc::new(ring::default_provider());
         let certificate = client_certificate(&kubeconfig, &provider)?;
@@ -120,7 +120,7 @@ impl Client {
         Ok(Self { agent: config.into(), server: kubeconfig.server, token: kubeconfig.token })
     }
 
-    /// The cluster as the server sees it.
+    /// Returns the cluster as the server sees it.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -133,7 +133,7 @@ impl Client {
         self.understood(code, &body)
     }
 
-    /// Begins to fetch what is at a path, however long that takes and however much it is.
+    /// Starts to download the content of a path, without a bound on its size.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -164,10 +164,10 @@ impl Client {
         Err(self.refusal(code, &body))
     }
 
-    /// The text at a path, such as that of `/metrics`, and the HTTP status code with which it came.
+    /// Returns the status code and the text of a GET, such as that of `/metrics`.
     ///
     /// # Errors
-    /// See [`ClientError`]. A code that tells of a failure is none.
+    /// See [`ClientError`]. A status code of a failure is not an error here.
     pub fn text(&self, path: &str) -> Result<(u16, String), ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.server));
         if let Some(token) = &self.token {
@@ -181,7 +181,7 @@ impl Client {
         Ok((code, text))
     }
 
-    /// Asks for a change, of a path below [`CLUSTER_PATH`].
+    /// Requests a change by a POST to a path below [`CLUSTER_PATH`].
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -198,7 +198,7 @@ impl Client {
         }
     }
 
-    /// Makes an object, by a POST to the path of its collection. Returns `false` where one of its name is there.
+    /// Creates an object by a POST to the path of its collection. Returns `false` if an object of this name exists.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -215,12 +215,12 @@ impl Client {
         }
     }
 
-    /// The code and the body of an answer.
+    /// Returns the status code and the whole body of an answer.
     fn whole(&self, answered: Result<Response<Body>, ureq::Error>) -> Result<(u16, Vec<u8>), ClientError> {
         self.up_to(answered, limits::ADMINISTRATION_ANSWER_BYTES)
     }
 
-    /// The code of an answer, and so many bytes of its body at most.
+    /// Returns the status code of an answer, and at most `limit` bytes of its body.
     fn up_to(&self, answered: Result<Response<Body>, ureq::Error>, limit: u64) -> Result<(u16, Vec<u8>), ClientError> {
         let unreachable = |source| ClientError::Unreachable { server: self.server.clone(), source: Box::new(source) };
         let answer = answered.map_err(unreachable)?;
@@ -238,7 +238,7 @@ impl Client {
         Err(self.refusal(code, body))
     }
 
-    /// What an answer says that is not the one hoped for.
+    /// Converts an unsuccessful answer to an error.
     fn refusal(&self, code: u16, body: &[u8]) -> ClientError {
         match serde_json::from_slice(body) {
             Ok(Status { message, details }) => ClientError::Refused { code, message, unknown: details.kind },
@@ -247,14 +247,14 @@ impl Client {
     }
 }
 
-/// How long a download may take: about as long as a server holds the state that a backup is taken of.
+/// How long a download may take: about as long as a server keeps the state of a backup.
 const DOWNLOAD_TIMEOUT: Duration = flotilla_cluster::limits::BACKUP_TIMEOUT;
 
 fn client_certificate(kubeconfig: &Kubeconfig, provider: &CryptoProvider) -> Result<Option<ClientCert>, ClientError> {
     let Some((chain, key)) = &kubeconfig.certificate else { return Ok(None) };
     let unusable = || ClientError::Certificate(rustls::Error::General("the key cannot be read".into()));
     let der = PrivateKeyDer::from_pem_slice(key).map_err(|_| unusable())?;
-    // The HTTP client takes for granted what is checked here.
+    // The HTTP client does not check that certificate and key belong together.
     CertifiedKey::from_der(chain.clone(), der, provider).map_err(ClientError::Certificate)?;
     let chain: Vec<_> = chain.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
     let key = PrivateKey::from_pem(key).map_err(|_| unusable())?;

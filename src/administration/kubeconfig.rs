@@ -1,5 +1,5 @@
-//! What a kubeconfig says about its current context (Kubernetes documentation, "Organizing Cluster Access Using
-//! kubeconfig Files"): where the server is, whom to trust, and who asks.
+//! Reads the current context of a kubeconfig (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig
+//! Files"): the server, its trusted authorities, and the user's credentials.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::pki::{KubeconfigError, KubeconfigFile};
 pub struct Kubeconfig {
     /// URL of the server.
     pub server: String,
-    /// Authorities whose certificates the server may show.
+    /// Authorities that may have issued the server's certificate.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// The user's certificate, with those up to the authority, and its key in PEM.
+    /// The user's certificate with its intermediates, and its key in PEM.
     pub certificate: Option<(Vec<CertificateDer<'static>>, Vec<u8>)>,
     /// The user's token.
     pub token: Option<String>,

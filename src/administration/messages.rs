@@ -1,21 +1,21 @@
-//! What is asked of a server about its cluster, and what it tells: JSON at paths that are no part of Kubernetes.
+//! The messages of the administration API: JSON at paths that are not part of Kubernetes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Shards;
 
-/// GET: the cluster as the server sees it, a [`ClusterView`]. What can be asked for with POST is below it.
+/// GET returns the cluster as the server sees it, a [`ClusterView`]. The paths of changes are below it.
 pub const CLUSTER_PATH: &str = "/flotilla/v1/cluster";
 /// POST of [`Join`]: makes the replica that listens at an address a member.
 pub const JOIN: &str = "join";
-/// POST of [`Named`]: takes a member out.
+/// POST of [`Named`]: removes a member.
 pub const REMOVE: &str = "remove";
-/// POST of [`Transfer`]: lets a member lead, or says which is to lead whenever it can, or both.
+/// POST of [`Transfer`]: makes a member the leader, sets the preferred leader, or both.
 pub const TRANSFER: &str = "transfer";
-/// POST of [`Drain`]: lets others lead what a member leads from now on, or ends that.
+/// POST of [`Drain`]: moves leaders away from a member and keeps them away, or ends that.
 pub const DRAIN: &str = "drain";
 
-/// POST of [`Divide`]: changes how many shards resources have.
+/// POST of [`Divide`]: changes the number of shards of resources.
 pub const SHARDS: &str = "shards";
 
 /// A cluster, as one of its members sees it.
@@ -24,18 +24,18 @@ pub const SHARDS: &str = "shards";
 pub struct ClusterView {
     /// Id of the cluster; empty for a server that has never been one of several.
     pub cluster: String,
-    /// Name of the member that tells.
+    /// Name of the member that answers.
     pub told_by: String,
     /// Every member, by name.
     pub members: Vec<MemberView>,
-    /// Every group, by name, as it is on the member that tells.
+    /// Every group, by name, as the answering member sees it.
     pub groups: Vec<GroupView>,
-    /// Every resource of which it was said how many shards it has, by name.
+    /// Every resource whose number of shards was configured, by name.
     #[serde(default)]
     pub shards: Vec<ShardsView>,
 }
 
-/// How a resource is kept.
+/// The shards of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsView {
@@ -43,7 +43,7 @@ pub struct ShardsView {
     pub resource: String,
     /// The group of each of its shards.
     pub groups: Vec<String>,
-    /// The group of each shard that it is to have, while that is being changed.
+    /// The group of each shard of the next division, while the division is being changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Vec<String>>,
 }
@@ -54,22 +54,22 @@ pub struct ShardsView {
 pub struct MemberView {
     /// Its name.
     pub name: String,
-    /// Its id in hexadecimal digits: another one each time that it begins with an empty disk.
+    /// The id of its replica in hexadecimal digits; a start with an empty disk makes a new one.
     pub id: String,
     /// Where other members reach it, `HOST:PORT`; empty for a server without others.
     pub address: String,
-    /// Whether it has a vote in every group. Without one it is sent everything and counts for nothing.
+    /// Whether it has a vote in every group. A member without one receives all data and does not count for majorities.
     pub votes: bool,
-    /// Whether the member that tells has a connection with it, or is it.
+    /// Whether the answering member is connected with it, or is it.
     pub reachable: bool,
-    /// Whether it is to lead nothing.
+    /// Whether it is drained: it leads only groups that no other member can lead.
     #[serde(default)]
     pub drained: bool,
     /// The groups that it leads.
     pub leads: Vec<String>,
 }
 
-/// A group: what replicates some of the objects. Indexes count the entries of its log.
+/// A group, which replicates some of the shards. Indexes count the entries of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupView {
@@ -77,30 +77,30 @@ pub struct GroupView {
     pub name: String,
     /// Name of the member that leads it; empty while there is none.
     pub leader: String,
-    /// Name of the member that is to lead it whenever it can, where that was said.
+    /// Name of the member that is preferred as its leader; `None` without a preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred: Option<String>,
-    /// Its term: how many times it was led anew, at most.
+    /// Its Raft term.
     pub term: u64,
     /// Index of the last entry.
     pub last_index: u64,
-    /// Index of the last entry that a majority has.
+    /// Index of the last committed entry.
     pub commit_index: u64,
-    /// Index of the last entry whose changes can be read.
+    /// Index of the last applied entry.
     pub applied_index: u64,
     /// Index of the last entry that a snapshot includes.
     pub snapshot_index: u64,
 }
 
-/// How many shards resources are to have.
+/// The wanted numbers of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Divide {
-    /// As in `pods=8,apps/deployments=2`. Others keep theirs.
+    /// As in `pods=8,apps/deployments=2`. Other resources keep theirs.
     pub shards: Shards,
 }
 
-/// Who is to be a member.
+/// The server to admit as a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -110,7 +110,7 @@ pub struct Join {
     pub address: String,
 }
 
-/// Which member is meant.
+/// A member by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Named {
@@ -118,38 +118,38 @@ pub struct Named {
     pub name: String,
 }
 
-/// Who is to lead nothing.
+/// The member to drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drain {
     /// Its name.
     pub name: String,
-    /// Whether it is to lead again instead.
+    /// Whether to end the drain instead.
     #[serde(default)]
     pub undo: bool,
 }
 
-/// Who is to lead what.
+/// The wanted leader of a group, or of all groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// Name of the member that is to lead now; none when that is only to be nobody in particular.
+    /// Name of the member that becomes the leader now; `None` to change only the preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The group; all of them without one.
+    /// The group; `None` means all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What is to be so from then on; as it was without it.
+    /// The new preference; `None` leaves it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preference: Option<Preference>,
 }
 
-/// Which member is to lead a group whenever it can.
+/// The preferred leader of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Preference {
-    /// The one that is named.
+    /// The named member.
     Named,
-    /// Nobody in particular.
+    /// No member.
     Nobody,
 }

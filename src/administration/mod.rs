@@ -1,4 +1,5 @@
-//! Administration of a cluster from the command line: what is asked of a server, how, and how its answers are shown.
+//! Administration of a cluster from the command line: the commands, the client and the messages that they use, and the
+//! form of their output.
 
 mod client;
 mod commands;

@@ -15,7 +15,8 @@ use super::{Client, ClientError, Kubeconfig};
 use crate::access::tokens::{KeyError, SpareKey};
 use crate::pki::{self, PkiError, read_credential};
 
-/// Where a pod finds who it is and whom to trust (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+/// The directory in which a pod finds its credentials and the CA to trust (Kubernetes documentation, "Accessing the
+/// Kubernetes API from a Pod").
 const ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Make the authorities and keys that the servers of a cluster share.
@@ -35,7 +36,7 @@ pub struct SharedKeys {
     to_secret: Option<String>,
 }
 
-/// Why they could not be made, or not be kept.
+/// Why the keys could not be created or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedKeysError {
     /// A file cannot be read or written, or is damaged.
@@ -44,10 +45,10 @@ pub enum SharedKeysError {
     /// The key of service accounts cannot be made.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// This is no pod, or one without a service account.
+    /// The process does not run in a pod with a service account.
     #[error("--to-secret works in a pod that has a service account: {0}")]
     NoPod(String),
-    /// The cluster that runs the pod refuses, or does not answer.
+    /// The cluster that runs the pod refuses the request, or does not answer.
     #[error("cannot keep the Secret {name}")]
     Secret {
         /// Its name.
@@ -58,12 +59,12 @@ pub enum SharedKeysError {
 }
 
 impl SharedKeys {
-    /// Makes what is missing, and tells where it is.
+    /// Creates what is missing, and prints where it is.
     ///
     /// # Errors
-    /// See [`SharedKeysError`]. What was made until then stays.
+    /// See [`SharedKeysError`]. Files that were created before the error stay.
     pub fn run(&self) -> Result<(), SharedKeysError> {
-        // In a pod the Secrets are what lasts: keys of another run that were kept must not be mixed with new ones.
+        // In a pod only the Secret is permanent: keys that an earlier run stored must not be mixed with new ones.
         let pod = self.to_secret.as_deref().map(|name| Ok::<_, SharedKeysError>((name, Pod::this()?))).transpose()?;
         let kubeconfig = self.admin_kubeconfig.clone().unwrap_or_else(|| self.dir.join("admin.kubeconfig"));
         pki::make_shared(&self.dir, &kubeconfig, &self.server)?;
@@ -72,7 +73,7 @@ impl SharedKeys {
             println!("{} holds what the servers share; {} has all rights", self.dir.display(), kubeconfig.display());
             return Ok(());
         };
-        // One Secret of all, so that no end of this process leaves a part.
+        // One Secret holds all keys, so that a crash of this process leaves no part of them behind.
         let mut files = Map::new();
         files.insert("admin.kubeconfig", STANDARD.encode(read_credential(&kubeconfig)?));
         for file in pki::SHARED_FILES.iter().chain(&[crate::access::tokens::KEY_FILE]) {
@@ -82,7 +83,7 @@ impl SharedKeys {
     }
 }
 
-/// The pod that this process runs in, as the cluster around it knows it.
+/// The pod that this process runs in, with its credentials.
 struct Pod {
     client: Client,
     namespace: String,
@@ -105,7 +106,7 @@ impl Pod {
         Ok(Self { client, namespace: file("namespace")?.trim().to_owned() })
     }
 
-    /// Keeps files in a Secret, unless one of this name is there.
+    /// Stores files in a Secret, unless one of this name exists.
     fn keep(&self, name: &str, files: Map) -> Result<(), SharedKeysError> {
         let labels = value!({"app.kubernetes.io/name": "flotilla"});
         let secret = value!({
@@ -120,7 +121,7 @@ impl Pod {
     }
 }
 
-/// The URL of a server whose host may be an IPv6 address.
+/// Returns the URL of a server; the host may be an IPv6 address.
 fn url(host: &str, port: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(address) => format!("https://[{}]:{port}", IpAddr::from(address)),

@@ -1,8 +1,8 @@
-//! A cluster as people read it.
+//! Formats a cluster for people.
 
 use super::messages::{ClusterView, GroupView, MemberView, ShardsView};
 
-/// Two tables: members, and groups.
+/// Returns two tables: members, and groups.
 pub fn cluster(view: &ClusterView) -> String {
     let member = |member: &MemberView| {
         [
@@ -37,7 +37,7 @@ pub fn cluster(view: &ClusterView) -> String {
     )
 }
 
-/// A table of the resources that do not just have one shard in the group `default`.
+/// Returns a table of the resources, except those with one shard in the group `default`.
 pub fn shards(view: &ClusterView) -> String {
     if view.shards.is_empty() {
         return "every resource has one shard, in the group default\n".to_owned();
@@ -54,7 +54,7 @@ pub fn shards(view: &ClusterView) -> String {
     )
 }
 
-/// How many groups it leads, and whether that is to be none.
+/// Returns how many groups a member leads, and whether it is drained.
 fn leads(member: &MemberView) -> String {
     let note = if member.drained { " (drained)" } else { "" };
     format!("{}{note}", member.leads.len())
@@ -68,7 +68,7 @@ fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// A table as text: columns as wide as their widest cell, three spaces apart.
+/// Formats a table as text: columns as wide as their widest cell, three spaces apart.
 pub fn table<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
     let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(|column| widest(column).max(titles[column].len()) + 3);

@@ -1,4 +1,4 @@
-//! API services of the group versions that this server serves itself.
+//! API services for the group versions that this server serves itself.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -7,7 +7,7 @@ use super::{BootstrapInput, Seed, Upkeep};
 use crate::discovery::{GroupVersionPriority, priorities};
 use crate::embedded::TextError;
 
-/// One API service per group version that is switched on.
+/// Returns an API service for each enabled group version.
 pub(super) fn seeds(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
     let all = priorities()?;
     let on = all.iter().filter(|entry| input.enablement.serves_any(entry.group, entry.version));
@@ -18,7 +18,8 @@ fn seed(entry: &GroupVersionPriority<'_>, now: &str) -> Seed {
     Seed::new("apiregistration.k8s.io", "apiservices", local_api_service(entry, "onstart", now), Upkeep::Spec)
 }
 
-/// The API service of a group version that this server serves itself; `managed` says how it is kept.
+/// Returns the API service of a group version that this server serves itself; `managed` is the value of the label that
+/// says how it is maintained.
 pub fn local_api_service(entry: &GroupVersionPriority<'_>, managed: &str, now: &str) -> Value {
     let mut spec = Value::object();
     if !entry.group.is_empty() {

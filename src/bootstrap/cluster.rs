@@ -1,4 +1,4 @@
-//! Namespaces, the `kubernetes` service with its addresses, and what other servers need to know to trust this one.
+//! Namespaces, the Service `kubernetes` with its addresses, and the trust information for other servers.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::{Applied, BootstrapInput, Kept, SERVICE_CIDR_STATUS_MANAGER, Seed, Upkeep};
 
-/// Namespaces that always exist.
+/// Returns the namespaces that always exist.
 pub(super) fn namespaces() -> impl Iterator<Item = Seed> {
     ["kube-system", "kube-public", "kube-node-lease", "default"].into_iter().map(|name| {
         let metadata = value!({"name": name, "labels": {"kubernetes.io/metadata.name": name}});
@@ -16,7 +16,7 @@ pub(super) fn namespaces() -> impl Iterator<Item = Seed> {
     })
 }
 
-/// The two priority classes that pods of the system use.
+/// Returns the two priority classes for pods of the system.
 pub(super) fn priority_classes() -> impl Iterator<Item = Seed> {
     let node = "For pods of the system that must stay on their node.";
     let cluster = "For pods of the system that the cluster needs but that may run on another node.";
@@ -35,7 +35,7 @@ pub(super) fn priority_classes() -> impl Iterator<Item = Seed> {
         })
 }
 
-/// The default range of service addresses.
+/// Returns the default range of service addresses.
 pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
     if input.service_cidrs.is_empty() {
         return None;
@@ -59,7 +59,8 @@ pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
     Some(Seed { applied, ..seed })
 }
 
-/// What aggregated API servers read to trust requests, and since when uses of legacy tokens are recorded.
+/// Returns the ConfigMap from which aggregated API servers learn which requests to trust, and the one with the date
+/// since which uses of legacy tokens are recorded.
 pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
     let map = |name: &str, data: Map, upkeep| {
         let metadata = value!({"name": name, "namespace": "kube-system"});
@@ -94,31 +95,32 @@ fn authentication_data(input: &BootstrapInput) -> Map {
     data
 }
 
-/// Strings as the JSON text of their list.
+/// Returns a list of strings as JSON.
 fn string_list(items: &[String]) -> String {
     let list = Value::Array(items.iter().map(|item| item.as_str().into()).collect());
     String::from_utf8_lossy(&flotilla_proto::json::to_vec(&list)).into_owned()
 }
 
-/// The `kubernetes` service. Its address is claimed as that of any service.
+/// Returns the Service `kubernetes`. Its address is claimed like that of any Service.
 pub(super) fn kubernetes_service(input: &BootstrapInput) -> Option<Seed> {
     let address = input.service_cidrs.first().and_then(|cidr| first_address(cidr))?;
     Some(service(address, input.port))
 }
 
-/// The servers behind the `kubernetes` service, of which there is at least one, all of one family.
+/// Returns the Endpoints and the EndpointSlice with the servers behind the Service `kubernetes`: at least one, all of
+/// one address family.
 pub fn endpoints(addresses: &[IpAddr], port: u16) -> [Seed; 2] {
     [legacy_endpoints(addresses, port), slice(addresses, port)]
 }
 
-/// The addresses that the first of [`endpoints`] publishes.
+/// Returns the addresses in the first object of [`endpoints`].
 pub fn published(endpoints: &Value) -> Vec<IpAddr> {
     let subsets = endpoints.list_at(&["subsets"]).iter();
     let addresses = subsets.flat_map(|subset| subset.list_at(&["addresses"]));
     addresses.filter_map(|address| address.str_at(&["ip"]).parse().ok()).collect()
 }
 
-/// The first address after a range's own.
+/// Returns the first address after the network address of a range; `None` if the text is no range.
 fn first_address(cidr: &str) -> Option<IpAddr> {
     let (address, bits) = cidr.split_once('/')?;
     let bits: u32 = bits.parse().ok()?;

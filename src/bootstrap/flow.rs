@@ -9,10 +9,10 @@ use crate::field::quote;
 
 /// API group of flow control.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// Objects of these names, of both kinds, must be as they are here whatever their annotations say.
+/// Names of the mandatory objects of both kinds: their specs are restored whatever their annotations say.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
-/// Priority levels, then the flow schemas that refer to them.
+/// Returns the priority levels, then the flow schemas that refer to them.
 pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
     let mut seeds: Vec<Seed> = Vec::new();
     for line in lines("flow", include_str!("flow.txt")) {
@@ -92,7 +92,7 @@ fn schema(line: &Line, now: &str) -> Result<Seed, TextError> {
     Ok(Seed { applied, ..seed("flowschemas", "FlowSchema", name, spec, Value::object()) })
 }
 
-/// The condition that tells whether the priority level of a flow schema is there.
+/// Returns the condition `Dangling`, which says whether the priority level of a flow schema is missing.
 pub fn dangling(level: &str, found: bool, now: &str) -> Value {
     let subject = format!("This FlowSchema references the PriorityLevelConfiguration object named {}", quote(level));
     let (status, reason, rest) =

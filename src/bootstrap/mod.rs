@@ -1,9 +1,10 @@
-//! Objects that exist from the first start, what they hold, and how a later start renews them.
+//! Bootstrap objects: the objects that exist from the first start, their content, and how a later start reconciles
+//! them.
 //!
-//! [`objects`] lists them in an order in which each can be created. The registry adds what it adds to every object
-//! (uid, times, generation, managed fields, strategy); here stands only what a client would send. Content follows
-//! Kubernetes 1.36: RBAC defaults ("Using RBAC Authorization", default roles), API priority and fairness defaults
-//! (KEP-1040), and the `kubernetes` service.
+//! [`objects`] lists them in an order in which each can be created. They have only the fields that a client would send;
+//! the registry adds the rest (UID, times, generation, managed fields, defaults). The content follows Kubernetes 1.36:
+//! RBAC defaults ("Using RBAC Authorization", default roles), API priority and fairness defaults (KEP-1040), and the
+//! Service `kubernetes`.
 
 mod api_services;
 mod cluster;
@@ -37,16 +38,16 @@ pub const SERVICE_CIDR_STATUS_MANAGER: &str = "kubernetes-service-cidr-controlle
 /// The manager that applies the rules of aggregated cluster roles.
 pub const AGGREGATION_MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// What of the configuration shows in these objects.
+/// The configuration that these objects depend on.
 #[derive(Debug, Clone)]
 pub struct BootstrapInput {
     /// Ranges of service addresses, the primary family's first, as `10.96.0.0/16`.
     pub service_cidrs: Vec<String>,
     /// The port on which servers listen.
     pub port: u16,
-    /// PEM bundle that client certificates are checked against.
+    /// PEM bundle that verifies client certificates.
     pub client_ca: Option<String>,
-    /// How a front proxy is trusted, if one is.
+    /// How a front proxy is recognised; `None` without one.
     pub front_proxy: Option<FrontProxy>,
     /// Which built-in APIs clients are served.
     pub enablement: Enablement,
@@ -57,7 +58,7 @@ pub struct BootstrapInput {
 /// How requests of a front proxy are recognised (Kubernetes documentation, "Authenticating proxy").
 #[derive(Debug, Clone, Default)]
 pub struct FrontProxy {
-    /// PEM bundle that the proxy's certificate is checked against.
+    /// PEM bundle that verifies the proxy's certificate.
     pub ca: String,
     /// Common names that its certificate may have; any when empty.
     pub allowed_names: Vec<String>,
@@ -80,15 +81,15 @@ pub struct Seed {
     pub version: &'static str,
     /// Plural resource name.
     pub resource: &'static str,
-    /// What is sent to create it.
+    /// The object as it is sent to create it.
     pub object: Value,
     /// Manager of the creation; its operation is `Update`.
     pub manager: &'static str,
-    /// What a second manager applies right after creation, if any does.
+    /// The fields that a second manager applies right after creation; `None` if there are none.
     pub applied: Option<Applied>,
-    /// What is done when the object exists.
+    /// How an existing object is reconciled.
     pub upkeep: Upkeep,
-    /// When that is done.
+    /// When it is reconciled.
     pub kept: Kept,
 }
 
@@ -109,16 +110,16 @@ impl Seed {
         Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, upkeep, kept }
     }
 
-    /// The same object, looked after while a server runs, too.
+    /// Returns the same object, maintained while a server runs, too.
     fn kept(self, kept: Kept) -> Self {
         Self { kept, ..self }
     }
 }
 
-/// All objects that exist from the start, in an order in which each can be created.
+/// Returns all bootstrap objects, in an order in which each can be created.
 ///
 /// # Errors
-/// When the embedded tables do not parse, which the tests of this module rule out.
+/// If the embedded tables do not parse, which the tests of this module exclude.
 pub fn objects(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
     let mut seeds = Vec::with_capacity(256);
     seeds.extend(cluster::namespaces());
@@ -129,7 +130,8 @@ pub fn objects(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
     seeds.extend(roles::seeds()?);
     seeds.extend(api_services::seeds(input)?);
     seeds.extend(cluster::kubernetes_service(input));
-    // What is in the core group the server itself needs, and what says that all is there.
+    // The server itself needs the objects of the core group, and the last object, which records that seeding was
+    // complete.
     let is_needed = |of: &Seed| of.group.is_empty() || of.resource == seeding::LAST;
     seeds.retain(|of| is_needed(of) || input.enablement.serves(of.group, of.version, of.resource));
     Ok(seeds)

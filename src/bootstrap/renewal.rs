@@ -1,4 +1,4 @@
-//! What is done with a bootstrap object that exists, at a later start or while a server runs.
+//! Decides how to reconcile a bootstrap object that exists, at a later start or while a server runs.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
@@ -7,66 +7,68 @@ use super::Seed;
 use super::trust;
 use crate::access::rbac::uncovered;
 
-/// Annotation that lets an RBAC default be brought up to date; `false` leaves it alone.
+/// Annotation that allows updates of an RBAC default; `false` forbids them.
 const RBAC_AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// The same for flow control.
 const FLOW_AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
-/// Where a config map has its date.
+/// The path of the date in a ConfigMap.
 const DATE: [&str; 2] = ["data", "since"];
 
-/// The rule by which an existing object is brought up to date.
+/// The rule for reconciling an existing object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upkeep {
-    /// It stays as it is; only a missing one is created.
+    /// It is not changed; only a missing one is created.
     Keep,
-    /// Unless its annotation says `false`: missing labels, annotations and grants are added, none is removed.
+    /// Missing labels, annotations and grants are added, none is removed, unless its annotation says `false`.
     Role,
-    /// As [`Upkeep::Role`], for subjects; one that refers to another role is replaced.
+    /// As [`Upkeep::Role`], for subjects; a binding that refers to another role is replaced.
     Binding,
-    /// The spec is restored whatever its annotation says; shares of an exempt level are the user's.
+    /// The spec is restored whatever its annotation says, except for the shares of an exempt level, which users may
+    /// set.
     MandatoryFlow,
-    /// The spec is restored where the annotation says `true`, or says nothing and nobody changed the spec.
+    /// The spec is restored if the annotation says `true`, or if there is no annotation and nobody has changed the
+    /// spec.
     SuggestedFlow,
     /// The spec is restored.
     Spec,
     /// The ports are restored.
     ServicePorts,
-    /// Labels, addresses and ports become those of the running servers.
+    /// Labels, addresses and ports are set to those of the running servers.
     Addresses,
-    /// A second range is added to the first, and a condition that nobody has set.
+    /// A second range is added to the first one, and a missing condition is added.
     Range,
-    /// `data` has what other servers trust, besides what others have put there, and nothing else.
+    /// `data` is set to the union of what is there and what this server wants other servers to trust, and nothing else.
     Trust,
-    /// `data` has a date.
+    /// A missing or invalid date in `data` is set.
     Date,
 }
 
-/// When an object is looked after.
+/// When an object is maintained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// When a server starts.
     AtStart,
-    /// Also while one runs, if it is not there.
+    /// Also while a server runs, if it is missing.
     Missing,
-    /// Also while one runs, whatever it says.
+    /// Also while a server runs, if it is missing or differs.
     Always,
 }
 
-/// What to do with an object that exists.
+/// The action for an object that exists.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Renewal {
     /// Nothing.
     Unchanged,
     /// Update it to this.
     Update(Value),
-    /// Have the second manager apply what it applied first.
+    /// Let the second manager apply its fields again.
     Apply,
     /// Delete it and create the wanted one.
     Replace,
 }
 
 impl Seed {
-    /// What is done when the object exists as `existing`.
+    /// Returns the action for the object if it exists as `existing`.
     pub fn renewal(&self, existing: &Value) -> Renewal {
         let mut renewed = existing.clone();
         match self.upkeep {
@@ -92,7 +94,7 @@ impl Seed {
             Upkeep::Spec => self.copy(&mut renewed, &["spec"]),
             Upkeep::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
             Upkeep::Addresses => {
-                // Of what family a slice is cannot be changed.
+                // The address family of a slice is immutable.
                 if existing.get("addressType") != self.object.get("addressType") {
                     return Renewal::Replace;
                 }
@@ -160,12 +162,12 @@ impl Seed {
     }
 }
 
-/// Whether an object of flow control claims to be kept by the server.
+/// Returns whether an object of flow control claims to be maintained by the server.
 pub fn claims_upkeep(object: &Value) -> bool {
     flag(annotation(object, FLOW_AUTOUPDATE)) == Some(true)
 }
 
-/// A flag as Go reads it.
+/// Parses a truth value as Go does; `None` if it is none.
 fn flag(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

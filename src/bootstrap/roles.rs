@@ -9,12 +9,12 @@ use crate::embedded::{Line, TextError, lines, list};
 
 /// API group of RBAC.
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// Label that makes a role's rules part of the aggregated role whose name follows.
+/// Prefix of the label that adds a role's rules to the aggregated role whose name follows.
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
-/// Roles with this prefix are bound to the service account that is named by the rest.
+/// Prefix of roles that are bound to the service account named by the rest.
 const CONTROLLER: &str = "system:controller:";
 
-/// Roles first, then bindings; cluster-wide ones before those of namespaces.
+/// Returns the roles, then the bindings; cluster-wide ones before those of namespaces.
 pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
     let mut roles = roles()?;
     let mut bindings = bindings()?;
@@ -30,10 +30,10 @@ pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
     Ok(roles)
 }
 
-/// The role of nodes, to which nothing is bound: its rules are what the node authorizer goes by.
+/// Returns the role of nodes, which has no binding: the node authorizer uses its rules.
 ///
 /// # Errors
-/// When the embedded roles do not parse, or it is not among them.
+/// If the embedded roles do not parse, or it is not among them.
 pub fn node_role() -> Result<Value, TextError> {
     let mut roles = roles()?.into_iter().map(|seed| seed.object);
     let found = roles.find(|role| role.str_at(&["metadata", "name"]) == "system:node");
@@ -99,7 +99,7 @@ fn role(line: &Line) -> Result<Seed, TextError> {
     }
 }
 
-/// The rule of an indented line.
+/// Parses the rule in an indented line.
 fn rule(line: &Line) -> Result<Value, TextError> {
     let verbs = list(match line.word(0)? {
         "read" => "get,list,watch",
@@ -120,7 +120,7 @@ fn rule(line: &Line) -> Result<Value, TextError> {
     Ok(rule)
 }
 
-/// States the rules of aggregated roles. Roles that feed others come first, so one pass in that order is enough.
+/// Sets the rules of aggregated roles. Roles that others aggregate come first, so one pass in that order suffices.
 fn fill_aggregated(seeds: &mut [Seed]) {
     for name in ["view", "edit", "admin"] {
         let Some(at) = seeds.iter().position(|seed| seed.object.str_at(&["metadata", "name"]) == name) else {
@@ -179,7 +179,7 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: Vec<Value>) -> See
     Seed::new(GROUP, resource, binding, Upkeep::Binding)
 }
 
-/// The binding of a controller's role to the controller's service account.
+/// Returns the binding of a controller's role to the controller's service account; `None` for other roles.
 fn controller_binding(role: &Seed) -> Option<Seed> {
     let name = role.object.str_at(&["metadata", "name"]);
     let account = name.strip_prefix(CONTROLLER)?;

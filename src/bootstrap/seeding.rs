@@ -1,4 +1,4 @@
-//! Creating what must exist, at every start.
+//! Creates and reconciles the bootstrap objects, at every start.
 
 use flotilla_proto::conform;
 use flotilla_proto::value::Value;
@@ -13,12 +13,13 @@ use crate::unreadable::others;
 
 /// How many objects are written at the same time; the store batches them.
 const CONCURRENT: usize = 64;
-/// What is written first, since the others need it: namespaces to be in, ranges to take addresses of.
+/// Resources that are written first, since the others need them: namespaces, and the ranges of service addresses.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
-/// What is written last: clients cannot delete it, so that it says for ever that everything was made once.
+/// The resource that is written last. Clients cannot delete it, so its existence proves that everything was created
+/// once.
 pub(super) const LAST: &str = "priorityclasses";
 
-/// Why the objects of the start could not all be written.
+/// Why the bootstrap objects could not all be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// The embedded tables do not parse.
@@ -36,7 +37,7 @@ pub enum SeedError {
     },
 }
 
-/// Creates missing objects and brings the others up to date.
+/// Creates missing objects and reconciles the others.
 pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), SeedError> {
     let (first, others): (Vec<Seed>, Vec<Seed>) =
         objects(input)?.into_iter().partition(|seed| FIRST.contains(&seed.resource));
@@ -59,7 +60,7 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
     Ok(())
 }
 
-/// Creates what is missing of these and brings the others up to date. Returns those that could not be written.
+/// Creates the missing ones of these objects and reconciles the others. Returns those that could not be written.
 pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
     let renewed = futures_util::stream::iter(seeds).map(|seed| async move {
         let renewed = ensure(registry, &seed).await;
@@ -72,8 +73,8 @@ pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
     renewed.buffered(CONCURRENT).filter_map(std::future::ready).collect().await
 }
 
-/// Whether everything that must exist did once, as far as this replica knows: of what clients can delete, not all may
-/// be there any more. Before that no server takes what clients write.
+/// Returns whether all bootstrap objects have been created once, as far as this replica knows; clients may have deleted
+/// some since. Before that no server accepts writes of clients.
 pub fn was_seeded(registry: &Registry) -> bool {
     cluster::priority_classes().into_iter().all(|seed| exists(registry, &seed))
 }
@@ -84,10 +85,10 @@ fn exists(registry: &Registry, seed: &Seed) -> bool {
     served.is_some_and(|served| registry.current(&served, metadata("namespace"), metadata("name")).is_some())
 }
 
-/// Creates an object if it is missing, or brings it up to date.
+/// Creates an object if it is missing, or reconciles it.
 ///
 /// # Errors
-/// It cannot be written, or somebody else writes it just now: then trying again helps.
+/// If it cannot be written. A conflict with another writer is worth a retry.
 pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let served = registry.resources.find(seed.group, seed.version, seed.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
@@ -97,7 +98,7 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
     let mut caller = Caller::server(seed.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
-        // One that cannot be decoded is somebody's to remove, and holds up no start.
+        // An object that cannot be decoded must not prevent the start; an administrator has to remove it.
         let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
         match seed.renewal(&stored) {
             Renewal::Unchanged => return Ok(()),
@@ -116,7 +117,7 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
     apply(registry, seed, target).await
 }
 
-/// Has the second manager apply what is its own.
+/// Applies the fields of the second manager.
 async fn apply(registry: &Registry, seed: &Seed, target: Target<'_>) -> ApiResult<()> {
     let Some(applied) = &seed.applied else { return Ok(()) };
     let mut configuration = applied.fields.clone();

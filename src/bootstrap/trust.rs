@@ -1,4 +1,4 @@
-//! What servers that are asked in the place of this one trust: the union of what is there and what this one says.
+//! The trust information for aggregated API servers: the union of the existing data and of this server's.
 
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
@@ -16,8 +16,8 @@ const LISTS: [&str; 5] = [
 /// Keys whose texts are certificates in PEM.
 const BUNDLES: [&str; 2] = ["client-ca-file", "requestheader-client-ca-file"];
 
-/// What is there together with what is wanted; nothing where what is there cannot be read, which is for whoever wrote
-/// it to mend.
+/// Returns the union of the existing and the wanted data; `None` if the existing data cannot be parsed, which its
+/// writer has to repair.
 pub(super) fn combined(existing: Option<&Map>, wanted: Option<&Map>) -> Option<Map> {
     let text =
         |map: Option<&Map>, key: &str| map.and_then(|map| map.get(key)).and_then(Value::as_str).map(str::to_owned);

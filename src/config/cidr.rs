@@ -1,4 +1,4 @@
-//! Ranges of addresses and of ports, as flags state them.
+//! Ranges of IP addresses and of ports, as flags state them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ pub struct Cidr {
     prefix: u8,
 }
 
-/// Why a range is none.
+/// Why a text is not a valid range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CidrError {
     /// Not `ADDRESS/LENGTH`.
@@ -34,8 +34,8 @@ pub enum CidrError {
 }
 
 impl Cidr {
-    /// The range of an address and the length of its prefix, in bits; `None` when that is too long. Bits after the
-    /// prefix are cleared.
+    /// Returns the range with this address and prefix length in bits; clears the bits after the prefix. `None` if the
+    /// prefix is longer than the address.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let network = match address {
             IpAddr::V4(ip) => {
@@ -50,28 +50,28 @@ impl Cidr {
         Some(Self { network, prefix })
     }
 
-    /// Its first address.
+    /// Returns its first address.
     pub const fn network(&self) -> IpAddr {
         self.network
     }
 
-    /// Length of the prefix in bits.
+    /// Returns the length of the prefix in bits.
     pub const fn prefix(&self) -> u8 {
         self.prefix
     }
 
-    /// Bits that differ within the range.
+    /// Returns the number of bits after the prefix.
     pub const fn host_bits(&self) -> u8 {
         let bits: u8 = if self.network.is_ipv4() { 32 } else { 128 };
         bits - self.prefix
     }
 
-    /// Whether the address lies in it.
+    /// Returns whether the address lies in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         Self::new(address, self.prefix).is_some_and(|range| range == *self)
     }
 
-    /// The address `offset` after the first; `None` outside the range.
+    /// Returns the address `offset` after the first; `None` if it is outside the range.
     pub fn nth(&self, offset: u128) -> Option<IpAddr> {
         if self.host_bits() < 128 && offset >> self.host_bits() != 0 {
             return None;
@@ -111,22 +111,22 @@ pub struct ServiceRanges {
 }
 
 impl ServiceRanges {
-    /// The first range.
+    /// Returns the first range.
     pub const fn primary(&self) -> Cidr {
         self.primary
     }
 
-    /// The range of the other IP family, if there is one.
+    /// Returns the range of the other IP family; `None` if there is none.
     pub const fn secondary(&self) -> Option<Cidr> {
         self.secondary
     }
 
-    /// All ranges, the first one first.
+    /// Returns all ranges, the primary one first.
     pub fn iter(&self) -> impl Iterator<Item = Cidr> + use<> {
         std::iter::once(self.primary).chain(self.secondary)
     }
 
-    /// Address of the Service `kubernetes`: the first one that a Service can have.
+    /// Returns the address of the Service `kubernetes`: the first one that a Service can have.
     pub fn kubernetes_service(&self) -> IpAddr {
         self.primary.nth(1).unwrap_or(self.primary.network)
     }
@@ -158,7 +158,8 @@ impl FromStr for ServiceRanges {
 }
 
 impl ServiceRanges {
-    /// At least 8 addresses; at most 2^20 for IPv4. IPv6 ranges may be larger, as in the reference: up to a /64.
+    /// Returns whether a range has at least 8 addresses, and for IPv4 at most 2^20. IPv6 ranges may be larger, as in
+    /// the reference: up to a /64.
     const fn fits(range: &Cidr) -> bool {
         let most = if range.network.is_ipv4() { 20 } else { 64 };
         3 <= range.host_bits() && range.host_bits() <= most
@@ -183,7 +184,7 @@ pub struct PortRange {
 }
 
 impl PortRange {
-    /// Node ports of the reference.
+    /// The default range of node ports in the reference.
     pub const NODE_PORTS: Self = Self { first: 30_000, last: 32_767 };
 }
 

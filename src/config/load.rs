@@ -1,4 +1,5 @@
-//! Layers the configuration and checks what no single option can.
+//! Builds the configuration from its layers (defaults, file, environment, flags), and checks options against each
+//! other.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -13,12 +14,12 @@ use figment::value::Dict;
 use super::{Config, InitialCluster, InitialClusterError, is_member_address, is_member_name};
 use crate::limits::{self, CONFIG_FILE_BYTES};
 
-/// What the names of environment variables start with.
+/// Prefix of the environment variables.
 const ENV_PREFIX: &str = "FLOTILLA_";
-/// What names the file, after that.
+/// The rest of the name of the variable that names the file.
 const CONFIG_FILE: &str = "CONFIG";
 
-/// Why there is no configuration.
+/// Why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -37,7 +38,7 @@ pub enum ConfigError {
         /// What is wrong with it.
         why: String,
     },
-    /// The file that an option names is not there, or does not hold what it should.
+    /// The file that an option names is missing, or has the wrong content.
     #[error("configuration: {option}")]
     Given {
         /// The option, as the file names it.
@@ -45,7 +46,7 @@ pub enum ConfigError {
         /// What is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Options that do not go together.
+    /// Options that contradict each other.
     #[error("configuration: {option}: {why}")]
     Invalid {
         /// The option, as the file names it.
@@ -56,7 +57,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Says of a value where somebody finds it who wants to mend it.
+    /// Names the place of a wrong value, so that the user can find it: the variable, the file or the flag.
     fn value(error: &figment::Error, file: Option<&Path>) -> Self {
         let (key, why) = (error.path.join("."), error.kind.to_string());
         let origin = error.metadata.as_ref().map_or("", |metadata| &metadata.name);
@@ -70,12 +71,12 @@ impl ConfigError {
     }
 }
 
-/// Defaults, then the file, then the environment, then the flags that were given.
+/// Loads the configuration: defaults, then the file, then the environment, then the given flags; later ones win.
 ///
-/// `parsed` holds what clap made of the command line, defaults included; `matches` tells which of it was given.
+/// `parsed` is the command line as clap parsed it, with defaults; `matches` says which flags were given.
 ///
 /// # Errors
-/// When the file cannot be read, a value has the wrong form, or options do not go together.
+/// If the file cannot be read, a value has the wrong form, or options contradict each other.
 pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Result<Config, ConfigError> {
     let wrong = |error: figment::Error| ConfigError::value(&error, file);
     let options = options();
@@ -100,18 +101,18 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
     Ok(config)
 }
 
-/// Every option, as flags and files name it.
+/// Returns all options, as flags and files name them.
 fn options() -> BTreeSet<String> {
     let command = <Config as clap::Args>::augment_args(clap::Command::new(""));
     command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
 }
 
-/// The option of a variable, whose name is given without the prefix.
+/// Returns the option of a variable, whose name is given without the prefix.
 fn option_of(variable: &str) -> String {
     variable.to_lowercase().replace('_', "-")
 }
 
-/// Which variables of an environment are named as options are and belong to none: as likely as not a mistake.
+/// Returns the variables that have the prefix of options and belong to none: they are probably mistakes.
 pub fn unrecognized_variables(environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let options = options();
     let is_meant = |rest: &str| rest == CONFIG_FILE || options.contains(&option_of(rest));
@@ -121,7 +122,7 @@ pub fn unrecognized_variables(environment: impl Iterator<Item = (String, String)
     environment.filter(of_nothing).map(|(name, _)| name).collect()
 }
 
-/// Whether Kubernetes tells containers so of a Service whose name begins with `flotilla`, as in
+/// Returns whether Kubernetes sets such a variable in containers for a Service whose name begins with `flotilla`, as in
 /// `FLOTILLA_SERVICE_HOST`, `FLOTILLA_PORT=tcp://10.96.0.9:6443` and `FLOTILLA_PORT_6443_TCP_ADDR`.
 fn tells_of_service(rest: &str, value: &str) -> bool {
     let of_port = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
@@ -197,7 +198,7 @@ fn check_members(config: &Config) -> Result<(), ConfigError> {
     check_found(config)
 }
 
-/// What members that find each other by a host name must say, and others must not.
+/// Checks the options that members need if they find each other by a host name, and must not have otherwise.
 fn check_found(config: &Config) -> Result<(), ConfigError> {
     let refuse = |option, why: &str| Err(ConfigError::Invalid { option, why: why.to_owned() });
     let by_name = matches!(config.initial_cluster, Some(InitialCluster::Dns(_)));

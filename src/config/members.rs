@@ -1,4 +1,4 @@
-//! Who replicates the store together.
+//! The members that form a cluster, as `--initial-cluster` states them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,36 +6,36 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The word that stands for all members of a host name; no member can have it as its name.
+/// The word in the place of a name that announces one host name for all members; no member can have this name.
 const DNS: &str = "dns";
 /// Largest name of a member, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
 const NAME_BYTES: usize = 63;
 
-/// The members that form a store.
+/// The members that form a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum InitialCluster {
-    /// Where each listens for the others, `HOST:PORT` by name.
+    /// The address at which each listens for the others, `HOST:PORT` by name.
     Members(BTreeMap<String, String>),
-    /// A host name that has the addresses of all, and the port on which they listen.
+    /// A host name that resolves to the addresses of all, and the port on which they listen.
     Dns(String),
 }
 
-/// Why a text does not say who forms a store.
+/// Why a text does not state the members of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InitialClusterError {
-    /// It is not of the form.
+    /// It has the wrong form.
     #[error("{0:?} is not NAME=HOST:PORT, nor is it dns=HOST:PORT")]
     Form(String),
     /// A name that no member can have.
     #[error("{0:?} cannot be the name of a member: it takes letters, digits, dashes, dots and underscores, 63 at most")]
     Name(String),
-    /// Something else than host and port.
+    /// An address that is not `HOST:PORT`.
     #[error("{address:?} of {name} is not HOST:PORT")]
     Address {
         /// The member.
         name: String,
-        /// What it has.
+        /// Its invalid address.
         address: String,
     },
     /// Two members with one name.
@@ -44,13 +44,13 @@ pub enum InitialClusterError {
     /// Two members with one address.
     #[error("{0} and {1} have the same address")]
     SameAddress(String, String),
-    /// A host name for all, and others beside it.
+    /// A host name for all members, and others beside it.
     #[error("dns=HOST:PORT stands for all members: there can be nothing beside it")]
     Mixed,
 }
 
 impl InitialCluster {
-    /// Where a member listens for the others, when its address is among these.
+    /// Returns the address at which a member listens for the others; `None` if it is not stated.
     pub fn address_of(&self, name: &str) -> Option<&str> {
         match self {
             Self::Members(members) => members.get(name).map(String::as_str),
@@ -58,7 +58,7 @@ impl InitialCluster {
         }
     }
 
-    /// Whether a member of this name may be among them.
+    /// Returns whether a member of this name may be one of them.
     pub fn may_have(&self, name: &str) -> bool {
         match self {
             Self::Members(members) => members.contains_key(name),
@@ -67,13 +67,13 @@ impl InitialCluster {
     }
 }
 
-/// Whether a member can have this name.
+/// Returns whether a member can have this name.
 pub fn is_member_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) && name != DNS
 }
 
-/// The name of this machine if it can be that of a member, else `flotilla`.
+/// Returns the name of this machine if it can be that of a member, else `flotilla`.
 pub fn default_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_lowercase();
     if is_member_name(&name) { name } else { "flotilla".to_owned() }
@@ -112,7 +112,7 @@ impl FromStr for InitialCluster {
     }
 }
 
-/// Whether a text is `HOST:PORT`; an IPv6 address stands in brackets.
+/// Returns whether a text is `HOST:PORT`, with an IPv6 address in brackets.
 pub fn is_member_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

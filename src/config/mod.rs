@@ -1,7 +1,7 @@
-//! One typed configuration, out of defaults, a file, the environment and flags: later ones win.
+//! [`Config`]: one typed configuration from defaults, a file, the environment and flags; later ones win.
 //!
-//! [`Config`] is the only list of options: flags, help, keys of the file (TOML) and environment variables all
-//! follow from it. The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
+//! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
+//! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 
 mod choices;
 mod cidr;
@@ -24,7 +24,7 @@ pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use shards::{Shards, ShardsError};
 
-/// Kinds of addresses, in the order in which nodes are reached by them unless configured.
+/// Types of node addresses, in the default order in which the server tries to connect to kubelets.
 pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 
 /// How the server is to run.
@@ -381,17 +381,17 @@ pub enum LogFormat {
 }
 
 impl Config {
-    /// What a stopping server waits before it stops.
+    /// Returns how long a stopping server goes on serving before it closes.
     pub const fn shutdown_delay(&self) -> Duration {
         Duration::from_secs(self.shutdown_delay_seconds)
     }
 
-    /// What open requests get before a stopping server ends.
+    /// Returns how long open requests may take before a stopping server ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
     }
 
-    /// How many groups replicate the resources that have shards.
+    /// Returns the number of groups that replicate the resources with shards.
     pub fn data_groups(&self) -> u8 {
         match self.groups {
             0 => u8::try_from(self.shards.largest()).unwrap_or(u8::MAX),
@@ -399,12 +399,12 @@ impl Config {
         }
     }
 
-    /// How long history is kept.
+    /// Returns how long history is kept.
     pub const fn history(&self) -> Duration {
         Duration::from_secs(self.history_seconds)
     }
 
-    /// Threads that serve HTTP, at least one.
+    /// Returns the number of threads that serve HTTP, at least one.
     pub fn worker_count(&self) -> usize {
         match self.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -412,7 +412,7 @@ impl Config {
         }
     }
 
-    /// Address under which others reach the server.
+    /// Returns the address under which others reach the server.
     pub fn advertised(&self) -> IpAddr {
         self.advertise_address.unwrap_or(match self.listen.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -421,48 +421,50 @@ impl Config {
         })
     }
 
-    /// Audiences of the API itself.
+    /// Returns the audiences of the API itself.
     pub fn audiences(&self) -> &[String] {
         if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
     }
 
-    /// The certificate to serve with and its key, where they are given.
+    /// Returns the files with the serving certificate and its key; `None` if they are not configured.
     pub fn serving_files(&self) -> Option<(&Path, &Path)> {
         self.tls_cert_file.as_deref().zip(self.tls_private_key_file.as_deref())
     }
 
-    /// The certificate that kubelets are shown and its key, where they are given.
+    /// Returns the files with the client certificate for kubelets and its key; `None` if they are not configured.
     pub fn kubelet_files(&self) -> Option<(&Path, &Path)> {
         self.kubelet_client_certificate.as_deref().zip(self.kubelet_client_key.as_deref())
     }
 
-    /// The certificate that aggregated API servers are shown and its key, where they are given.
+    /// Returns the files with the client certificate for aggregated API servers and its key; `None` if they are not
+    /// configured.
     pub fn proxy_files(&self) -> Option<(&Path, &Path)> {
         self.proxy_client_cert_file.as_deref().zip(self.proxy_client_key_file.as_deref())
     }
 
-    /// Directory of the certificates and keys that members share.
+    /// Returns the directory of the certificates and keys that members share.
     pub fn pki_dir(&self) -> PathBuf {
         self.pki_dir.clone().unwrap_or_else(|| self.own_pki_dir())
     }
 
-    /// Directory of the certificates and keys that are this server's own.
+    /// Returns the directory of the certificates and keys that are this server's own.
     pub fn own_pki_dir(&self) -> PathBuf {
         self.data_dir.join("pki")
     }
 
-    /// Name of this member.
+    /// Returns the name of this member.
     pub fn member_name(&self) -> String {
         self.name.clone().unwrap_or_else(default_name)
     }
 
-    /// The administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub fn admin_kubeconfig(&self) -> PathBuf {
         self.data_dir.join(ADMIN_KUBECONFIG)
     }
 }
 
-/// The administrator's kubeconfig of a server whose data directory is given by the environment or by nothing.
+/// Returns the path of the administrator's kubeconfig for a server whose data directory comes from the environment or
+/// is the default.
 pub fn usual_kubeconfig() -> PathBuf {
     let given = std::env::var_os("FLOTILLA_DATA_DIR").map(PathBuf::from);
     given.unwrap_or_else(default_data_dir).join(ADMIN_KUBECONFIG)
@@ -471,7 +473,8 @@ pub fn usual_kubeconfig() -> PathBuf {
 /// Name of the administrator's kubeconfig in the data directory.
 const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 
-/// `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or beside the caller.
+/// Returns `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or a directory
+/// below the working directory if neither is set.
 pub fn default_data_dir() -> PathBuf {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
     absolute("XDG_DATA_HOME")

@@ -1,4 +1,4 @@
-//! How many shards tables have, as `pods=8,apps/deployments=2`, or `large`.
+//! The number of shards of tables, as in `pods=8,apps/deployments=2`, or `large`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,27 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogued::{CONSULTED, stored_resource};
 
-/// Tables that cannot have several shards: what a write takes is looked up in the latest state of all of them.
+/// Tables that cannot have several shards: a write to them allocates addresses and ports, and must see the latest state
+/// of all objects for that.
 const WHOLE: [&str; 1] = ["services"];
 
 /// What `large` stands for: the resources that large clusters write or read most.
 const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discovery.k8s.io/endpointslices=8";
 
-/// How many shards tables have, for those of which it is said.
+/// The number of shards of the tables for which it is stated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shards(BTreeMap<String, u16>);
 
-/// Why a text does not say how many shards tables have.
+/// Why a text does not state numbers of shards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShardsError {
-    /// It is not made of `resource=number`.
+    /// It is not a list of `resource=number`.
     #[error("{0:?} is not of the form resource=shards, as in pods=8 or apps/deployments=2")]
     Syntax(String),
-    /// What is named can be no resource.
+    /// The name cannot be that of a resource.
     #[error("{0:?} is not a resource: it is named as in pods, apps/deployments or example.com/widgets")]
     Resource(String),
-    /// What is named would be a built-in resource, and there is none.
+    /// The name would be that of a built-in resource, and there is none.
     #[error("no resource {0:?} is stored: those of custom resources are named as in example.com/widgets")]
     Unknown(String),
     /// The number is out of range.
@@ -39,7 +40,7 @@ pub enum ShardsError {
     /// A resource is named twice.
     #[error("{0} is named twice")]
     Twice(String),
-    /// The resource stays where it is.
+    /// The resource cannot be moved, since admission of other resources consults it.
     #[error("{0} stays in the group default, in one shard: writes of other resources are decided by it")]
     Consulted(String),
     /// The resource must have one shard.
@@ -48,19 +49,18 @@ pub enum ShardsError {
 }
 
 impl Shards {
-    /// The resources, named as `pods` or `apps/deployments` are stored, and how many shards each has.
+    /// Returns the resources with their numbers of shards. Names are those of tables: `pods`, `apps/deployments`.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u16)> {
         self.0.iter().map(|(resource, shards)| (resource.as_str(), *shards))
     }
 
-    /// The most shards that one resource has; 0 when nothing is said.
+    /// Returns the largest number of shards; 0 if none is stated.
     pub fn largest(&self) -> u16 {
         self.0.values().copied().max().unwrap_or(0)
     }
 }
 
-/// The resource that a text names as `group/resource`, as `resource.group`, or, when it is built in, as `resource`; in
-/// the form in which tables are named.
+/// Returns the name of the table for `group/resource`, `resource.group`, or, if it is built in, `resource`.
 fn resource(text: &str) -> Result<String, ShardsError> {
     if !is_resource(text) {
         return Err(ShardsError::Resource(text.to_owned()));
@@ -77,7 +77,7 @@ fn resource(text: &str) -> Result<String, ShardsError> {
     }
 }
 
-/// Whether a text may be `resource`, `resource.group`, or `group/resource` with a group named as DNS names are.
+/// Returns whether a text has the form `resource`, `resource.group`, or `group/resource` with a DNS name as the group.
 fn is_resource(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let label =

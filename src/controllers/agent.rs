@@ -1,4 +1,5 @@
-//! How controllers write: by the rules that hold for clients, as the user that a controller manager is, or the server.
+//! The access of controllers to objects: they read and write by the rules that hold for clients, as the user of a
+//! kube-controller-manager or as the server itself.
 
 use std::sync::Arc;
 
@@ -11,23 +12,23 @@ use crate::request::Caller;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Who controllers are: user, and user agent and field manager.
+/// The user of controllers, and their user agent and field manager.
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "kube-controller-manager");
-/// Who the server itself is.
+/// The same for the server itself.
 const SERVER: (&str, &str) = ("system:apiserver", "kube-apiserver");
 
-/// What controllers act through.
+/// Reads and writes objects as one user.
 pub struct Agent {
     /// Objects.
     pub registry: Arc<Registry>,
-    /// What they need besides.
+    /// The settings of controllers.
     pub settings: Settings,
     user: Arc<User>,
     manager: &'static str,
     is_server: bool,
 }
 
-/// A change of an object; the object is complete before and after.
+/// A change of an object, as a function from the whole old object to the whole new one.
 struct Edit<F>(F);
 
 impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<F> {
@@ -39,18 +40,18 @@ impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<F> {
 }
 
 impl Agent {
-    /// Acts on these objects as controllers do.
+    /// Returns an agent that acts as the user of a kube-controller-manager.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Self {
         Self::acting_as(CONTROLLER_MANAGER, registry, settings)
     }
 
-    /// Acts on these objects as the server itself.
+    /// Returns an agent that acts as the server itself.
     pub fn of_server(registry: Arc<Registry>, settings: Settings) -> Self {
         Self::acting_as(SERVER, registry, settings)
     }
 
     fn acting_as((name, manager): (&str, &'static str), registry: Arc<Registry>, settings: Settings) -> Self {
-        // Those who keep the cluster in order are not held by its policies.
+        // Controllers are members of `system:masters`, so that checks of permissions do not restrict them.
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
         let user = Arc::new(User { name: name.into(), groups, ..User::default() });
         Self { registry, settings, user, manager, is_server: name == SERVER.0 }
@@ -71,13 +72,13 @@ impl Agent {
         Caller { is_server: self.is_server, ..Caller::new(Arc::clone(&self.user), self.manager) }
     }
 
-    /// A resource that every server has.
+    /// Returns a built-in resource.
     pub fn resource(&self, group: &str, name: &str) -> ApiResult<Arc<Served>> {
         let found = self.registry.resources.of_resource(group, name);
         found.ok_or_else(|| ApiError::internal(format_args!("no resource {name} in group {group:?}")))
     }
 
-    /// The present state of an object.
+    /// Returns the present state of an object; `None` if it does not exist.
     pub fn get(&self, target: Target<'_>) -> ApiResult<Option<Value>> {
         let current = self.registry.current(target.served, target.namespace, target.name);
         let found = current.ok_or_else(|| target.served.not_found(target.name));
@@ -87,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// Creates an object; whether it was not there before.
+    /// Creates an object; returns false if it existed already.
     pub async fn create(&self, target: Target<'_>, mut object: Value) -> ApiResult<bool> {
         let served = target.served;
         object.set_at(&["kind"], &*served.kind().name);
@@ -102,7 +103,7 @@ impl Agent {
         }
     }
 
-    /// Changes an object. It must be the one that `uid` names unless that is empty.
+    /// Changes an object. It must have the UID `uid` unless that is empty.
     pub async fn edit(&self, target: Target<'_>, uid: &str, mut edit: impl FnMut(&mut Value) + Send) -> ApiResult<()> {
         let change = |object: &mut Value| {
             if !uid.is_empty() && object.str_at(&["metadata", "uid"]) != uid {
@@ -114,7 +115,7 @@ impl Agent {
         self.edit_if(target, change).await
     }
 
-    /// Changes an object unless the change is refused.
+    /// Changes an object, unless `edit` returns an error, which this function then returns.
     pub async fn edit_if(
         &self,
         target: Target<'_>,
@@ -129,7 +130,7 @@ impl Agent {
         self.counted("PUT", updated).map(drop)
     }
 
-    /// Applies fields of an object that exists as a manager that takes over from others.
+    /// Applies fields (server-side apply) to an object that exists, and takes over fields that other managers own.
     pub async fn apply(&self, target: Target<'_>, mut configuration: Value, manager: &str) -> ApiResult<()> {
         if self.registry.current(target.served, target.namespace, target.name).is_none() {
             return Err(target.served.not_found(target.name));
@@ -142,7 +143,7 @@ impl Agent {
         self.counted("PATCH", applied).map(drop)
     }
 
-    /// Deletes an object, unless it is gone already or another one by now.
+    /// Deletes an object. It is no error if the object is gone or was replaced by another one.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
         let deleted = self.registry.delete(target, options, &mut self.caller()).await;
         match self.counted("DELETE", deleted) {

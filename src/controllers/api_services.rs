@@ -1,4 +1,4 @@
-//! Whether those who answer for group versions are there: the conditions of API services.
+//! Sets the condition `Available` of API services: whether the servers behind them are reachable.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// API services that are looked at at a time.
+/// API services that are checked concurrently.
 const WORKERS: usize = 5;
-/// The Service that an endpoint slice belongs to.
+/// The label of an endpoint slice with the name of its Service.
 const SERVICE_NAME: [&str; 3] = ["metadata", "labels", "kubernetes.io/service-name"];
 
-/// Keeps the conditions of API services as their servers are.
+/// Keeps the conditions of API services up to date.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let own = agent.resource(GROUP, RESOURCE)?;
     let services = agent.resource("", "services")?;
     let slices = agent.resource("discovery.k8s.io", "endpointslices")?;
     let queue = Queue::new(measured);
     let [own_table, service_table, slice_table] = [&own, &services, &slices].map(|of| agent.registry.table(of));
-    // What concerns a Service concerns the API services that it stands for.
+    // A change of a Service or of its endpoints requires a check of the API services that refer to it.
     let concern = |namespace: &str, name: &str| {
         for remote in agent.settings.aggregation.all() {
             if remote.namespace == namespace && remote.service == name {

@@ -1,8 +1,8 @@
-//! Cluster IPs that no service has, and services that have one which nobody claimed.
+//! Repairs cluster IPs: releases claims that no service uses, and claims addresses that services use without a claim.
 //!
-//! A service that is created has its address before it is stored, and one that is deleted gives it back afterwards: a
-//! server that ends in between leaves one behind. So what was claimed or changed is looked at once more, when whoever
-//! did it must be done.
+//! A new service claims its address before it is stored, and a deleted one releases it afterwards: a server that stops
+//! in between leaves the claim behind. Therefore each claim and each changed service is checked once more after some
+//! time, when the request that made it must have ended.
 
 use std::rc::Rc;
 
@@ -17,16 +17,16 @@ use crate::registry::{Registry, claimant, held_addresses};
 use crate::rules::addresses;
 use crate::status::ApiResult;
 
-/// What may need work.
+/// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
-    /// An address that was claimed: the name of the claim, and its revision. Another one of the name is other work.
+    /// The claim of an address: its name and revision. A later claim of the same name is another item.
     Claim(String, Revision),
     /// A service: namespace and name.
     Service(String, String),
 }
 
-/// Looks at every claim and every service a while after it was made, changed or deleted.
+/// Checks every claim and every service some time after it was created, changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let registry = &agent.registry;
     let served = agent.resource("networking.k8s.io", "ipaddresses")?;
@@ -34,7 +34,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = registry.table(&*agent.resource("", "services")?);
     let queue = Queue::new(measured);
     let look_at_claim = |claim: &Object| {
-        // Whoever deletes its service is to be done, too.
+        // The deletion of its service must have ended, too.
         queue.put_off(Work::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);
     };
     let look_at_service = |namespace, name| queue.add_after(Work::Service(namespace, name), ADDRESS_SETTLE_TIME);
@@ -56,7 +56,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 claim.iter().for_each(|claim| look_at_claim(claim));
             }
         }),
-        // Hardly one of them takes a write.
+        // One worker suffices: hardly any item needs a write.
         queue.work(1, |work: Work| async {
             tokio::task::yield_now().await; // all that there are come together when this begins
             attempt(registry, work).await

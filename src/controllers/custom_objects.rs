@@ -1,4 +1,5 @@
-//! Objects of definitions that are being deleted: they go first ("Custom Resources", deletion of definitions).
+//! Deletes the objects of a definition that is being deleted, before the definition itself is removed ("Custom
+//! Resources", deletion of definitions).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,23 +25,23 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Definitions whose objects are deleted at a time.
+/// Definitions that are processed concurrently.
 const WORKERS: usize = 4;
-/// Deletions that are made at a time for each.
+/// Concurrent deletions for each definition.
 const CONCURRENT: usize = 32;
-/// Time between the deletion of a definition and the first look at its objects: creates that were admitted before land
-/// meanwhile, on every replica.
+/// Delay from the deletion of a definition to the first listing of its objects: creates that were admitted before
+/// become visible on every replica meanwhile.
 const SETTLE: Duration = Duration::from_millis(500);
-/// Time between two looks at what remains.
+/// Time between two checks of the remaining objects.
 const RECHECK: Duration = Duration::from_secs(1);
-/// When the table of a definition that is gone is searched once more: creates that were admitted before its deletion
-/// are asked for again for a while where their group has no leader.
+/// Delay until the table of a removed definition is searched once more: while a group has no leader, creates that were
+/// admitted before the deletion are retried for some time, and can be stored late.
 const SWEEP: Duration = Duration::from_secs(40);
 
-/// What was defined by definitions that are gone, by their names.
+/// The resources of removed definitions, by the name of the definition.
 type Gone = RefCell<HashMap<String, Arc<Served>>>;
 
-/// Deletes the objects of definitions that are being deleted, and lets these go.
+/// Deletes the objects of definitions that are being deleted, then removes the definitions' finalizer.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
     let table = agent.registry.table(&definitions);
@@ -87,7 +88,7 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
     }
 }
 
-/// Does what is left to be done for a definition.
+/// Does the remaining work for a definition.
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
     tell(agent, target, definition, Stage::InProgress).await?;
     let uid = definition.str_at(&["metadata", "uid"]);
@@ -105,15 +106,15 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
     Ok(Then::Rest)
 }
 
-/// Tells in the status how far it came.
+/// Writes the stage of the deletion into the status.
 async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -> ApiResult<()> {
     let now = now().to_string();
     let status = Target { subresource: "status", ..of };
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
-/// Deletes the objects of a resource; `is_to_be` says whether that is right still, once everything is seen here that
-/// was acknowledged. Whether there were any.
+/// Deletes the objects of a resource, unless `is_to_be`, which is asked after this replica has caught up with all
+/// acknowledged writes, returns false. Returns whether there were any objects.
 async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
     let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
@@ -136,7 +137,7 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let identity = |object: &Arc<Object>| (object.key().clone(), uid(object).map(str::to_owned));
         let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
         let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
-        // One that cannot be deleted holds no others up.
+        // An object that cannot be deleted does not stop the others.
         let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(CONCURRENT).collect().await;
         failed = failed.or(outcomes.into_iter().find_map(Result::err));
         if !more {

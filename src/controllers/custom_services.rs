@@ -1,4 +1,4 @@
-//! API services of the group versions that definitions serve.
+//! Maintains the API services for the group versions of definitions.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ const GROUP: &str = "apiregistration.k8s.io";
 const MANAGED: [&str; 3] = ["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"];
 const ALWAYS: &str = "true";
 
-/// Keeps an API service for each group version that definitions serve, and for no other.
+/// Keeps one API service for each group version that definitions serve, and removes others.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = agent.resource(GROUP, "apiservices")?;
     let table = agent.registry.table(&services);
@@ -53,7 +53,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-/// The names of the API services that there should be, as in `v1.example.com`.
+/// Returns the names of the API services that should exist, as in `v1.example.com`.
 fn wanted(agent: &Agent) -> BTreeSet<String> {
     let all = agent.registry.resources.all();
     let custom = all.iter().filter(|served| served.custom.is_some());
@@ -87,7 +87,7 @@ async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<
     Ok(Then::Rest)
 }
 
-/// The API service of a group version that definitions serve, by its name.
+/// Returns the API service of a name, for a group version that definitions serve; `None` for another name.
 fn service(name: &str) -> Option<Value> {
     let (version, group) = name.split_once('.')?;
     let (group_priority, version_priority) = (CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);

@@ -1,4 +1,4 @@
-//! An object of one name that every namespace is to have.
+//! Keeps an object of one name in every namespace.
 
 use flotilla_cluster::Interest;
 
@@ -11,10 +11,10 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
 
-/// Namespaces that are dealt with at a time; the store batches their writes.
+/// Namespaces that are processed concurrently; the store batches their writes.
 const WORKERS: usize = 16;
 
-/// Which object: a resource of the core group, and a name.
+/// The object to keep: a resource of the core group, and a name.
 pub struct Kept {
     /// The resource, as in `configmaps`.
     pub resource: &'static str,
@@ -22,8 +22,8 @@ pub struct Kept {
     pub name: &'static str,
 }
 
-/// Has `settle` look at the object whenever a namespace appears and whenever the object is changed or deleted there, as
-/// long as the namespace does not end.
+/// Calls `settle` for a namespace whenever it appears and whenever its object is changed or deleted, unless the
+/// namespace is being deleted.
 ///
 /// # Errors
 /// The resource is not served.
@@ -61,7 +61,7 @@ where
     Ok(())
 }
 
-/// A namespace that ends meanwhile needs nothing any more.
+/// Ignores the failure of a create because the namespace is being deleted meanwhile.
 pub fn unless_namespace_ends(created: ApiResult<bool>) -> ApiResult<()> {
     match created {
         Err(ApiError { code: 404, .. }) => Ok(()),

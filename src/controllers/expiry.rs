@@ -1,6 +1,6 @@
-//! Objects that are removed when their time is over: requests for certificates, and tokens that nodes join with.
+//! Removes expired objects: CertificateSigningRequests and bootstrap tokens.
 //!
-//! When that is follows from the object alone, so that each waits in the queue until then.
+//! The time of expiry follows from the object alone, so each object waits in the queue until then.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::status::{ApiError, ApiResult};
 
-/// How long an object stays at least after it was written, over or not: whoever wrote it may look at it.
+/// How long an object stays at least after it was written, even if it has expired: its writer may want to read it.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Objects that end.
+/// A resource whose objects expire.
 struct Ending {
     group: &'static str,
     resource: &'static str,
     interest: fn() -> Interest,
-    /// When one is over, if it ever is.
+    /// Returns when an object expires; `None` if it never does.
     ends_at: fn(&Value) -> Option<Timestamp>,
 }
 
@@ -47,12 +47,12 @@ static BOOTSTRAP_TOKENS: Ending = Ending {
     ends_at: expiry::of_bootstrap_token,
 };
 
-/// Removes requests for certificates that are done with, or that nobody has answered.
+/// Removes CertificateSigningRequests that were answered some time ago, or that nobody has answered.
 pub async fn certificate_requests(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     run(agent, measured, &CERTIFICATE_REQUESTS).await
 }
 
-/// Removes tokens that nodes join with once they are not valid any more.
+/// Removes expired bootstrap tokens.
 pub async fn bootstrap_tokens(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     run(agent, measured, &BOOTSTRAP_TOKENS).await
 }
@@ -79,7 +79,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
             async move {
                 let target = Target { served, namespace: &namespace, name: &name, subresource: "" };
                 let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
-                // What has become of it since may end at another time.
+                // The object may have changed since, and expire at another time.
                 let Some(end) = (ending.ends_at)(&object) else { return Ok(Then::Rest) };
                 let rest = remaining(end);
                 if !rest.is_zero() {
@@ -96,7 +96,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
     Ok(())
 }
 
-/// How long it takes until a second is over.
+/// Returns the time until the second of `end` is over.
 fn remaining(end: Timestamp) -> Duration {
     Duration::from_secs(u64::try_from(end.seconds.saturating_add(1).saturating_sub(now().seconds)).unwrap_or(0))
 }

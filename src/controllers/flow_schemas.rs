@@ -1,4 +1,4 @@
-//! The condition `Dangling` of FlowSchemas: whether their priority level is there (KEP-1040).
+//! Maintains the condition `Dangling` of FlowSchemas: whether their priority level is missing (KEP-1040).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let add_all = || {
         let mut cursor = schema_table.snapshot().cursor(Selection::default(), None);
         let mut found = Vec::new();
-        // A snapshot that was held for too long ends the list: its objects come again with their own changes.
+        // If the snapshot expires, the rest of the list is skipped: those objects come with their own changes.
         while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
         found.iter().for_each(|schema| queue.add(schema.key().name().to_owned()));
     };
@@ -36,7 +36,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             }
         }),
         follow(&level_table, Interest::default(), |seen| {
-            // Levels that are there already are looked up with each schema.
+            // Only changes of levels matter: levels that existed before are looked up when each schema is checked.
             if matches!(seen, Seen::Changed(_)) {
                 add_all();
             }

@@ -1,7 +1,7 @@
-//! The Lease by which this server is known to others: each has one in `kube-system`, as long as it serves.
+//! Maintains the Lease in `kube-system` that identifies this server while it runs.
 //!
-//! It tells which servers there are. Nothing is decided by it, and so it is renewed seldom: every write wakes what
-//! rests while nothing happens.
+//! The leases show which servers exist. No decision depends on them, so they are renewed seldom: every write wakes a
+//! group that rests.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,16 +26,16 @@ const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 const HOST_LABEL: &str = "kubernetes.io/hostname";
-/// How long a lease tells of a server that is gone, as the reference has it.
+/// Duration of a lease, as in the reference: a lease outlives its server by as much.
 const DURATION_SECONDS: i64 = 3_600;
-/// Often enough that one that could not be renewed for a while is none the worse for it.
+/// Interval of renewals; short enough that several may fail before the lease expires.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
-/// How soon it is tried again.
+/// Delay before a failed renewal is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// How soon it is made again after somebody has deleted it.
+/// Delay before a deleted lease is created again.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Keeps the lease of this server, and removes those of servers that are gone.
+/// Renews the lease of this server, and removes the expired leases of others.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let leases = agent.resource("coordination.k8s.io", "leases")?;
     let name = name_of(&agent.settings.member);
@@ -74,7 +74,7 @@ async fn keep(agent: &Agent, target: Target<'_>, holder: &str, deleted: &Notify)
     }
 }
 
-/// The name of a server's lease: members have different ones, and each the same again after a restart.
+/// Returns the name of a server's lease. It differs between members and survives restarts.
 fn name_of(member: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, member.as_bytes());
     let hex = digest.as_ref().iter().take(13).map(|byte| format!("{byte:02x}"));
@@ -103,7 +103,7 @@ async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()>
     agent.create(Target { name: "", ..target }, lease).await.map(drop)
 }
 
-/// Removes the leases of servers that have not renewed them in time.
+/// Removes leases that their servers have not renewed in time.
 async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
     let mut cursor = agent.registry.table(leases).snapshot().cursor(selection, None);
@@ -130,7 +130,7 @@ async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     }
 }
 
-/// Whether a lease is that of a server which did not renew it in time.
+/// Returns whether a lease has expired.
 fn is_gone(lease: &Value, now: Timestamp) -> bool {
     if lease.str_at(&["metadata", "labels", IDENTITY.0]) != IDENTITY.1 {
         return false;

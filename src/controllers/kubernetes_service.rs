@@ -1,7 +1,8 @@
-//! The endpoints of the service `kubernetes`: at which addresses clients inside the cluster reach its servers.
+//! Publishes the endpoints of the Service `kubernetes`: the addresses at which clients inside the cluster reach its
+//! servers.
 //!
-//! Members tell each other where clients reach them when they connect; the one that leads publishes those that are
-//! there. A member that is away for a short while, as during a restart, stays published.
+//! Members exchange their client addresses when they connect; the leader publishes those of the members that are
+//! connected. A member that is away briefly, as during a restart, stays published.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,13 +23,12 @@ use crate::status::{ApiError, ApiResult};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-/// How long a server that is not reached any more stays published, as the reference has it for a lease that is not
-/// renewed.
+/// How long a server stays published after its connection broke, as in the reference for a lease that is not renewed.
 const ABSENCE_MAX: Duration = Duration::from_secs(15);
-/// How often it is looked whether a server that is connected has become a member.
+/// Interval of checks whether a connected server has become a member.
 const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Publishes the servers, now and as they come and go, and restores what is changed or deleted.
+/// Publishes the servers, now and whenever one comes or goes, and restores endpoints that were changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     if !agent.settings.publishes {
         std::future::pending::<()>().await; // somebody else does
@@ -66,11 +66,11 @@ async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
     let others = agent.registry.store.servers();
     let members = others.iter().filter(|(_, votes)| *votes).filter_map(|(address, _)| address.parse().ok());
     let (addresses, next) = servers.borrow_mut().look(members.chain([own.ip()]), now);
-    // Who is here and no member may become one.
+    // A connected server that is not a member may become one.
     let next = if others.iter().all(|(_, votes)| *votes) { next } else { Some(now + ADMISSION_INTERVAL) };
     let addresses: Vec<IpAddr> =
         addresses.into_iter().filter(|it| !it.is_loopback() && it.is_ipv4() == own.is_ipv4()).collect();
-    // Those that none but processes of the same host could reach are not told.
+    // Addresses that only processes of the same host can reach are not published.
     if !addresses.is_empty() {
         for seed in bootstrap::endpoints(&addresses, own.port()) {
             bootstrap::ensure(&agent.registry, &seed).await.or_else(unless_outrun)?;
@@ -79,22 +79,22 @@ async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
     Ok(next.map_or(Then::Rest, |next| Then::Again(next - now)))
 }
 
-/// What somebody else has written brings it into the queue again.
+/// Ignores a conflict: the change of the other writer puts the object into the queue again.
 fn unless_outrun(error: ApiError) -> ApiResult<()> {
     if error.code == 409 { Ok(()) } else { Err(error) }
 }
 
-/// When each server was last there.
+/// The time at which each server was last connected.
 struct Servers(BTreeMap<IpAddr, Instant>);
 
 impl Servers {
-    /// What another member has published may be there still.
+    /// Starts with the addresses that another member has published: those servers may still be connected.
     fn new(published: Vec<IpAddr>, now: Instant) -> Self {
         Self(published.into_iter().map(|address| (address, now)).collect())
     }
 
-    /// The servers that are to be published while these are there, and when that may change although nobody comes or
-    /// goes.
+    /// Records the connected servers. Returns the servers to publish, and when that result may change although none
+    /// comes or goes.
     fn look(&mut self, there: impl Iterator<Item = IpAddr>, now: Instant) -> (Vec<IpAddr>, Option<Instant>) {
         self.0.extend(there.map(|address| (address, now)));
         self.0.retain(|_, last| now.duration_since(*last) < ABSENCE_MAX);

@@ -1,5 +1,5 @@
-//! Pods that are deleted and whose node is not there: no kubelet ends them, and nobody would say that they are gone
-//! ("Pod Lifecycle", garbage collection of pods).
+//! Removes deleted pods whose node does not exist: no kubelet would end them or report their end ("Pod Lifecycle",
+//! garbage collection of pods).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::registry::{DeleteOptions, Target, now};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Pods that are dealt with at a time.
+/// Pods that are processed concurrently.
 const WORKERS: usize = 8;
-/// How long a node that is not there may take to come back, as when its kubelet registers it anew.
+/// How long the controller waits for a missing node, which a kubelet may register again.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
 /// Removes such pods once their time of grace is over.
@@ -44,7 +44,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             let field = Some(("spec.nodeName".into(), node.key().name().into()));
             let mut cursor = pod_table.snapshot().cursor(Selection { field, ..Selection::default() }, None);
             let mut found = Vec::new();
-            // A snapshot that was held for too long ends the list: those pods stay until they are looked at again.
+            // If the snapshot expires, the rest of the list is skipped: those pods stay until they are checked again.
             while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
             found.iter().filter(|pod| is_deleting(pod)).for_each(|pod| look_at(pod));
         }),
@@ -79,7 +79,7 @@ async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiR
     }
 }
 
-/// When a pod that is deleted was to be gone.
+/// Returns when the grace period of a deleted pod ends; `None` if it is not deleted.
 fn end(pod: &Value) -> Option<Timestamp> {
     Timestamp::parse(pod.str_at(&["metadata", "deletionTimestamp"])).ok()
 }

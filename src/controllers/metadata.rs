@@ -1,7 +1,7 @@
-//! What controllers read of an object's metadata, without reading the object.
+//! Reads metadata of an object for controllers, without decoding the object.
 //!
-//! Most changes concern no controller; finding that out must not cost decoding them. A member's name with its quotes
-//! and colon cannot stand inside a JSON string, where quotes are escaped, so that searching the text is sound.
+//! Most changes concern no controller, and finding that out must be cheap. Searching the JSON text for the name of a
+//! member with its quotes and colon is sound: it cannot occur inside a JSON string, where quotes are escaped.
 
 use flotilla_cluster::Object;
 use flotilla_proto::json::{self, Part};
@@ -11,12 +11,12 @@ use memchr::memmem;
 pub use crate::registry::mentions;
 use crate::status::{ApiError, ApiResult};
 
-/// All but who owns which fields, which is most of it and concerns no controller: it stands last.
+/// All metadata except `managedFields`, which is the largest part, concerns no controller and is the last member.
 const PART: Part = Part::but(&[("managedFields", Part::Rest)]);
-/// The same of a custom resource, where it stands among the others.
+/// The same for a custom resource, whose members are sorted, so that `managedFields` is not the last one.
 const SORTED_PART: Part = Part::but(&[("managedFields", Part::Nothing)]);
 
-/// The tree of an object's metadata alone, without its managed fields.
+/// Returns the metadata of an object without its managed fields.
 pub fn metadata(object: &Object) -> ApiResult<Value> {
     let unreadable = || ApiError::internal(format_args!("the metadata of {} is no JSON", object.key()));
     read(object.metadata()).ok_or_else(unreadable)
@@ -26,33 +26,33 @@ fn read(text: &[u8]) -> Option<Value> {
     json::parse_part(text, if is_sorted(text) { SORTED_PART } else { PART }, 0..text.len())
 }
 
-/// Whether members are sorted by name, as in custom resources: then others come before the name, which every object
-/// has.
+/// Returns whether members are sorted by name, as in custom resources: then other members come before `name`, which
+/// every object has.
 fn is_sorted(text: &[u8]) -> bool {
     !text.starts_with(b"{\"name\":")
 }
 
-/// The UID in the metadata of an object.
+/// Returns the UID of an object; `None` if it has none.
 pub fn uid(object: &Object) -> Option<&str> {
     uid_in(object.metadata())
 }
 
 fn uid_in(text: &[u8]) -> Option<&str> {
     const MEMBER: &[u8] = b"\"uid\":\"";
-    // Owners have one each. They stand behind it where members have their usual order, and before it where they are
-    // sorted.
+    // References to owners have a member `uid`, too. It comes after the object's UID in the usual order of members, and
+    // before it if members are sorted.
     let at = if is_sorted(text) { memmem::rfind(text, MEMBER) } else { memmem::find(text, MEMBER) };
     let start = at? + MEMBER.len();
     let length = text[start..].iter().position(|byte| *byte == b'"')?;
     std::str::from_utf8(&text[start..start + length]).ok()
 }
 
-/// Whether an object waits for a finalizer before it goes.
+/// Returns whether an object has a finalizer.
 pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     object.list_at(&["metadata", "finalizers"]).iter().any(|known| known.as_str() == Some(finalizer))
 }
 
-/// Takes a finalizer away.
+/// Removes a finalizer.
 pub fn release(object: &mut Value, finalizer: &str) {
     let finalizers = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers"));
     if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
@@ -60,7 +60,7 @@ pub fn release(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Whether the object is being deleted. Labels and annotations may have that name, too.
+/// Returns whether the object is being deleted. A label or annotation with that name does not count.
 pub fn is_deleting(object: &Object) -> bool {
     mentions(object, "\"deletionTimestamp\":")
         && metadata(object).is_ok_and(|metadata| !metadata.at(&["deletionTimestamp"]).is_null())

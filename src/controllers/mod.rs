@@ -1,13 +1,13 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! roles that are put together, flow schemas, the types of policies, definitions of custom resources, cluster IPs that
-//! were left behind, what is in use, ranges of service addresses, counts of quotas, what ends at a time, pods of nodes
-//! that are gone, the lease of each server, and the objects that every cluster has.
+//! aggregated roles, flow schemas, type checks of policies, definitions of custom resources, leaked cluster IPs,
+//! protection of objects in use, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease of
+//! each server, and the objects that every cluster has.
 //!
-//! Each follows the change logs of the tables that concern it ([`crate::follow`]), puts the keys of what may need work
-//! into a queue that holds every key once ([`queue`]), and compares what is with what should be ([`agent`] makes the
-//! writes). Nothing is remembered that does not follow from the present state, so that a restart resumes everything,
-//! but for what was removed a moment ago and is searched once more; nothing polls, so that idle controllers cost
-//! nothing.
+//! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
+//! objects that may need work into a queue that holds every key once ([`queue`]). Workers compare the present state
+//! with the desired one and write through an [`agent`]. Controllers keep no state that cannot be derived from stored
+//! objects, so that a restart resumes everything; the exception is that a removed namespace or definition is searched
+//! once more for late objects. Nothing polls, so that idle controllers cost nothing.
 
 mod agent;
 mod api_services;
@@ -56,58 +56,58 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
-/// How long a controller that ended rests before it begins again.
+/// Delay before a controller that ended is started again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// What controllers need besides objects.
+/// The settings of controllers.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whether all of them run, or only what is every server's own.
+    /// Whether all controllers run, or only those of API servers.
     pub embedded: bool,
     /// Name of this server among those of its cluster.
     pub member: String,
     /// Issues the tokens of service accounts that live in Secrets.
     pub issuer: Issuer,
-    /// PEM bundle that clients check the server's certificate against.
+    /// PEM bundle with which clients verify the server's certificate.
     pub root_ca: String,
     /// The address at which clients inside the cluster reach this server, and its port.
     pub advertised: SocketAddr,
     /// Whether this server keeps the endpoints of the Service `kubernetes`.
     pub publishes: bool,
-    /// What of the configuration shows in the objects that every cluster has.
+    /// The configuration that the objects of every cluster depend on.
     pub bootstrap: BootstrapInput,
     /// The servers that answer for group versions of their own.
     pub aggregation: Arc<Aggregation>,
-    /// Address and port of this server, under which what controllers ask is counted.
+    /// Address and port of this server: the label under which requests of controllers are counted.
     pub host: String,
 }
 
-/// Controllers that run; they stop when this is dropped.
+/// The running controllers; they stop when this is dropped.
 #[derive(Debug)]
 pub struct Controllers {
     tasks: Vec<JoinHandle<()>>,
     broken: Broken,
 }
 
-/// How many controllers broke and have not begun again. Those that have nothing to do here are not broken: another
-/// replica leads, or the server is stopping.
+/// The number of controllers that failed and have not started again. A controller that is idle because another replica
+/// leads, or because the server stops, has not failed.
 #[derive(Debug, Clone, Default)]
 pub struct Broken(Arc<AtomicUsize>);
 
 impl Broken {
-    /// Whether there is one.
+    /// Returns whether any controller has failed.
     pub fn any(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 }
 
 impl Controllers {
-    /// Tells whether one is broken.
+    /// Returns the shared count of failed controllers.
     pub fn broken(&self) -> Broken {
         self.broken.clone()
     }
 
-    /// Stops them where they are; what they leave undone is taken up by those that start next.
+    /// Stops the controllers immediately; the next ones to start resume the unfinished work.
     pub fn stop(self) {
         drop(self);
     }
@@ -119,13 +119,13 @@ impl Drop for Controllers {
     }
 }
 
-/// What a controller does: it works until something breaks it.
+/// The function of a controller: it runs until it fails.
 type Run = fn(Rc<Agent>, QueueMetrics) -> LocalBoxFuture<'static, ApiResult<()>>;
 
-/// A controller: the name by which it is logged, that by which its queue is measured, and what it does.
+/// A controller: its name in the log, the name of its queue in metrics, and its function.
 type Controller = (&'static str, &'static str, Run);
 
-/// What belongs to the API, and a kube-controller-manager does, too.
+/// Controllers that a kube-controller-manager also runs.
 const CONTROLLERS: &[Controller] = &[
     ("garbage-collector", "garbage_collector_attempt_to_delete", |agent, queue| {
         garbage::run(agent, queue).boxed_local()
@@ -161,7 +161,7 @@ const CONTROLLERS: &[Controller] = &[
     ("pod-garbage-collector", "orphaned_pods", |agent, queue| lost_pods::run(agent, queue).boxed_local()),
 ];
 
-/// What API servers do, also where a kube-controller-manager runs.
+/// Controllers of API servers, which run beside a kube-controller-manager, too.
 const OF_API: &[Controller] = &[
     ("kubernetes-service", "kubernetes_service", |agent, queue| kubernetes_service::run(agent, queue).boxed_local()),
     ("upkeep", "upkeep", |agent, queue| upkeep::run(agent, queue).boxed_local()),
@@ -176,14 +176,15 @@ const OF_API: &[Controller] = &[
     ("custom-resource-services", "autoregister", |agent, queue| custom_services::run(agent, queue).boxed_local()),
 ];
 
-/// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so
-/// that of several replicas one does, and end when the drain begins. What is every server's own works always.
+/// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so that
+/// only one replica's controllers do, and end when the drain begins. Those that maintain this server's own objects
+/// always work.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let manager = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
     let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
     let broken = Broken::default();
     let begin = |&(name, queue, run): &Controller, agent: &Rc<Agent>| {
-        // Every replica has these metrics, whether or not it leads.
+        // Every replica exports these metrics, whether or not it leads.
         let measured = QueueMetrics::named(registry.metrics.meter(), queue);
         let (agent, drain, broken, leads) = (Rc::clone(agent), drain.clone(), broken.clone(), registry.leadership());
         let run = move || run(Rc::clone(&agent), measured.clone());
@@ -208,7 +209,7 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     Controllers { tasks, broken }
 }
 
-/// Works whenever this replica leads, until the store ends.
+/// Runs `work` whenever this replica leads, until the store ends.
 async fn while_leading<W: Future<Output = ()>>(mut leads: watch::Receiver<bool>, work: impl Fn() -> W) {
     loop {
         if leads.wait_for(|leads| *leads).await.is_err() {
@@ -221,7 +222,7 @@ async fn while_leading<W: Future<Output = ()>>(mut leads: watch::Receiver<bool>,
     }
 }
 
-/// Counts a controller as broken while this lives.
+/// Counts a controller as failed as long as this value exists.
 struct Counted<'a>(&'a Broken);
 
 impl<'a> Counted<'a> {
@@ -237,7 +238,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Runs a controller again whenever it ends, since one that is missing leaves a cluster that no longer tidies up.
+/// Restarts a controller whenever it ends, since nothing else would do its work.
 async fn keep_running<F: Future<Output = ApiResult<()>>>(name: &'static str, run: impl Fn() -> F, broken: &Broken) {
     loop {
         match AssertUnwindSafe(run()).catch_unwind().await {

@@ -1,4 +1,5 @@
-//! What is wrong with validating policies where they meet the kinds that they name: told in their status.
+//! Checks the types in the expressions of validating policies against the kinds that they match, and writes warnings
+//! into their status.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use crate::registry::Target;
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// The field manager of what is told.
+/// The field manager of the status.
 const MANAGER: &str = "validatingadmissionpolicy-status";
-/// How long a policy rests before it is checked: whoever is writing it meets no other writer.
+/// Delay from a write of a policy to its check, so that the client that is writing it does not run into conflicts.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// Checks policies, now and whenever one has changed.

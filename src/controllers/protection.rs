@@ -1,8 +1,8 @@
-//! Protection of what is in use ("Storage Object in Use Protection"): claims of pods, volumes of claims, classes of
-//! volume attributes.
+//! Protects objects in use ("Storage Object in Use Protection"): claims of pods, volumes of claims,
+//! VolumeAttributesClasses.
 //!
-//! Admission gives each of them a finalizer. Here it is taken away once the object is deleted and nobody uses it, and
-//! given to those that lack it.
+//! Admission adds a finalizer to each of them. This controller removes it once the object is deleted and not in use,
+//! and adds it to objects that lack it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -26,10 +26,10 @@ use crate::rules::protection::{self, Guard};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Objects that are dealt with at a time.
+/// Objects that are processed concurrently.
 const WORKERS: usize = 4;
-/// Time between what happens and the look at it: users that were admitted before land meanwhile, on every replica, and
-/// many changes are one look.
+/// Delay from a change to its processing: users that were admitted before become visible on every replica meanwhile,
+/// and many changes need one check only.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Namespace and name.
@@ -42,7 +42,7 @@ struct Controller {
     finalizer: String,
     guarded: Arc<Served>,
     users: Vec<Arc<Served>>,
-    /// What is deleted and still used: only then does it matter what users do.
+    /// Objects that are deleted and still in use: only for these do changes of their users matter.
     held: RefCell<BTreeSet<Place>>,
     queue: Queue<Place>,
 }
@@ -57,7 +57,7 @@ pub async fn volumes(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> 
     run(agent, measured, &protection::VOLUMES).await
 }
 
-/// Protects classes of volume attributes that claims and volumes have.
+/// Protects VolumeAttributesClasses that claims and volumes use.
 pub async fn classes(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     run(agent, measured, &protection::CLASSES).await
 }
@@ -109,7 +109,7 @@ impl Controller {
             return Ok(Then::Rest);
         }
         if is_deleting {
-            // What users do from here on brings it back into the queue.
+            // From here on changes of users put the object into the queue again.
             self.held.borrow_mut().insert(place.clone());
             if (self.guard.is_used)(&object) || self.has_user(&object).await? {
                 return Ok(Then::Rest);
@@ -129,7 +129,7 @@ impl Controller {
         }
     }
 
-    /// Whether somebody uses the object, of all whose writes were acknowledged before.
+    /// Returns whether any object uses this one, after catching up with all acknowledged writes.
     async fn has_user(&self, object: &Value) -> ApiResult<bool> {
         let name = object.str_at(&["metadata", "name"]);
         let scope = match object.str_at(&["metadata", "namespace"]) {
@@ -144,7 +144,7 @@ impl Controller {
             loop {
                 let mut objects = Vec::new();
                 let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-                // Whoever uses it has its name in the text, or that name in parts, as generated claims have it.
+                // The text of a user contains the name of the object, or parts of that name for generated claims.
                 let is_named = |user: &Object| {
                     let generated = name.starts_with(&format!("{}-", user.key().name()));
                     generated || memmem::find(user.bytes(), name.as_bytes()).is_some()

@@ -1,4 +1,5 @@
-//! Queues of keys: each waits once however often it is added, and no two workers have the same one at a time.
+//! Queues of keys. A key waits once, however often it is added, and no two workers process the same key at the same
+//! time.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
@@ -17,7 +18,7 @@ use crate::status::ApiResult;
 /// Delay after the first failure; doubled with each further one.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
 
-/// What is to happen with a key after an attempt that did not fail.
+/// What happens to a key after a successful attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Nothing, until it is added again.
@@ -26,7 +27,7 @@ pub enum Then {
     Again(Duration),
 }
 
-/// A queue of keys. It is bounded by how many different keys there are.
+/// A queue of keys. The number of different keys bounds it.
 pub struct Queue<K> {
     state: Mutex<State<K>>,
     added: Notify,
@@ -34,24 +35,24 @@ pub struct Queue<K> {
 }
 
 struct State<K> {
-    /// What can be taken, and since when.
+    /// Keys that workers can take, and since when.
     ready: VecDeque<(K, Instant)>,
-    /// What is in `ready`.
+    /// The keys in `ready`.
     waiting: HashSet<K>,
-    /// What workers have.
+    /// Keys that workers are processing.
     busy: HashSet<K>,
-    /// What was added while a worker had it.
+    /// Keys that were added while a worker was processing them.
     again: HashSet<K>,
-    /// What was put off while a worker had it.
+    /// Keys that were put off while a worker was processing them.
     put_off: HashSet<K>,
-    /// What becomes ready later, and when.
+    /// Keys that become ready later, and when.
     delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     failures: HashMap<K, u32>,
 }
 
 impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(measured: QueueMetrics) -> Self {
         let state = State {
             ready: VecDeque::new(),
@@ -77,20 +78,20 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         self.added.notify_one();
     }
 
-    /// Adds a key after some time, or earlier if it is to come earlier already.
+    /// Adds a key after a delay, or earlier if it is already due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.state.lock().delay(key, Instant::now() + delay);
         self.added.notify_one();
     }
 
-    /// Adds a key after some time, and not before although it was to come earlier, or comes back from a worker.
+    /// Adds a key after a delay and not before, even if it was due earlier or a worker is processing it.
     pub fn put_off(&self, key: K, delay: Duration) {
         self.state.lock().put_off(key, Instant::now() + delay);
         self.added.notify_one();
     }
 
-    /// Takes keys and attempts what is to be done for them, up to `workers` at a time, for ever. Failures are tried
-    /// again, more and more rarely.
+    /// Calls `attempt` for each key, for up to `workers` keys concurrently, for ever. Failed attempts are retried with
+    /// growing delays.
     pub async fn work<F: Future<Output = ApiResult<Then>>>(&self, workers: usize, attempt: impl Fn(K) -> F) {
         join_all((0..workers).map(|_| async {
             loop {
@@ -107,7 +108,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         .await;
     }
 
-    /// The next key, when there is one. The caller has it until [`Queue::finish`].
+    /// Waits for the next key. The caller must give it back by [`Queue::finish`].
     async fn next(&self) -> K {
         loop {
             let due = {
@@ -127,7 +128,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         }
     }
 
-    /// Gives a key back; `then` is absent when the attempt failed.
+    /// Gives a key back; `then` is `None` if the attempt failed.
     fn finish(&self, key: K, then: Option<Then>) {
         let mut state = self.state.lock();
         state.busy.remove(&key);

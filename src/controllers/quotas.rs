@@ -1,8 +1,7 @@
-//! Counts of quotas: what a namespace uses of what they limit ("Resource Quotas").
+//! Counts the usage of quotas in each namespace ("Resource Quotas").
 //!
-//! Admission charges what is written. Here everything is counted anew that admission cannot know: quotas that were
-//! never counted, objects that are gone, and those that use less than before. Only tables are followed that some quota
-//! counts.
+//! Admission charges writes. This controller counts what admission cannot know: quotas that were never counted, objects
+//! that were removed, and objects whose usage fell. It follows only tables that some quota counts.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,36 +28,36 @@ use crate::registry::{Target, now, stored_value};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Quotas that are counted at a time.
+/// Quotas that are counted concurrently.
 const WORKERS: usize = 4;
-/// Time between what happens and the count, so that many changes are one count.
+/// Delay from a change to the count, so that many changes need one count only.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Group and resource.
 type Counted = (String, String);
 
-/// A quota that is to be counted: namespace and name.
+/// A quota to count: namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
-    /// Unless somebody has done it meanwhile.
+    /// Count it, unless it was counted meanwhile.
     First(String, String),
-    /// Although it was counted before.
+    /// Count it, even if it was counted before.
     Again(String, String),
 }
 
 struct Controller {
     agent: Rc<Agent>,
     quotas: Arc<Served>,
-    /// What each quota counts, by namespaces.
+    /// The resources that each quota counts, by namespace.
     counted: RefCell<HashMap<String, BTreeMap<String, BTreeSet<Counted>>>>,
     /// Resources whose tables are followed.
     followed: RefCell<BTreeSet<Counted>>,
-    /// Told when there may be more of them.
+    /// Notified when more tables may have to be followed.
     wanted: Notify,
     queue: Queue<Work>,
 }
 
-/// Counts every quota once, and again whenever that may come out differently.
+/// Counts every quota once, and again whenever its count may have changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let quotas = agent.resource("", "resourcequotas")?;
     let table = agent.registry.table(&quotas);
@@ -96,7 +95,8 @@ impl Controller {
         let counts = names.flat_map(quota::resources_of).collect();
         self.counted.borrow_mut().entry(namespace.to_owned()).or_default().insert(name.to_owned(), counts);
         self.wanted.notify_one();
-        // What happened while nobody counted is not known. What only changed its count was charged, or counted here.
+        // Changes while no controller ran are unknown, so count again. A change of only the usage was made by admission
+        // or here, and needs no count.
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         if matches!(seen, Seen::Present(_)) {
             self.queue.add_after(Work::Again(namespace, name), SETTLE);
@@ -119,7 +119,7 @@ impl Controller {
         }
     }
 
-    /// The resources that some quota counts and that are not followed yet.
+    /// Returns the resources that some quota counts and that are not followed yet.
     fn adopt(&self) -> Vec<(Arc<Served>, Counted)> {
         let counted = self.counted.borrow();
         let mut followed = self.followed.borrow_mut();
@@ -144,7 +144,7 @@ impl Controller {
         .await;
     }
 
-    /// Whether a change may leave less of something used than was charged.
+    /// Returns whether a change may have reduced the usage below what was charged.
     fn may_use_less(&self, change: &Change, of: &Counted) -> bool {
         let namespace = change.object().key().namespace().unwrap_or("");
         if !self.counted.borrow().contains_key(namespace) {
@@ -170,7 +170,7 @@ impl Controller {
             || is_other(&["spec", "volumeAttributesClassName"])
     }
 
-    /// Has the quotas of an object's namespace counted that count such objects.
+    /// Puts the quotas of an object's namespace that count such objects into the queue.
     fn look_at(&self, object: &Object, of: &Counted) {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
@@ -201,7 +201,7 @@ impl Controller {
         let status = Target { subresource: "status", ..target };
         let counted = self.agent.edit_if(status, |quota| {
             if quota.str_at(&["metadata", "resourceVersion"]) != seen {
-                // Something was charged meanwhile that was not counted.
+                // Admission charged a write meanwhile that the count does not include.
                 return Err(ApiError::conflict("", "resourcequotas", &name, "it was charged meanwhile"));
             }
             let hard = quota.at(&["spec", "hard"]).clone();
@@ -212,7 +212,7 @@ impl Controller {
         });
         match counted.await {
             Ok(()) => {
-                // What was charged may not have been written yet when it was counted.
+                // A charged write may not have been stored yet when the objects were counted.
                 self.queue.add_after(Work::Again(namespace.clone(), name.clone()), SETTLE);
                 Ok(Then::Rest)
             }
@@ -222,8 +222,8 @@ impl Controller {
         }
     }
 
-    /// Counts what a quota limits; what nobody can count stays as it is. `leaves` becomes the time at which the first
-    /// object counts no more although nothing happens.
+    /// Counts the usage of a quota; keeps amounts of unknown names. Sets `leaves` to the time at which the first object
+    /// ceases to count without a change.
     async fn count(&self, quota: &Value, now: Timestamp, leaves: &mut Option<Timestamp>) -> ApiResult<Usage> {
         let namespace = quota.str_at(&["metadata", "namespace"]);
         let hard = quota.map_at(&["spec", "hard"]);
@@ -265,7 +265,8 @@ impl Controller {
     }
 }
 
-/// Whether a pod may use something else than before. Most changes tell of what its containers do, and are not read.
+/// Returns whether the usage of a pod may have changed. Most changes only report the state of containers, and are not
+/// decoded.
 fn is_other_pod(before: &Object, after: &Object) -> bool {
     let phase = |pod: &Object| pod.terms().field("status.phase").map(str::to_owned);
     let generation = |pod: &Object| metadata(pod).ok().and_then(|metadata| metadata.int_at(&["generation"]));
@@ -277,7 +278,7 @@ fn is_other_pod(before: &Object, after: &Object) -> bool {
         || generation(before) != generation(after)
 }
 
-/// Whether the status of a quota says what was counted.
+/// Returns whether the status of a quota has the counted usage.
 fn says(quota: &Value, used: &Usage) -> bool {
     let known = quota.map_at(&["status", "used"]);
     let is_known = |(name, amount): (&String, &flotilla_proto::quantity::Quantity)| {

@@ -1,4 +1,4 @@
-//! Rules of cluster roles that are put together out of others ("Aggregated ClusterRoles").
+//! Maintains the rules of cluster roles that aggregate others ("Aggregated ClusterRoles").
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Brings aggregated cluster roles up to date, now and whenever a cluster role changes.
+/// Updates aggregated cluster roles, now and whenever a cluster role changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let roles = agent.resource("rbac.authorization.k8s.io", "clusterroles")?;
     let table = agent.registry.table(&roles);
     let queue = Queue::new(measured);
     tokio::join!(
-        // Which role depends on which is for labels to say, so that every change concerns all aggregated ones: the
-        // queue holds them as one key, and many changes in a row are one look.
+        // Labels decide which roles depend on which, so every change may concern all aggregated ones. The queue holds
+        // one key for all of them, so that many changes in a row cause one update.
         follow(&table, Interest::default(), |seen| {
             if seen.live().is_some() || seen.deleted().is_some() {
                 queue.add(());

@@ -1,4 +1,5 @@
-//! The config map `kube-root-ca.crt` of each namespace: by what clients in the cluster know the server.
+//! Maintains the ConfigMap `kube-root-ca.crt` of each namespace: the CA bundle with which clients in the cluster verify
+//! the server.
 
 use std::rc::Rc;
 
@@ -13,10 +14,10 @@ use crate::status::{ApiError, ApiResult};
 
 const MAP: Kept = Kept { resource: "configmaps", name: "kube-root-ca.crt" };
 const DESCRIPTION: &str = "kubernetes.io/description";
-/// Told to whoever looks at the config map, as the reference has it.
+/// The value of the description annotation, as in the reference.
 const DESCRIPTION_TEXT: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// Publishes the bundle in every namespace, and restores what is changed or deleted.
+/// Publishes the bundle in every namespace, and restores it when it is changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     keep(&agent, MAP, measured, publish).await
 }
@@ -38,7 +39,7 @@ async fn publish(agent: &Agent, target: Target<'_>) -> ApiResult<()> {
         object.set_at(&["data"], data.clone());
     };
     match agent.edit(target, current.str_at(&["metadata", "uid"]), restore).await {
-        // Deleted meanwhile: its deletion brings the namespace back into the queue.
+        // It was deleted meanwhile: the deletion puts the namespace into the queue again.
         Err(ApiError { code: 404, .. }) | Ok(()) => Ok(()),
         Err(error) => Err(error),
     }

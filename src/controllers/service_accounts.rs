@@ -1,4 +1,4 @@
-//! The service account `default` of each namespace.
+//! Maintains the service account `default` of each namespace.
 
 use std::rc::Rc;
 
@@ -10,10 +10,10 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::ApiResult;
 
-/// The account that pods without one of their own run as.
+/// The account of pods that name none.
 const ACCOUNT: Kept = Kept { resource: "serviceaccounts", name: "default" };
 
-/// Creates what is missing, now and whenever it is deleted.
+/// Creates missing accounts, now and whenever one is deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     keep(&agent, ACCOUNT, measured, create_missing).await
 }

@@ -1,7 +1,8 @@
-//! Ranges of service addresses besides the default one: a finalizer keeps them while addresses of theirs would be in no
-//! range any more, and a condition says that they can be taken from (KEP-1880).
+//! Maintains ranges of service addresses (ServiceCIDR) other than the default one. A finalizer keeps a range as long as
+//! addresses would be in no range without it, and a condition says that the range can be used (KEP-1880).
 //!
-//! The default range is the server's own (`crate::bootstrap`): it has no finalizer and comes back when it is deleted.
+//! The default range belongs to the server (`crate::bootstrap`): it has no finalizer and is created again when it is
+//! deleted.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,24 +32,25 @@ const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 /// The manager that applies the condition.
 const MANAGER: &str = "service-cidr-controller";
 const DEFAULT: &str = "kubernetes";
-/// Label that says who keeps an address, and its value for the addresses of services.
+/// Label that names the manager of an address, and its value for the addresses of services.
 const MANAGED_BY: [&str; 3] = ["metadata", "labels", "ipaddress.kubernetes.io/managed-by"];
 const ALLOCATOR: &str = "ipallocator.k8s.io";
-/// Time between what happens and the look at it, so that many changes are one look.
+/// Delay from a change to its processing, so that many changes need one check only.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long a range stays after its deletion, until nobody takes an address of it any more that did not know.
+/// How long a range stays after its deletion, until no server that has not seen the deletion can allocate an address
+/// from it.
 const GRACE: Duration = Duration::from_secs(10);
 
 struct Controller {
     agent: Rc<Agent>,
     ranges: Arc<Served>,
     claims: Arc<Served>,
-    /// Ranges that are deleted and kept.
+    /// Ranges that are deleted and kept by their finalizer.
     held: RefCell<BTreeSet<String>>,
     queue: Queue<String>,
 }
 
-/// Looks at every range, now and when it changes, and at those that are kept when any range or address changes.
+/// Checks every range, now and when it changes, and the kept ones when any range or address changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (ranges, claims) = (agent.resource(GROUP, "servicecidrs")?, agent.resource(GROUP, "ipaddresses")?);
     let (held, queue) = (RefCell::default(), Queue::new(measured));
@@ -91,7 +93,7 @@ impl Controller {
         }
     }
 
-    /// Has a range that is there have what it needs.
+    /// Gives a range that is not deleted its finalizer and condition.
     async fn prepare(&self, target: Target<'_>, range: &Value) -> ApiResult<Then> {
         if !has_finalizer(range, FINALIZER) {
             let uid = range.str_at(&["metadata", "uid"]);
@@ -101,7 +103,7 @@ impl Controller {
         Ok(Then::Rest)
     }
 
-    /// Lets a range go that is deleted, unless addresses would be in no range any more.
+    /// Removes the finalizer of a deleted range, unless addresses would be in no range without it.
     async fn finish(&self, target: Target<'_>, range: &Value, deleted: &str) -> ApiResult<Then> {
         self.held.borrow_mut().insert(target.name.to_owned());
         if self.is_needed(range)? {
@@ -120,7 +122,7 @@ impl Controller {
         Ok(Then::Rest)
     }
 
-    /// Whether some address of a service is in this range alone.
+    /// Returns whether some address of a service is in this range alone.
     fn is_needed(&self, range: &Value) -> ApiResult<bool> {
         let name = range.str_at(&["metadata", "name"]);
         let others: Vec<Block> = self.all(&self.ranges, |other| match other.str_at(&["metadata", "name"]) == name {
@@ -143,7 +145,7 @@ impl Controller {
         Ok(claimed.into_iter().any(|address| is_in(&own, address) && !is_in(&others, address)))
     }
 
-    /// What there is in all objects of a resource.
+    /// Collects what `find` returns for each object of a resource.
     fn all<T>(&self, served: &Served, find: impl Fn(&Value) -> Vec<T>) -> ApiResult<Vec<T>> {
         let mut cursor = self.agent.registry.table(served).snapshot().cursor(Selection::default(), None);
         let mut all = Vec::new();
@@ -159,7 +161,7 @@ impl Controller {
         }
     }
 
-    /// Sets the condition `Ready`, unless it says that already.
+    /// Sets the condition `Ready`, unless it has that value already.
     async fn tell(&self, of: Target<'_>, range: &Value, status: &str, reason: &str, message: &str) -> ApiResult<()> {
         let wanted = [("status", status), ("reason", reason), ("message", message)];
         let mut conditions = range.list_at(&["status", "conditions"]).iter();

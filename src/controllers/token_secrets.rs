@@ -1,4 +1,5 @@
-//! Secrets of type `kubernetes.io/service-account-token`: filled with a token, removed with their account.
+//! Fills Secrets of type `kubernetes.io/service-account-token` with a token, and removes them with their service
+//! account.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::status::{ApiError, ApiResult};
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
 const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
-/// Secrets that are dealt with at a time; the store batches their writes.
+/// Secrets that are processed concurrently; the store batches their writes.
 const WORKERS: usize = 8;
 
-/// What may need work.
+/// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
     /// A secret: namespace and name.
@@ -88,7 +89,7 @@ impl Controller {
         Ok(Then::Rest)
     }
 
-    /// Looks at the secrets of a namespace again, since one of their accounts is gone.
+    /// Puts the secrets of a namespace into the queue again, since one of their accounts is gone.
     fn revisit(&self, namespace: &str) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.secrets).snapshot();
         let selection =
@@ -115,7 +116,7 @@ impl Controller {
         };
         let mut account = find()?;
         if account.is_none() {
-            // It may have been made where this replica does not lead.
+            // Another replica may have stored it, and this one has not seen it yet.
             self.agent.registry.catch_up_with(of.served, of.namespace, of.name).await?;
             account = find()?;
         }
@@ -127,13 +128,13 @@ impl Controller {
             Some(account) => self.fill(target, secret, account).await,
         };
         match settled {
-            // Gone, or another one by now, which has its own place in the queue.
+            // The secret is gone, or another one has its name, which has an entry in the queue of its own.
             Err(ApiError { code: 404, .. }) => Ok(()),
             other => other,
         }
     }
 
-    /// Adds what the secret does not have yet.
+    /// Adds the missing data and annotations to a secret.
     async fn fill(&self, target: Target<'_>, secret: &Value, account_uid: String) -> ApiResult<()> {
         let name = secret.str_at(&ACCOUNT_NAME).to_owned();
         let root_ca = STANDARD.encode(&self.agent.settings.root_ca);
@@ -161,7 +162,7 @@ impl Controller {
         self.agent.edit(target, uid, fill).await
     }
 
-    /// Takes a secret that is gone out of the lists of accounts that name it.
+    /// Removes a secret that is gone from the lists of the accounts that name it.
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.accounts).snapshot();
         let selection = Selection { scope: Scope::namespace(secret.namespace), ..Selection::default() };

@@ -1,5 +1,5 @@
-//! Objects that the server itself keeps come back while it runs: missing ones are made again, and those that are to say
-//! something say it again. Which these are, and by which rule, stands with the objects ([`crate::bootstrap`]).
+//! Maintains the server's own objects while it runs: creates missing ones, and restores changed ones that must have
+//! certain content. [`crate::bootstrap`] lists these objects with their rules.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
 use crate::status::{ApiError, ApiResult};
 
-/// Time between what happens to an object and the look at it, so that one that others change all the time is not
-/// written all the time.
+/// Delay from a change of an object to its check, so that an object that others change all the time is not written all
+/// the time.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long an object stays that claims to be one of the server's and is none.
+/// How long an object stays that claims to belong to the server and does not.
 const UNWANTED: Duration = Duration::from_secs(10);
 
-/// What may need work.
+/// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Work {
-    /// An object that is kept: its resource, namespace and name.
+    /// An object of the server: its resource, namespace and name.
     Kept(&'static str, String, String),
-    /// One of flow control that is none of the server's: its resource and name.
+    /// An object of flow control that does not belong to the server: its resource and name.
     Unwanted(&'static str, String),
 }
 
-/// The tables of flow control.
+/// The resources of flow control.
 const FLOW: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
 
-/// Looks at each of the objects, now and whenever one is changed or deleted.
+/// Checks each of the objects, now and whenever one is changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let kept = kept(&agent.settings.bootstrap)?;
     let queue = Queue::new(measured);
@@ -49,7 +49,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         let interest = Interest { namespace, name: Some(name.into()), ..Interest::default() };
         let queue = &queue;
         follow(table, interest, move |seen| {
-            // Of one that is not there a list tells nothing but its end.
+            // A list shows only objects that exist, so missing ones are checked at its end.
             if matches!(seen, Seen::Listed(_) | Seen::Changed(_)) {
                 queue.add_after(work.clone(), SETTLE);
             }
@@ -75,7 +75,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-/// The objects that are kept while a server runs.
+/// Returns the objects that are kept while a server runs.
 fn kept(input: &BootstrapInput) -> ApiResult<Vec<Seed>> {
     let input = BootstrapInput { now: now().to_string(), ..input.clone() };
     let seeds = bootstrap::objects(&input).map_err(ApiError::internal)?;
@@ -93,7 +93,7 @@ fn name(object: &Value) -> &str {
 async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
     let done = match &of {
         Work::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
-        // It is made of what is so now: some of them tell the time.
+        // The object is computed anew, since some objects contain the time.
         Work::Kept(..) => match kept(&agent.settings.bootstrap)?.into_iter().find(|seed| work(seed) == of) {
             Some(seed) => restore(agent, &seed).await,
             None => Ok(()),
@@ -101,7 +101,7 @@ async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
     };
     match done {
         Ok(()) => Ok(Then::Rest),
-        // Somebody else writes it just now.
+        // Another writer changed it at the same time.
         Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
         Err(error) => Err(error),
     }
@@ -118,7 +118,7 @@ async fn restore(agent: &Agent, seed: &Seed) -> ApiResult<()> {
     }
 }
 
-/// Removes an object of flow control that claims to be kept by the server, and is not.
+/// Removes an object of flow control that claims to belong to the server and does not.
 async fn remove_unwanted(agent: &Agent, resource: &str, name: &str) -> ApiResult<()> {
     let served = agent.resource(FLOW_GROUP, resource)?;
     let target = Target { served: &served, namespace: "", name, subresource: "" };

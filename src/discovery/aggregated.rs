@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::Served;
 use super::legacy::texts;
 
-/// The `APIGroupDiscoveryList` of these groups, each a list of versions.
+/// Returns the `APIGroupDiscoveryList` of these groups, each a list of versions.
 pub(super) fn list(groups: &[Vec<&Served>]) -> Value {
     let items: Vec<Value> = groups.iter().map(|versions| group(versions)).collect();
     value!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
@@ -60,7 +60,7 @@ fn resource(served: &Served, of: &Resource) -> Value {
     entry
 }
 
-/// Built-in resources leave the group and version out where they are the document's own.
+/// Returns the `responseKind` of a resource. Built-in resources omit a group and version that equal the document's.
 fn response_kind(served: &Served, (group, version, kind): &(Text, Text, Text)) -> Value {
     let own = !served.custom && (group, version) == (&served.group, &served.version);
     let (group, version) = if own { ("", "") } else { (&**group, &**version) };

@@ -1,4 +1,4 @@
-//! Requests for documents, and answers to them.
+//! Requests for discovery documents, and their answers.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use crate::request::negotiate::{Media, Representation};
 
-/// What of a request decides about a document.
+/// The parts of a request that determine the answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// Method in upper case.
@@ -21,7 +21,7 @@ pub struct Request<'a> {
     pub accept: &'a str,
     /// The If-None-Match header.
     pub if_none_match: Option<&'a str>,
-    /// Whether JSON is to be indented.
+    /// Whether to indent JSON.
     pub pretty: bool,
 }
 
@@ -49,7 +49,7 @@ pub enum Body {
         value: Value,
         /// Group, version and name of its kind in the catalogue.
         kind: (&'static str, &'static str, &'static str),
-        /// In which form.
+        /// The representation that the client asked for.
         representation: Representation,
     },
 }
@@ -60,7 +60,7 @@ impl Body {
         Self::Encoded(Bytes::new())
     }
 
-    /// The body for a representation of a document that is at hand as compact JSON.
+    /// Returns the body for a representation of a document whose compact JSON is already encoded.
     pub(super) fn of(
         json: &Bytes,
         kind: (&'static str, &'static str, &'static str),
@@ -77,13 +77,13 @@ impl Body {
 }
 
 impl Answer {
-    /// Text with the content type that Go's server gives it.
+    /// Returns a text answer with the content type that Go's server sets.
     pub(crate) fn text(status: u16, text: impl Into<Bytes>) -> Self {
         let content_type = "text/plain; charset=utf-8".into();
         Self { status, content_type, headers: Vec::new(), body: Body::Encoded(text.into()) }
     }
 
-    /// JSON that is sent as it is.
+    /// Returns an answer with encoded JSON.
     pub(crate) fn json(text: impl Into<Bytes>) -> Self {
         Self {
             status: 200,
@@ -93,15 +93,15 @@ impl Answer {
         }
     }
 
-    /// No such path.
+    /// Returns the answer for an unknown path.
     pub fn not_found() -> Self {
         let headers = vec![("x-content-type-options", "nosniff".into())];
         Self { headers, ..Self::text(404, "404 page not found\n") }
     }
 }
 
-/// The encoding in which an Accept header asks for aggregated discovery, best clause first; `None` when it does not
-/// ask for it. A clause that asks for it wins over every clause that does not.
+/// Returns the encoding for aggregated discovery that the best clause of an Accept header asks for; `None` if no clause
+/// does. A clause that asks for it wins over every clause that does not.
 pub(super) fn aggregated_media(accept: &str) -> Option<Media> {
     if !accept.contains("APIGroupDiscoveryList") {
         return None;

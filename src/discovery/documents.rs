@@ -14,7 +14,7 @@ use crate::api_version;
 use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate};
 use crate::status::{ApiError, ApiResult};
 
-/// The documents of one set of served resources.
+/// The encoded documents of one set of served resources.
 #[derive(Debug)]
 pub struct Documents {
     legacy: HashMap<String, Document>,
@@ -48,7 +48,7 @@ impl Aggregated {
     }
 }
 
-/// The SHA-512 of bytes as upper-case hexadecimal digits.
+/// Returns the SHA-512 of bytes in upper-case hexadecimal digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     digest(&SHA512, bytes).as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
 }
@@ -59,7 +59,7 @@ fn encode(value: &Value) -> Bytes {
     bytes.into()
 }
 
-/// Versions by group: groups by rank, then name; versions by rank, then as versions compare.
+/// Returns the versions of each group: groups ordered by rank, then name; versions by rank, then by version order.
 fn rank(served: &[Served]) -> Vec<Vec<&Served>> {
     let mut groups: Vec<Vec<&Served>> = Vec::new();
     for of in served {
@@ -96,7 +96,7 @@ impl Documents {
         add("/apis".into(), legacy::group_list(&groups), "APIGroupList", true);
         for versions in &groups {
             add(format!("/apis/{}", versions[0].group), legacy::api_group(versions), "APIGroup", true);
-            // What other servers have in detail they tell themselves.
+            // Other servers answer for the details of their own versions.
             for of in versions.iter().filter(|of| of.told.is_none()) {
                 let path = format!("/apis/{}/{}", of.group, of.version);
                 add(path, legacy::resource_list(of), "APIResourceList", of.custom);
@@ -107,12 +107,12 @@ impl Documents {
         Self { legacy, core: Aggregated::new(&core), groups: Aggregated::new(&groups), paths }
     }
 
-    /// Paths of all documents, sorted.
+    /// Returns the paths of all documents, sorted.
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
 
-    /// Whether this group has any document.
+    /// Returns whether this group has any document.
     pub fn has_group(&self, group: &str) -> bool {
         if group.is_empty() {
             self.legacy.contains_key("/api")
@@ -121,7 +121,7 @@ impl Documents {
         }
     }
 
-    /// Whether a path lies below that of a group that is built in and has documents.
+    /// Returns whether a path lies below that of a built-in group that has documents.
     fn is_within_group(&self, path: &str) -> bool {
         match path.strip_prefix("/apis/").and_then(|path| path.split_once('/')) {
             Some((group, _)) => catalogue::group(group).is_some() && self.has_group(group),
@@ -129,8 +129,8 @@ impl Documents {
         }
     }
 
-    /// The answer to a request for a discovery document; 404 for an unknown version of a served group; `None` when the
-    /// path names none.
+    /// Returns the answer to a request for a discovery document; 404 for an unknown version of a served group; `None`
+    /// if the path is not that of a document.
     pub fn answer(&self, request: &Request<'_>) -> Option<ApiResult<Answer>> {
         let path = match request.path {
             "/" => return None,

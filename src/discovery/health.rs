@@ -1,12 +1,12 @@
 //! `/healthz`, `/livez`, `/readyz`, and a path per check (Kubernetes documentation, "Kubernetes API health endpoints").
 //!
-//! Checks bear the names by which clients of Kubernetes know and exclude them; that of the storage is `etcd`. Each
-//! tells whether the part of this server that does the named work does it.
+//! The checks have the names of the reference, since clients exclude checks by name; that of the storage is `etcd`.
+//! Each check reports the state of the part of this server that does the named work.
 
 use super::answer::{Answer, Request};
 use crate::request::query::Query;
 
-/// A part of the server whose state decides about checks.
+/// A part of the server that checks report on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The process answers requests.
@@ -25,7 +25,7 @@ pub enum Part {
 
 const PARTS: usize = 6;
 
-/// Which of the endpoints a check belongs to.
+/// The endpoints that a check belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Everywhere,
@@ -74,18 +74,18 @@ const CHECKS: [(&str, At, Part); 38] = [
     ("shutdown", At::Ready, Part::Staying),
 ];
 
-/// Endpoints with the checks that they have besides those of all.
+/// The endpoints, and which checks each has in addition to the common ones.
 const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), (LIVEZ, At::Alive), ("readyz", At::Ready)];
 
-/// The endpoint that tells whether a process is of use.
+/// The endpoint for liveness.
 const LIVEZ: &str = "livez";
-/// What is told of a part that says nothing itself.
+/// The reason for a part that gives none.
 const NOT_READY: &str = "";
 
-/// Tells whether a part is healthy now, or why it is not.
+/// Returns whether a part is healthy now; `Err` is the reason why it is not.
 type Probe = Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>;
 
-/// The state of all parts. A part is unhealthy until it is said how it is; the process itself always is healthy.
+/// The state of all parts. A part is unhealthy until its state is reported; the process itself is always healthy.
 #[derive(Default)]
 pub struct Health([Option<Probe>; PARTS]);
 
@@ -96,23 +96,22 @@ impl std::fmt::Debug for Health {
 }
 
 impl Health {
-    /// States how it is found out whether a part is healthy. It is asked with every request for a check, so it must be
-    /// quick.
+    /// Sets the probe of a part. It is called on every request for a check, so it must be quick.
     pub fn follow(&mut self, part: Part, probe: impl Fn() -> bool + Send + Sync + 'static) {
         self.explain(part, move || if probe() { Ok(()) } else { Err(NOT_READY) });
     }
 
-    /// States the same of a part that can tell why it is not healthy.
+    /// As [`Health::follow`], for a probe that gives a reason.
     pub fn explain(&mut self, part: Part, probe: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
         self.0[part as usize] = Some(Box::new(probe));
     }
 
-    /// States that a part has become healthy, and stays so.
+    /// Marks a part as healthy for good.
     pub fn done(&mut self, part: Part) {
         self.follow(part, || true);
     }
 
-    /// Whether a part is healthy.
+    /// Returns whether a part is healthy.
     pub fn is(&self, part: Part) -> bool {
         self.asked(part).is_ok()
     }
@@ -125,27 +124,27 @@ impl Health {
         }
     }
 
-    /// What a check of an endpoint says. `/livez` tells whether to start the process anew, so that what it waits for is
-    /// no failure there.
+    /// Returns the result of a check for an endpoint. `/livez` decides about a restart of the process, so waiting for
+    /// other servers is not a failure there.
     fn check(&self, endpoint: &str, part: Part) -> Result<(), &'static str> {
         let waits =
             matches!(part, Part::Storage | Part::Bootstrap) || part == Part::Controllers && !self.is(Part::Bootstrap);
         if endpoint == LIVEZ && waits { Ok(()) } else { self.asked(part) }
     }
 
-    /// Whether the server should get requests: what `/readyz` tells.
+    /// Returns whether the server should get requests: the result of `/readyz`.
     pub fn ready(&self) -> bool {
         checks(At::Ready).all(|(_, part)| self.is(part))
     }
 
-    /// Every check of every endpoint: the endpoint, the check, whether it passes.
+    /// Returns every check of every endpoint: the endpoint, the check, whether it passes.
     pub fn results(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         ENDPOINTS.iter().flat_map(|(endpoint, at)| {
             checks(*at).map(|(name, part)| (*endpoint, name, self.check(endpoint, part).is_ok()))
         })
     }
 
-    /// The answer to any method on a health endpoint or one of its checks; `None` for other paths.
+    /// Returns the answer to any method on a health endpoint or one of its checks; `None` for other paths.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let path = request.path.strip_prefix('/')?;
         let (endpoint, check) = path.split_once('/').map_or((path, None), |(endpoint, check)| (endpoint, Some(check)));
@@ -193,7 +192,7 @@ impl Health {
     }
 }
 
-/// Names and parts of an endpoint's checks in order.
+/// Returns the names and parts of an endpoint's checks in order.
 fn checks(at: At) -> impl Iterator<Item = (&'static str, Part)> {
     CHECKS.iter().filter(move |(_, of, _)| *of == At::Everywhere || *of == at).map(|(name, _, part)| (*name, *part))
 }
@@ -203,7 +202,7 @@ fn plain(status: u16, text: String) -> Answer {
     Answer { headers, ..Answer::text(status, text) }
 }
 
-/// Paths of all health endpoints and checks.
+/// Returns the paths of all health endpoints and checks.
 pub fn paths() -> impl Iterator<Item = String> {
     ENDPOINTS.iter().flat_map(|(endpoint, at)| {
         let each = checks(*at).map(move |(name, _)| format!("/{endpoint}/{name}"));

@@ -1,4 +1,4 @@
-//! The older documents: one per group version, one per group, and lists of them.
+//! Unaggregated discovery: one document per group version, one per group, and lists of them.
 
 use flotilla_proto::schema::{Resource, Subresource};
 use flotilla_proto::value;
@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::Served;
 
-/// `/api`: the versions of the core group, and the address where this server can be reached.
+/// Returns the document of `/api`: the versions of the core group, and the address of this server.
 pub(super) fn api_versions(versions: &[&Served], server_address: &str) -> Value {
     let versions: Vec<Value> = versions.iter().map(|of| Value::from(&*of.version)).collect();
     value!({
@@ -16,13 +16,13 @@ pub(super) fn api_versions(versions: &[&Served], server_address: &str) -> Value 
     })
 }
 
-/// `/apis`: all named groups.
+/// Returns the document of `/apis`: all named groups.
 pub(super) fn group_list(groups: &[Vec<&Served>]) -> Value {
     let groups: Vec<Value> = groups.iter().map(|versions| group(versions)).collect();
     value!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/GROUP`.
+/// Returns the document of `/apis/GROUP`.
 pub(super) fn api_group(versions: &[&Served]) -> Value {
     let mut document = value!({"kind": "APIGroup", "apiVersion": "v1"});
     if let (Value::Object(document), Value::Object(group)) = (&mut document, group(versions)) {
@@ -47,7 +47,8 @@ fn group_version_name(of: &Served) -> String {
     if of.group.is_empty() { of.version.to_string() } else { format!("{}/{}", of.group, of.version) }
 }
 
-/// `/api/VERSION` and `/apis/GROUP/VERSION`: resources and subresources. The core group's states no `apiVersion`.
+/// Returns the document of `/api/VERSION` or `/apis/GROUP/VERSION`: resources and subresources. That of the core group
+/// has no `apiVersion`.
 pub(super) fn resource_list(of: &Served) -> Value {
     let mut document = value!({"kind": "APIResourceList"});
     if !of.group.is_empty() {
@@ -97,7 +98,7 @@ fn subresource(served: &Served, of: &Resource, part: &Subresource) -> Value {
     entry
 }
 
-/// Texts as a list.
+/// Returns a list of strings.
 pub(super) fn texts(list: &[flotilla_proto::schema::Text]) -> Value {
     Value::Array(list.iter().map(|text| Value::from(&**text)).collect())
 }

@@ -1,4 +1,5 @@
-//! What the server serves, as clients ask for it: `/api`, `/apis`, aggregated discovery, `/version`, health and `/`.
+//! Discovery: clients learn from `/api`, `/apis`, aggregated discovery, `/version`, health endpoints and `/` what the
+//! server serves.
 //!
 //! Documents are encoded once per change of the set of resources ([`Documents::build`]), so that a request is a copy
 //! of bytes. The gateway asks [`Documents::answer`], [`version::answer`] and [`health::Health::answer`].

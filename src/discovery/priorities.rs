@@ -1,8 +1,8 @@
-//! How the group versions that this server serves itself rank in discovery, and in their API services.
+//! The order of this server's own group versions in discovery, and the priorities in their API services.
 
 use crate::embedded::{TextError, lines};
 
-/// How a group version ranks among the others; higher comes first.
+/// The priorities of a group version; higher ones come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupVersionPriority<'a> {
     /// API group; empty for the core group.
@@ -15,11 +15,11 @@ pub struct GroupVersionPriority<'a> {
     pub version_priority: i64,
 }
 
-/// The built-in group versions with their ranks, in the order of discovery. `apiregistration.k8s.io`, which comes
-/// before all of them, has no API service and is not listed.
+/// Returns the built-in group versions with their priorities, in the order of discovery. `apiregistration.k8s.io`,
+/// which comes before all of them, has no API service and is not listed.
 ///
 /// # Errors
-/// When the embedded table does not parse, which the tests of this module rule out.
+/// If the embedded table does not parse, which the tests of this module exclude.
 pub fn priorities() -> Result<Vec<GroupVersionPriority<'static>>, TextError> {
     lines("api services", include_str!("priorities.txt"))
         .map(|line| {

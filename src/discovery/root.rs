@@ -1,4 +1,4 @@
-//! `/`: the paths that are served.
+//! The document of `/`: the list of served paths.
 
 use flotilla_proto::json;
 use flotilla_proto::value;
@@ -19,7 +19,7 @@ const OTHER: [&str; 8] = [
     "/version",
 ];
 
-/// The answer to any method on `/` and `/index.html`; `None` for other paths.
+/// Returns the answer to any method on `/` and `/index.html`; `None` for other paths.
 pub fn answer(request: &Request<'_>, documents: &Documents) -> Option<Answer> {
     if !matches!(request.path, "/" | "/index.html") {
         return None;

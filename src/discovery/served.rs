@@ -1,4 +1,4 @@
-//! The group versions that are served, and how they rank.
+//! The served group versions and their priorities.
 
 use std::sync::Arc;
 
@@ -30,18 +30,18 @@ pub struct Served {
     pub version_priority: i64,
     /// Whether its resources come from a CustomResourceDefinition.
     pub custom: bool,
-    /// Whether the server behind it did not tell its resources lately.
+    /// Whether the server behind it could not be asked for its resources recently.
     pub stale: bool,
-    /// What another server tells of its resources, as aggregated discovery has them; `None` where they are this one's.
+    /// The resources that another server reports, in the form of aggregated discovery; `None` for this server's own.
     pub told: Option<Arc<Vec<Value>>>,
     /// Resources in the order in which they are listed.
     pub resources: Vec<Ref<Resource>>,
 }
 
-/// All built-in group versions that are switched on.
+/// Returns all enabled built-in group versions.
 ///
 /// # Errors
-/// When the embedded table of priorities does not parse, which tests rule out.
+/// If the embedded table of priorities does not parse, which tests exclude.
 pub fn built_in(enablement: &Enablement) -> Result<Vec<Served>, TextError> {
     let ranks = priorities()?;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! `/version`: what software this is and which Kubernetes it behaves as.
+//! The document of `/version`: the implemented version of Kubernetes, and the build of this program.
 
 use flotilla_proto::json;
 use flotilla_proto::value;
@@ -11,15 +11,15 @@ use crate::status::{ApiError, ApiResult};
 pub const MAJOR: &str = "1";
 /// Minor version of Kubernetes.
 pub const MINOR: &str = "36";
-/// The oldest minor version with which this one can share a cluster.
+/// The oldest minor version of an API server that can run beside this one in a cluster.
 const COMPATIBLE_MINOR: &str = "35";
 
-/// The version by which clients know the server: Kubernetes' and this program's own.
+/// Returns the version that clients see: that of Kubernetes and this program's own.
 pub fn git_version() -> String {
     format!("v{MAJOR}.{MINOR}.3+flotilla.{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The document, which also labels what is measured.
+/// Returns the document; its members are also labels of a metric.
 pub fn document() -> Value {
     let platform = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -43,7 +43,7 @@ pub fn document() -> Value {
     })
 }
 
-/// The answer for `/version` and what is below it; `None` for other paths.
+/// Returns the answer for `/version` and paths below it; `None` for other paths.
 pub fn answer(request: &Request<'_>) -> Option<ApiResult<Answer>> {
     match request.path {
         "/version" | "/version/" => {}

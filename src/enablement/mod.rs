@@ -1,5 +1,5 @@
-//! Which of the built-in APIs are served: what `--runtime-config` switches on and off (Kubernetes documentation,
-//! "Enabling or disabling API groups").
+//! The setting `--runtime-config`: which of the built-in APIs are served (Kubernetes documentation, "Enabling or
+//! disabling API groups").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,11 +9,11 @@ use flotilla_golang::strconv::{self, quote};
 use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
 
-/// Versions by how stable they are, as settings name them; later ones win.
+/// The classes of versions, as settings name them; later ones take precedence.
 const CLASSES: [(&str, Class); 4] =
     [("api/all", Class::All), ("api/ga", Class::Stable), ("api/beta", Class::Beta), ("api/alpha", Class::Alpha)];
 
-/// How stable a version is.
+/// The stability of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     All,
@@ -23,7 +23,7 @@ enum Class {
 }
 
 impl Class {
-    /// Whether a version such as `v1beta2` is of this class.
+    /// Returns whether a version such as `v1beta2` is of this class.
     fn has(self, version: &str) -> bool {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let Some(rest) = version.strip_prefix('v') else { return self == Self::All };
@@ -42,22 +42,22 @@ impl Class {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Enablement {
-    /// What is said, by what it is said of.
+    /// The settings, by their keys.
     said: BTreeMap<String, String>,
     classes: Vec<(Class, bool)>,
-    /// By group and version.
+    /// Switches by group and version.
     versions: BTreeMap<(String, String), bool>,
-    /// By group, version and plural name.
+    /// Switches by group, version and plural name.
     resources: BTreeMap<(String, String, String), bool>,
 }
 
-/// Why settings cannot be followed, in the words of kube-apiserver.
+/// Why settings are invalid, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnablementError {
     /// Nothing would be served.
     #[error("invalid runtime-config with only api/all=false")]
     Nothing,
-    /// What is named can be no API.
+    /// A key cannot be that of an API.
     #[error("runtime-config invalid key {0}")]
     Key(String),
     /// No built-in API has such a group.
@@ -66,18 +66,18 @@ pub enum EnablementError {
     /// The group has no such version.
     #[error("group version {0} that has not been registered")]
     Version(String),
-    /// Resources are written in small letters.
+    /// A resource is not in lower case.
     #[error("invalid key {0}: group/version/resource and resource is always lowercase plural, not {resource}", resource = quote(.1))]
     Resource(String, String),
-    /// A class of versions is neither on nor off.
+    /// The value of a class of versions is neither true nor false.
     #[error("invalid value {0}={1}")]
     Class(String, String),
-    /// A truth value is none.
+    /// A value is not a truth value.
     #[error("invalid value of {0}: {1}, err: {2}")]
     Value(String, String, String),
 }
 
-/// Group versions in which Kubernetes knows kinds, served or not: groups as API versions name them.
+/// Returns the group versions in which Kubernetes has kinds, served or not, with groups as API versions name them.
 pub fn registered() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = include_str!("group_versions.txt").lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(|line| {
@@ -88,7 +88,7 @@ pub fn registered() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 impl Enablement {
-    /// Whether clients are served a built-in resource.
+    /// Returns whether a built-in resource is served.
     pub fn serves(&self, group: &str, version: &str, resource: &str) -> bool {
         match self.resources.get(&(group.to_owned(), version.to_owned(), resource.to_owned())) {
             Some(on) => *on,
@@ -96,7 +96,7 @@ impl Enablement {
         }
     }
 
-    /// Whether clients are served anything of a built-in group version.
+    /// Returns whether any resource of a built-in group version is served.
     pub fn serves_any(&self, group: &str, version: &str) -> bool {
         let mut resources = self.resources.iter();
         self.serves_version(group, version)
@@ -109,14 +109,15 @@ impl Enablement {
         own.or_else(of_class).unwrap_or(true)
     }
 
-    /// The setting that takes away what priority and fairness follow, if one does.
+    /// Returns the setting that disables an API on which priority and fairness depends; `None` if none does.
     pub fn takes_priorities(&self) -> Option<&str> {
         let decides = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"];
         let said = |key: &&str| matches!(self.said.get(*key).map(String::as_str), Some("true" | "false"));
         decides.into_iter().find(said).filter(|key| self.said[*key] == "false")
     }
 
-    /// What is switched on and is not here, since only the versions are that Kubernetes serves by default.
+    /// Returns the keys that switch on versions which this server does not have, since it has only those that
+    /// Kubernetes serves by default.
     pub fn absent(&self) -> impl Iterator<Item = &str> {
         let on = |text: &str| text.is_empty() || strconv::parse_bool(text) == Ok(true);
         let is_here = |key: &str| match key.split('/').collect::<Vec<_>>()[..] {
@@ -132,7 +133,7 @@ impl Enablement {
         self.said.iter().filter(move |(key, value)| on(value) && !is_here(key)).map(|(key, _)| key.as_str())
     }
 
-    /// Takes what is said of one version, or of one of its resources.
+    /// Applies the setting of one version, or of one of its resources.
     fn set(&mut self, key: &str, value: &str) -> Result<(), EnablementError> {
         let mut parts = key.split('/').map(str::to_owned);
         let (Some(group), Some(version)) = (parts.next(), parts.next()) else {
@@ -157,7 +158,7 @@ impl Enablement {
     }
 }
 
-/// What a former name of the core group's version is now.
+/// Replaces a former name of the core group's version by the present one.
 fn former(key: &str) -> &str {
     match key.strip_prefix("api/").unwrap_or(key) {
         core if core == "v1" || core.starts_with("v1/") => "/v1",
@@ -165,7 +166,7 @@ fn former(key: &str) -> &str {
     }
 }
 
-/// Checks that each setting can be one of an API that is built in.
+/// Checks that each setting can be that of a built-in API.
 fn check(said: &BTreeMap<&str, &str>) -> Result<(), EnablementError> {
     if said.len() == 1 && said.get("api/all") == Some(&"false") {
         return Err(EnablementError::Nothing);

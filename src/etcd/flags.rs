@@ -7,7 +7,7 @@ use flotilla_golang::strconv;
 
 use super::WHAT;
 
-/// Their names, one a line; `bool` stands behind those that are true or not.
+/// Their names, one a line; `bool` follows those with truth values.
 const FLAGS: &str = include_str!("flags.txt");
 
 /// Those that act, and what for.
@@ -22,30 +22,30 @@ const ACTING: [(&str, &str); 8] = [
     ("end-with-parent", "whether to end with the process that has started this one; no flag of etcd"),
 ];
 
-/// What a command line and the environment say.
+/// The flags of a command line and of the environment.
 #[derive(Debug, Default)]
 pub(super) struct Given(BTreeMap<String, String>);
 
 impl Given {
-    /// The value of a flag, from the command line or else from the environment, as in `ETCD_NAME`.
+    /// Returns the value of a flag, from the command line or else from the environment, as in `ETCD_NAME`.
     pub(super) fn one(&self, name: &str) -> Option<String> {
         let variable = || std::env::var(format!("ETCD_{}", name.to_uppercase().replace('-', "_"))).ok();
         self.0.get(name).cloned().or_else(variable).filter(|value| !value.is_empty())
     }
 
-    /// Whether a flag is given as true.
+    /// Returns whether a flag is true.
     pub(super) fn is(&self, name: &str) -> bool {
         self.one(name).is_some_and(|value| strconv::parse_bool(&value) == Ok(true))
     }
 
-    /// The URLs of a flag.
+    /// Returns the URLs of a flag.
     pub(super) fn urls(&self, name: &str) -> Vec<String> {
         let text = self.one(name).unwrap_or_default();
         text.split(',').map(str::trim).filter(|url| !url.is_empty()).map(str::to_owned).collect()
     }
 }
 
-/// Reads the arguments after the name of the program.
+/// Parses the arguments after the name of the program. `Err` is the message for the user.
 pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Given, String> {
     let mut given = Given::default();
     let mut arguments = arguments.peekable();
@@ -68,7 +68,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Given, St
     Ok(given)
 }
 
-/// Whether the flag of a name is true or not, without a value of its own.
+/// Returns whether the flag of a name has a truth value; `None` if there is no such flag.
 fn kind(name: &str) -> Option<bool> {
     FLAGS
         .lines()
@@ -76,7 +76,7 @@ fn kind(name: &str) -> Option<bool> {
         .find_map(|(known, is_bool)| (known == name).then_some(is_bool))
 }
 
-/// All flags, and what those do that do something.
+/// Returns the help: all flags, and the effect of those that have one.
 pub(super) fn help() -> String {
     let mut text = format!("Usage:\n\n  etcd [flags]\n\n{WHAT}.\n\nThese act:\n\n");
     for (name, what) in ACTING {

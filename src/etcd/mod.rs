@@ -1,18 +1,18 @@
-//! What stands in for the etcd that others start beside kube-apiserver: it takes etcd's flags and answers what tools
-//! ask at the start, and keeps nothing, since the API server keeps the objects itself.
+//! A stand-in for the etcd that tools start beside kube-apiserver: it accepts etcd's flags and answers the requests
+//! that tools make at the start. It stores nothing, since the API server itself stores the objects.
 
 mod flags;
 mod serving;
 
 use std::process::ExitCode;
 
-/// Release of etcd whose flags are taken.
+/// Release of etcd whose flags are accepted.
 const RELEASE: &str = "3.6.16";
-/// What this is, for people.
+/// The explanation for users.
 const WHAT: &str = "this is no etcd, but a stand-in of Flotilla: it keeps nothing, and answers only what tools ask at \
                     the start. The API server keeps the objects itself";
 
-/// Does what etcd is asked for, as far as it is done here, until it is told to end.
+/// Runs the command line of an etcd, as far as it is supported here, until a signal stops it.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let given = match flags::parse(arguments) {
         Ok(given) => given,
@@ -33,7 +33,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// Tells what to use in the place of etcdctl.
+/// Prints what to use instead of etcdctl.
 pub fn refuse_control() -> ExitCode {
     refuse(
         "there is no etcd to control: Flotilla keeps the objects itself. Save them with `flotilla backup --help`, and \

@@ -1,4 +1,4 @@
-//! Answers over HTTP, where etcd would give them.
+//! The HTTP server of the stand-in, at the addresses of etcd.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,7 +18,7 @@ use crate::limits;
 use crate::parent::Parent;
 use crate::pki::{client_authorities, provider, serving_certificate};
 
-/// Where etcd listens unless told otherwise.
+/// The default address of etcd.
 const CLIENTS: &str = "http://localhost:2379";
 
 /// The variable by which the API server takes its flag `--end-with-parent`.
@@ -31,7 +31,7 @@ struct Member {
     urls: Vec<String>,
 }
 
-/// Answers until the process is told to end.
+/// Serves until a signal stops the process.
 pub(super) async fn serve(given: &Given) -> io::Result<()> {
     let mut urls = given.urls("listen-client-urls");
     if urls.is_empty() {
@@ -72,14 +72,14 @@ fn ends_with_parent(given: &Given) -> bool {
     given.is("end-with-parent") || variable().is_some_and(|value| strconv::parse_bool(&value) == Ok(true))
 }
 
-/// Where a URL is listened on.
+/// Returns the address to listen on for a URL.
 fn address_of(url: &str) -> io::Result<SocketAddr> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{url} is not http:// or https://HOST:PORT"));
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).ok_or_else(wrong)?;
     rest.trim_end_matches('/').to_socket_addrs()?.next().ok_or_else(wrong)
 }
 
-/// With what URLs of `https` are served.
+/// Returns the TLS configuration for URLs of `https`.
 fn tls(given: &Given) -> io::Result<ServerConfig> {
     let file = |name: &str| {
         given.one(name).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("https needs --{name}")))
@@ -107,7 +107,7 @@ async fn answer(request: HttpRequest, member: web::Data<Member>) -> HttpResponse
     let is_grpc =
         request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     if is_grpc {
-        // UNIMPLEMENTED, said where the answer begins, since nothing follows.
+        // The gRPC status UNIMPLEMENTED, in the headers, since no body follows.
         return HttpResponse::Ok()
             .insert_header(("content-type", "application/grpc"))
             .insert_header(("grpc-status", "12"))

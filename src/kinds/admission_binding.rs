@@ -1,4 +1,4 @@
-//! Bindings of admission policies, validating and mutating.
+//! Bindings of validating and mutating admission policies.
 
 use flotilla_proto::value::Value;
 

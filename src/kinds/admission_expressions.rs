@@ -1,4 +1,4 @@
-//! Expressions of policies and webhooks, checked when they are written.
+//! Checks the CEL expressions of policies and webhooks when they are written.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use crate::rules::names;
 
 const CONDITIONS_MAX: usize = 64;
 
-/// The expressions of one policy or webhook. What stood in it before may call whatever functions there are; what is new
-/// only those that a server of the version before has, too.
+/// Checks the expressions of one policy or webhook. A new expression may only call functions that servers of the
+/// previous minor version have, too; an expression that was stored before may call all functions.
 #[derive(Debug)]
 pub struct Expressions<'a> {
     compiler: Compiler,
@@ -20,18 +20,19 @@ pub struct Expressions<'a> {
 }
 
 impl<'a> Expressions<'a> {
-    /// Of the specification of a policy; `before` is what it was, or null.
+    /// Prepares for the spec of a policy; `before` is the stored spec, or null for a new policy.
     pub fn of_policy(spec: &Value, before: &'a Value, with_variables: bool) -> Self {
         let compiler = if with_variables { Compiler::with_variables(NEW) } else { Compiler::new(NEW) };
         Self { compiler, before, has_params: !spec.at(&["paramKind"]).is_null() }
     }
 
-    /// What most expressions see.
+    /// Returns the variables that most expressions of the policy can use.
     pub fn sees(&self) -> Sees {
         Sees { params: self.has_params, authorizer: true, patches: false }
     }
 
-    /// Checks an expression; `list` and `field` say where it stood if it did before, and `shown` how it is told.
+    /// Checks an expression. `list` and `field` locate expressions in the stored spec, to find out whether this one was
+    /// stored before; `shown` is its text in messages.
     pub fn check(
         &mut self,
         text: &str,
@@ -55,7 +56,7 @@ impl<'a> Expressions<'a> {
         }
     }
 
-    /// Checks the expression of a variable, which those behind it may ask for.
+    /// Checks the expression of a variable and declares the variable for later expressions.
     pub fn variable(&mut self, name: &str, text: &str, path: &Path<'_>, errors: &mut Errors) {
         let sees = self.sees();
         if let Err(fault) = self.compiler.variable(name, text, sees).compiled {
@@ -101,7 +102,7 @@ pub fn validate_conditions(spec: &Value, before: &Value, path: &Path<'_>, errors
     }
 }
 
-/// Whether match conditions that were right still are, since nothing has changed of what decides that.
+/// Returns whether stored match conditions need no check, since nothing that their validity depends on has changed.
 pub fn are_conditions_kept(spec: &Value, before: &Value) -> bool {
     !before.is_null()
         && ["paramKind", "matchConditions"].iter().all(|field| match (spec.at(&[field]), before.at(&[field])) {

@@ -1,4 +1,4 @@
-//! Admission policies, validating and mutating.
+//! Validating and mutating admission policies.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const AUDIT_BYTES_MAX: usize = 5 << 10;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MUTATING_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
-/// What all of these kinds have in common.
+/// The strategy that the kinds of admission policies and bindings share.
 pub(super) const COMMON: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Spec,
@@ -63,7 +63,7 @@ fn default_policy(object: &mut Value) {
     default_match(spec.get_mut("matchConstraints"));
 }
 
-/// What both sorts of policy have in common. Gives what compiles their other expressions.
+/// Checks the parts that both kinds of policy share. Returns the checker for their other expressions.
 fn validate_policy<'a>(spec: &Value, before: &'a Value, mutating: bool, errors: &mut Errors) -> Expressions<'a> {
     let path = Path::root("spec");
     check_set(&path.child("failurePolicy"), spec.at(&["failurePolicy"]), &["Fail", "Ignore"], errors);
@@ -107,7 +107,7 @@ fn validate_policy<'a>(spec: &Value, before: &'a Value, mutating: bool, errors: 
     expressions
 }
 
-/// Mutations happen to what is written, never to what is deleted.
+/// Checks that a mutating policy does not match deletions: there is no new object to change.
 pub(super) fn validate_operations(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
     let operations = resources.list_at(&["resourceRules"]).iter().flat_map(|rule| rule.list_at(&["operations"]));
     for operation in operations {
@@ -116,7 +116,7 @@ pub(super) fn validate_operations(resources: &Value, path: &Path<'_>, errors: &m
     }
 }
 
-/// Whether a text is an identifier of CEL, none of its reserved words.
+/// Returns whether a text is an identifier of CEL and not one of its reserved words.
 fn is_cel_identifier(text: &str) -> bool {
     const RESERVED: [&str; 21] = [
         "true",

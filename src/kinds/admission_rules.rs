@@ -1,4 +1,4 @@
-//! What webhooks and admission policies have in common: rules of what they see.
+//! The rules of webhooks and admission policies that select requests by operation and resource.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ pub fn check_set(path: &Path<'_>, value: &Value, allowed: &[&str], errors: &mut 
     }
 }
 
-/// Fills in what rules leave out.
+/// Sets the defaults of rules.
 pub fn default_rules(rules: Option<&mut Value>) {
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
         if rule.at(&["scope"]).is_null() {
@@ -41,7 +41,7 @@ pub fn default_rules(rules: Option<&mut Value>) {
     }
 }
 
-/// Fills in what a description of matched resources leaves out.
+/// Sets the defaults of `matchConstraints` or `matchResources`.
 pub fn default_match(resources: Option<&mut Value>) {
     let Some(resources) = resources.filter(|resources| !resources.is_null()) else { return };
     if resources.at(&["matchPolicy"]).is_null() {
@@ -130,7 +130,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a description of matched resources; an absent one holds.
+/// Checks `matchConstraints` or `matchResources`; an absent one is valid.
 pub fn validate_match(resources: &Value, path: &Path<'_>, errors: &mut Errors) {
     if resources.is_null() {
         return;

@@ -1,4 +1,4 @@
-//! APIServices: which server answers for a version of a group.
+//! APIServices: the server that answers for a version of a group.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -41,7 +41,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Versions that this server answers for itself are available at once.
+/// Marks an APIService without a service as available: this server answers for it itself.
 fn prepare_create(object: &mut Value) {
     let mut status = Value::object();
     if object.at(&["spec", "service"]).is_null() {

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: what may be asked for, who approves, and the certificate that is issued.
+//! CertificateSigningRequests: the requested certificate, its approval, and the issued certificate.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -62,7 +62,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Which part of a request a write may change.
+/// The part of a CertificateSigningRequest that a write may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Object,
@@ -70,7 +70,7 @@ enum Part {
     Approval,
 }
 
-/// Whether a request is for the certificate of a client that would be in the group of masters.
+/// Returns whether a request asks for a client certificate in the group `system:masters`.
 pub fn asks_for_masters(object: &Value) -> bool {
     if object.str_at(&["spec", "signerName"]) != CLIENT_SIGNER {
         return false;
@@ -84,10 +84,10 @@ pub fn asks_for_masters(object: &Value) -> bool {
     })
 }
 
-/// The common name that a request is for.
+/// Returns the common name in the certificate request.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the certificate request cannot be parsed.
 pub fn requested_name(object: &Value) -> Result<String, String> {
     let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();
     validate_request(&request)?;
@@ -97,7 +97,7 @@ pub fn requested_name(object: &Value) -> Result<String, String> {
     Ok(names.filter_map(|name| name.as_str().ok()).last().unwrap_or("").to_owned())
 }
 
-/// Writes who asks into a new request; whatever the client said of that is replaced.
+/// Writes the user who makes the request into a new CertificateSigningRequest, and replaces what the client sent there.
 pub fn set_requester(object: &mut Value, username: &str, uid: &str, groups: &[String], extra: Option<Value>) {
     let groups: Vec<Value> = groups.iter().map(|group| group.as_str().into()).collect();
     let fields: [(&str, Option<Value>); 4] = [
@@ -114,7 +114,7 @@ pub fn set_requester(object: &mut Value, username: &str, uid: &str, groups: &[St
     }
 }
 
-/// Writes of `/status` keep approvals as they are.
+/// Restores the approval conditions, which a write of `/status` must not change.
 fn prepare_status(object: &mut Value, old: &Value) {
     object.set_at(&["spec"], old.at(&["spec"]).clone());
     for kind in ["Approved", "Denied"] {
@@ -156,7 +156,7 @@ fn conditions_mut(object: &mut Value) -> Option<&mut Vec<Value>> {
     object.get_mut("status")?.get_mut("conditions")?.as_array_mut()
 }
 
-/// Conditions without times get them: the current one, or that of the same condition before.
+/// Sets the missing times of conditions: to the time of the same condition before, else to the present time.
 fn stamp_conditions(object: &mut Value, old: &Value) {
     let now = super::persistent_volume::now();
     for condition in conditions_mut(object).into_iter().flatten() {
@@ -270,7 +270,7 @@ pub fn validate_signer(name: &str, path: &Path<'_>, errors: &mut Errors) {
     if domain.len() > names::SUBDOMAIN_BYTES_MAX {
         errors.too_long(path, names::SUBDOMAIN_BYTES_MAX);
     }
-    // One label that is wrong is enough: the messages of others would read the same.
+    // Stops at the first wrong label: the messages about further ones would be the same.
     let check = |part: &str, form: names::Form, errors: &mut Errors| {
         if let Some(label) = part.split('.').find(|label| !form(label).is_empty()) {
             for message in form(label) {

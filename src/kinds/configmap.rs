@@ -1,4 +1,4 @@
-//! ConfigMaps: data that fits, keys that can be file names, and freezing.
+//! ConfigMaps: the size of the data, keys that are valid file names, and `immutable`.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Most bytes in the values of a ConfigMap or Secret together.
 pub const DATA_BYTES_MAX: usize = 1 << 20;
-/// What an error says of a frozen field.
+/// The message about a changed field of an object with `immutable` set.
 pub const FROZEN: &str = "field is immutable when `immutable` is set";
 
 /// Rules of ConfigMaps.
@@ -46,7 +46,7 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     validate(object, errors);
 }
 
-/// Checks that a frozen object stays frozen and its fields as they are.
+/// Checks that an object with `immutable` set keeps that flag and the given fields.
 pub fn validate_frozen(object: &Value, old: &Value, fields: &[&str], errors: &mut Errors) {
     if !old.is_true_at(&["immutable"]) {
         return;
@@ -63,7 +63,7 @@ pub fn validate_frozen(object: &Value, old: &Value, fields: &[&str], errors: &mu
     }
 }
 
-/// Bytes that base64 text stands for.
+/// Returns the number of bytes that a base64 text decodes to.
 pub fn decoded_len(value: &Value) -> usize {
     let text = value.as_str().unwrap_or("").trim_end_matches('=');
     text.len() * 3 / 4

@@ -1,4 +1,4 @@
-//! Between the versions of kinds that have several.
+//! Converts objects between the versions of built-in kinds.
 
 use flotilla_proto::conform;
 use flotilla_proto::schema::Kind;
@@ -7,7 +7,8 @@ use flotilla_proto::value::Value;
 use super::event;
 use super::horizontal_pod_autoscaler::conversion as autoscaler;
 
-/// An object of one version of a kind, in another version. Kinds that are not named here differ in nothing but that.
+/// Converts an object from one version of a kind to another. Kinds that are not named here have the same fields in all
+/// versions, so that only `apiVersion` changes.
 pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
     object.set_at(&["kind"], &*to.name);
     object.set_at(&["apiVersion"], to.api_version());
@@ -18,7 +19,8 @@ pub fn convert(from: &Kind, to: &Kind, mut object: Value) -> Value {
         ("events.k8s.io", "Event", _, _) if to.group.is_empty() => event::to_core(&mut object),
         _ => return object,
     }
-    // What one version leaves out the other may always show. A stored object fits its type, so this cannot fail.
+    // A field that one version may omit can be required in the other, and `conform` adds it. This cannot fail, since a
+    // stored object fits its type.
     let _ = conform::conform(&to.of, &mut object);
     object
 }

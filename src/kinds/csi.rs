@@ -50,7 +50,7 @@ pub static DRIVER: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Drops what a feature that is off by default brings, unless the object has it already.
+/// Drops fields of features that are off by default, unless the stored object has them already.
 fn drop_disabled(object: &mut Value, old: Option<&Value>) {
     let path = ["spec", "preventPodSchedulingIfMissing"];
     if old.is_none_or(|old| old.at(&path).is_null()) {
@@ -267,7 +267,7 @@ fn validate_attachment(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks a volume that an attachment carries itself: little but a CSI source.
+/// Checks an inline volume of an attachment: hardly anything but a CSI source is allowed.
 fn validate_inline(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let context = "in the context of inline volumes";
     let set = |field: &str| match spec.at(&[field]) {

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions. What they say is checked completely.
+//! CustomResourceDefinitions: their names, versions and schemas, which are checked completely when they are written.
 
 pub mod approval;
 pub mod ca_bundle;
@@ -84,7 +84,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// Notes the version in which objects are stored from now on.
+/// Adds the storage version to `status.storedVersions`.
 fn add_stored_version(object: &mut Value) {
     let versions = object.list_at(&["spec", "versions"]);
     let Some(version) = versions.iter().find(|version| version.is_true_at(&["storage"])) else { return };
@@ -96,7 +96,7 @@ fn add_stored_version(object: &mut Value) {
     }
 }
 
-/// Checks that a definition is named after what it defines.
+/// Checks that a definition is named after its resource and group.
 fn validate_name(object: &Value, errors: &mut Errors) {
     let required = format!("{}.{}", object.str_at(&["spec", "names", "plural"]), object.str_at(&["spec", "group"]));
     let why = "must be spec.names.plural+\".\"+spec.group";
@@ -148,12 +148,13 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// The schemas of all versions, `null` where there is none.
+/// Returns the schemas of all versions; `null` for a version without one.
 fn schemas(object: &Value) -> impl Iterator<Item = &Value> {
     object.list_at(&["spec", "versions"]).iter().map(|version| version.at(&["schema", "openAPIV3Schema"]))
 }
 
-/// Checks that every version has a schema; where one had none before, those that are not served may have none.
+/// Checks that every version has a schema. If a version of the stored definition had none, only served versions need
+/// one.
 fn validate_presence(object: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Errors) {
     let lax = old.is_some_and(|old| schemas(old).any(Value::is_null));
     let preserves = object.is_true_at(&["spec", "preserveUnknownFields"]);
@@ -166,7 +167,7 @@ fn validate_presence(object: &Value, old: Option<&Value>, path: &Path<'_>, error
     }
 }
 
-/// Checks that what stored objects and their paths depend on stays the same.
+/// Checks that the fields which paths and stored objects depend on stay the same.
 fn validate_same(object: &Value, old: &Value, errors: &mut Errors) {
     let (spec, before) = (object.at(&["spec"]), old.at(&["spec"]));
     let mut same = |field: &str, path: &[&str]| {
@@ -223,7 +224,7 @@ fn validate_names(names: &Value, path: &Path<'_>, errors: &mut Errors) {
     check_list("categories", errors);
 }
 
-/// The versions of reviews that a definition's webhook takes.
+/// Returns the versions of ConversionReview that the definition's webhook accepts.
 fn reviews(object: &Value) -> &[Value] {
     object.list_at(&["spec", "conversion", "webhook", "conversionReviewVersions"])
 }

@@ -26,7 +26,7 @@ pub static STRATEGY: Strategy = Strategy {
 mod validation;
 
 fn default(set: &mut Value) {
-    // Where the client does not state the count it is zero, and the client's.
+    // For a client that omits the annotation the count is zero, and the client owns the field.
     if let Some(annotations) = set.as_object_mut().and_then(|map| object_or_new(map, "metadata"))
         && let Some(annotations) = object_or_new(annotations, "annotations")
     {
@@ -43,7 +43,7 @@ fn default(set: &mut Value) {
                 one_at_a_time(rolling);
             }
         }
-        // Numbers that another type has no use for are zero, not absent.
+        // Under another strategy type the reference sets these numbers to zero, not to nothing.
         if let Some(rolling) = object(strategy, "rollingUpdate") {
             pointer(rolling, "maxUnavailable", 0);
             pointer(rolling, "maxSurge", 0);

@@ -1,4 +1,4 @@
-//! What claims, classes and slices of dynamically allocated devices share.
+//! Rules that ResourceClaims, DeviceClasses and ResourceSlices share.
 
 use std::collections::HashSet;
 
@@ -25,10 +25,10 @@ const SELECTORS_MAX: usize = 32;
 const BINDING_CONDITIONS_MAX: usize = 4;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Checks one item of a list.
+/// A check of one item of a list.
 pub type Item<'a> = &'a mut dyn FnMut(&Value, &Path<'_>, &mut Errors);
 
-/// Checks a list that may not be longer than `max`; a longer one is not looked at.
+/// Checks the items of a list of at most `max` items; returns false, and checks no item, if it is longer.
 pub fn each(items: &[Value], max: usize, path: &Path<'_>, errors: &mut Errors, item: Item<'_>) -> bool {
     if items.len() > max {
         errors.too_many(path, items.len(), max);
@@ -40,7 +40,7 @@ pub fn each(items: &[Value], max: usize, path: &Path<'_>, errors: &mut Errors, i
     true
 }
 
-/// Checks a list whose items differ in what `key` makes of them.
+/// Checks a list whose items must have different keys; `key` computes the key of an item.
 pub fn each_once(
     items: &[Value],
     max: usize,
@@ -61,7 +61,7 @@ pub fn each_once(
     }
 }
 
-/// The name of an item, as the key of [`each_once`].
+/// Returns the name of an item, as the key of [`each_once`].
 pub fn name_of(item: &Value) -> Value {
     item.str_at(&["name"]).into()
 }
@@ -130,7 +130,7 @@ fn validate_id(id: &str, path: &Path<'_>, errors: &mut Errors) {
     names::check(path, id, names::c_identifier, errors);
 }
 
-/// Checks what selects devices; `stored` says that it was accepted before.
+/// Checks the selectors of devices; `stored` says that they were accepted before.
 pub fn validate_selectors(selectors: &[Value], stored: bool, path: &Path<'_>, errors: &mut Errors) {
     each(selectors, SELECTORS_MAX, path, errors, &mut |selector, path, errors| {
         let path = path.child("cel");
@@ -183,7 +183,7 @@ pub fn validate_taint(taint: &Value, path: &Path<'_>, errors: &mut Errors) {
     names::check_choice(&path.child("effect"), taint.str_at(&["effect"]), &EFFECTS, errors);
 }
 
-/// Checks what tolerates taints.
+/// Checks a toleration of taints.
 pub fn validate_toleration(toleration: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (key, value) = (toleration.str_at(&["key"]), toleration.str_at(&["value"]));
     if !key.is_empty() {

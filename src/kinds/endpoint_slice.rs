@@ -48,7 +48,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// Everything but metadata counts for the generation, and labels do as well.
+/// Raises the generation when anything but metadata changes, or when labels change.
 fn prepare_update(object: &mut Value, old: &Value) {
     let rest = |object: &Value| {
         let mut rest = object.clone();
@@ -62,7 +62,7 @@ fn prepare_update(object: &mut Value, old: &Value) {
     drop_topology(object, Some(old));
 }
 
-/// Topology was a field of an older version; it stays only while the endpoints do.
+/// Drops `deprecatedTopology`, a field of an older version, unless the endpoints stay the same.
 fn drop_topology(object: &mut Value, old: Option<&Value>) {
     if old.is_some_and(|old| old.list_at(&["endpoints"]) == object.list_at(&["endpoints"])) {
         return;
@@ -76,7 +76,7 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let kind = object.str_at(&["addressType"]);
     names::check_choice(&Path::root("addressType"), kind, &TYPES, errors);
     validate_ports(object.list_at(&["ports"]), errors);
-    // What was accepted once stays acceptable while it does not change.
+    // Endpoints that were accepted once stay valid as long as they do not change.
     if old.is_none_or(|old| old.list_at(&["endpoints"]) != object.list_at(&["endpoints"])) {
         validate_endpoints(object.list_at(&["endpoints"]), kind, errors);
     }
@@ -186,7 +186,7 @@ fn validate_domain(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks hints of one sort; whether there were not too many of them.
+/// Checks hints of one sort; returns whether their number is allowed.
 fn validate_hints(hints: &[Value], form: names::Form, path: &Path<'_>, errors: &mut Errors) -> bool {
     if hints.len() > HINTS_MAX {
         errors.too_many(path, hints.len(), HINTS_MAX);

@@ -33,7 +33,7 @@ fn default(object: &mut Value) {
 
 fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     metadata::validate_again(STRATEGY.name, true, object, errors);
-    // What was accepted once stays acceptable while it does not change.
+    // Subsets that were accepted once stay valid as long as they do not change.
     if object.list_at(&["subsets"]) != old.list_at(&["subsets"]) {
         validate_subsets(object.list_at(&["subsets"]), errors);
     }

@@ -1,4 +1,5 @@
-//! Events, in the core group and in `events.k8s.io`: one store, two sets of rules. Objects are in the core form.
+//! Events of the core group and of `events.k8s.io`: one table, two sets of rules. Events are stored in the form of the
+//! core group.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -46,7 +47,7 @@ pub static STRATEGY_V1: Strategy = Strategy {
     ..STRATEGY
 };
 
-/// Members of an event: how the core group and how `events.k8s.io` call them.
+/// Members of an event: the name in the core group and the name in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -57,7 +58,7 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// What field selectors of `events.k8s.io` may name, and what the core group calls it.
+/// Fields that selectors of `events.k8s.io` may name, and their names in the core group.
 const SELECTORS: &[(&str, &str)] = &[
     ("reason", "reason"),
     ("regarding.apiVersion", "involvedObject.apiVersion"),
@@ -71,14 +72,14 @@ const SELECTORS: &[(&str, &str)] = &[
     ("type", "type"),
 ];
 
-/// A core event as one of `events.k8s.io`.
+/// Converts a core event to `events.k8s.io`.
 pub fn to_new(event: &mut Value) {
     for (core, new) in NAMES {
         rename(event, core, new);
     }
 }
 
-/// An event of `events.k8s.io` as a core one.
+/// Converts an event of `events.k8s.io` to the core group.
 pub fn to_core(event: &mut Value) {
     for (core, new) in NAMES {
         rename(event, new, core);
@@ -96,7 +97,7 @@ fn source(object: &Value) -> String {
     if component.is_empty() { object.str_at(&["reportingComponent"]) } else { component }.to_owned()
 }
 
-/// The rules that both groups share; `controller` is how the group calls the reporting controller.
+/// Checks the rules that both groups share; `controller` is the group's name of the field for the reporting controller.
 fn validate_core(object: &Value, controller: &str, errors: &mut Errors) {
     let namespace = object.str_at(&["metadata", "namespace"]);
     let involved = object.str_at(&["involvedObject", "namespace"]);
@@ -212,7 +213,7 @@ fn validate_new_update(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// A reference as messages show it: every field, by the names that the server uses inside.
+/// Formats a reference for messages: every field, under the reference's internal names.
 fn reference_shown(reference: &Map) -> Value {
     let fields = [
         ("Kind", "kind"),

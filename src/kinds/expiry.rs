@@ -1,4 +1,4 @@
-//! When objects are over that nobody removes: requests for certificates, and tokens that nodes join with.
+//! Expiry of objects that a controller removes: CertificateSigningRequests and bootstrap tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,17 +7,17 @@ use flotilla_proto::value::Value;
 
 use crate::rules::key_pair::pem_blocks;
 
-/// Where tokens are that nodes join with.
+/// The namespace of bootstrap tokens, with which nodes join.
 pub const BOOTSTRAP_TOKEN_NAMESPACE: &str = "kube-system";
-/// The type of Secrets that they are.
+/// The type of Secrets with bootstrap tokens.
 pub const BOOTSTRAP_TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
-/// How long an answered request is kept, in seconds.
+/// Seconds for which an approved, denied or failed request is kept.
 const ANSWERED_SECONDS: i64 = 3_600;
-/// How long one is kept that somebody has yet to answer.
+/// Seconds for which a pending request is kept.
 const PENDING_SECONDS: i64 = 24 * 3_600;
 
-/// When a request for a certificate is over: a while after it was answered, or after it was made when nobody did, and
-/// as soon as its certificate has run out.
+/// Returns when a CertificateSigningRequest expires: some time after it was answered, or after its creation if it was
+/// not, and as soon as its certificate has expired. `None` if it does not expire.
 pub fn of_certificate_request(request: &Value) -> Option<Timestamp> {
     let after = |since: &str, seconds: i64| {
         let since = Timestamp::parse(since).ok()?;
@@ -40,14 +40,15 @@ pub fn of_certificate_request(request: &Value) -> Option<Timestamp> {
     ends.flatten().min_by_key(|end| end.seconds)
 }
 
-/// When the first certificate of a chain in PEM runs out.
+/// Returns when the first certificate of a PEM chain expires.
 fn runs_out(pem: &[u8]) -> Option<Timestamp> {
     let first = pem_blocks(pem).into_iter().next()?;
     let (_, certificate) = x509_parser::parse_x509_certificate(&first.der).ok()?;
     Some(Timestamp { seconds: certificate.validity().not_after.timestamp(), nanos: 0 })
 }
 
-/// When a token that nodes join with is not valid any more; one whose time cannot be read never was.
+/// Returns when a bootstrap token expires; a token with a time that cannot be parsed has expired. `None` if it does not
+/// expire.
 pub fn of_bootstrap_token(secret: &Value) -> Option<Timestamp> {
     let is_token = secret.str_at(&["type"]) == BOOTSTRAP_TOKEN_TYPE;
     let stated = Some(secret.str_at(&["data", "expiration"])).filter(|stated| is_token && !stated.is_empty())?;

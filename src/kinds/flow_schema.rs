@@ -209,7 +209,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The specs that two schemas always have.
+/// Returns the spec of a mandatory FlowSchema; `None` for any other name.
 fn mandatory(name: &str) -> Option<Value> {
     let group = |name: &str| value!({"kind": "Group", "group": {"name": name}});
     let (precedence, subjects) = match name {
@@ -229,7 +229,7 @@ fn mandatory(name: &str) -> Option<Value> {
     Some(spec)
 }
 
-/// A schema's spec as messages show it: all fields, by the names that the server uses inside.
+/// Formats a spec for messages: all fields, under the reference's internal names.
 fn shown(spec: &Value) -> Value {
     let rule = |rule: &Value| {
         let subjects = list_of(rule.at(&["subjects"]), subject_shown);

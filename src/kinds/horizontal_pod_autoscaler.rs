@@ -10,9 +10,9 @@ use flotilla_proto::value::{Map, Value};
 use crate::rules::defaulting::{object, object_or_new, pointer};
 use crate::rules::{Generation, Strategy};
 
-/// CPU utilization that is aimed at when nothing is said, in percent.
+/// Default target of the CPU utilization, in percent.
 pub const CPU_PERCENT: i64 = 80;
-/// Seconds over which a default scaling policy looks.
+/// Period of a default scaling policy, in seconds.
 const PERIOD_SECONDS: i64 = 15;
 
 /// Rules of HorizontalPodAutoscalers.
@@ -29,13 +29,14 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// The metric that is added where there is none, and that v1 has a field for.
+/// Returns the metric of the CPU utilization, which is the default and which v1 has a field for.
 fn cpu_metric(percent: impl Into<Value>) -> Value {
     let target = value!({"type": "Utilization", "averageUtilization": (percent.into())});
     value!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
 
-/// What came as v1 has a behavior that stood in an annotation: that is checked as it was written.
+/// Sets defaults of an object that was sent as v1, except in `behavior`: it was in an annotation, and the reference
+/// validates it as it was written.
 fn default_converted(scaler: &mut Value) {
     let behavior = scaler.remove_at(&["spec", "behavior"]);
     default(scaler);

@@ -77,7 +77,7 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     if !backend.is_null() {
         validate_backend(backend, &path.child("defaultBackend"), errors);
     }
-    // Rules of wildcard hosts were not always checked.
+    // Older servers did not check rules of wildcard hosts, so stored ones are tolerated.
     let lax = old.is_some_and(|old| {
         old.list_at(&["spec", "rules"]).iter().any(|rule| {
             let mut found = Errors::default();

@@ -60,7 +60,7 @@ fn default(job: &mut Value) {
     default_nested(spec);
 }
 
-/// A Job without labels has those of its template.
+/// Copies the labels of the template to a Job without labels.
 fn label_like_template(job: &mut Value) {
     let labels = job.at(&TEMPLATE_LABELS).clone();
     let unlabelled = job.map_at(&["metadata", "labels"]).is_none_or(Map::is_empty);
@@ -69,7 +69,7 @@ fn label_like_template(job: &mut Value) {
     }
 }
 
-/// Defaults that a Job shares with the template of a CronJob.
+/// Sets the defaults that a Job shares with the template of a CronJob.
 pub fn default_nested(spec: &mut Map) {
     templates::set_defaults(spec);
     let Some(policy) = object(spec, "podFailurePolicy") else { return };
@@ -79,8 +79,8 @@ pub fn default_nested(spec: &mut Map) {
 }
 
 fn prepare_create(job: &mut Value) {
-    // Labels that came of the template are its labels also in what is added to those. Where a name was generated, they
-    // were taken over before that.
+    // If the Job's labels were copied from the template, labels that are added to the template are added to them, too.
+    // With a generated name, the labels were copied before that.
     let labels = job.at(&["metadata", "labels"]);
     let shared = labels.is_same(job.at(&TEMPLATE_LABELS)) && job.str_at(&["metadata", "generateName"]).is_empty();
     if !job.is_true_at(&["spec", "manualSelector"]) {
@@ -90,14 +90,15 @@ fn prepare_create(job: &mut Value) {
         let all = job.at(&TEMPLATE_LABELS).clone();
         job.set_at(&["metadata", "labels"], all);
     }
-    // The template's new labels count, as they would when the stored Job is read; a name too long for them is refused.
+    // The reference copies the template's new labels when it reads the stored Job. A name that is too long for the
+    // label is refused.
     if names::label_value(job.str_at(&["metadata", "name"])).is_empty() {
         label_like_template(job);
     }
     templates::prepare_create(job);
 }
 
-/// Marks the pods of the job with its name and uid, and selects them by that.
+/// Labels the pods of the Job with its name and UID, and selects them by these labels.
 fn select_own_pods(job: &mut Value) {
     let name = job.at(&["metadata", "name"]).clone();
     let uid = job.at(&["metadata", "uid"]).clone();
@@ -126,7 +127,7 @@ fn validate(job: &Value, errors: &mut Errors) {
     check(job, &templates::options(None), false, true, errors);
 }
 
-/// What holds at creation and on every update.
+/// Checks the rules for creation and for every update.
 fn check(job: &Value, options: &Options, any_value: bool, prefixed: bool, errors: &mut Errors) {
     generated_selector(job, prefixed, errors);
     let path = Path::root("spec");

@@ -30,7 +30,8 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// For containers, defaults follow from the maximum, and requests from the defaults, then the minimum.
+/// Sets the defaults of container limits: default limits from the maximum, default requests from the default limits,
+/// then from the minimum.
 fn default(object: &mut Value) {
     let limits = object.get_mut("spec").and_then(|spec| spec.get_mut("limits")).and_then(Value::as_array_mut);
     for limit in limits.into_iter().flatten() {
@@ -135,7 +136,8 @@ fn validate_amounts(limit: &Value, kind: &str, name: &str, path: &Path<'_>, erro
     let (max, min, default) = (value("max"), value("min"), value("default"));
     let (request, ratio) = (value("defaultRequest"), value("maxLimitRequestRatio"));
     let amount = resources::amount;
-    // Which of two must not be above the other; where the error stands, which value it shows, and how it names both.
+    // Pairs of amounts of which the first must not exceed the second, with the path, the shown value and the names of
+    // both for the error.
     let orders = [
         (min, max, "min", min, "min value", "max value"),
         (min, request, "defaultRequest", request, "min value", "default request value"),

@@ -1,7 +1,7 @@
-//! What is a kind's own: defaults, what may change, which values are valid. Small pure functions, a file a kind. What
-//! many kinds share is in [`crate::rules`].
+//! The rules of each kind: defaults, preparation, validation. Each kind has a file with small pure functions and a
+//! static [`Strategy`] that names them; rules that many kinds share are in [`crate::rules`].
 //!
-//! Everything that follows from the catalogue (types, merge rules, encoding) is not here.
+//! Types, merge rules and encodings are not here: they follow from the catalogue.
 
 pub mod admission;
 mod admission_binding;
@@ -63,7 +63,7 @@ mod webhook;
 
 use crate::rules::Strategy;
 
-/// The strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
+/// Returns the strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
     match (group, resource) {
         ("", "configmaps") => &configmap::STRATEGY,

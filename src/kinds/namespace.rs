@@ -35,7 +35,7 @@ fn default(object: &mut Value) {
     label(object);
 }
 
-/// Every namespace bears its name as a label; one whose name is still to be made gets it at creation.
+/// Sets the label with the namespace's name; a namespace with a generated name gets it at creation.
 fn label(object: &mut Value) {
     let name = object.str_at(&["metadata", "name"]);
     if !name.is_empty() && object.str_at(&["metadata", "labels", NAME_LABEL]) != name {
@@ -59,7 +59,7 @@ fn prepare_create(object: &mut Value) {
     label(object);
 }
 
-/// Only the `finalize` subresource changes the finalizers of a namespace's spec.
+/// Restores `spec.finalizers`, which only the `finalize` subresource may change.
 fn prepare_update(object: &mut Value, old: &Value) {
     let spec = old.at(&["spec"]);
     object.set_at(&["spec"], if spec.is_null() { Value::object() } else { spec.clone() });

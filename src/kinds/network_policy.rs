@@ -35,7 +35,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// The blocks of a policy, with their places.
+/// Returns the IP blocks of a policy with their positions.
 fn blocks(object: &Value) -> impl Iterator<Item = (&'static str, usize, &'static str, usize, &Value)> {
     SIDES.into_iter().flat_map(move |(side, peers)| {
         object.list_at(&["spec", side]).iter().enumerate().flat_map(move |(rule_index, rule)| {

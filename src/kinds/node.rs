@@ -30,7 +30,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Allocatable is all there is unless stated; the list of pod networks starts with the single one.
+/// Sets defaults: `allocatable` to `capacity`, and `podCIDRs` to the single `podCIDR`.
 fn default(object: &mut Value) {
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         resources::round_up(status.get_mut("capacity"));
@@ -52,7 +52,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// A node starts out as not ready; whoever finds it ready takes the taint away.
+/// Taints a new node as not ready; the controller that finds it ready removes the taint.
 fn prepare_create(object: &mut Value) {
     object.remove_at(&["spec", "configSource"]);
     object.remove_at(&["status", "config"]);
@@ -185,7 +185,7 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     validate_change(object, old, errors);
 }
 
-/// What may change, in either part of a node.
+/// Checks an update of the spec or the status of a node.
 fn validate_change(object: &Value, old: &Value, errors: &mut Errors) {
     validate_amounts(object, errors);
     validate_features(object, errors);

@@ -8,9 +8,9 @@ use crate::field::{ErrorKind, Errors, Path, shown};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown};
 use crate::wall_clock;
 
-/// Ways to mount a volume, as messages list them.
+/// Access modes, as messages list them.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-/// Forms in which a volume appears, as messages list them.
+/// Volume modes, as messages list them.
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
@@ -32,7 +32,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// The current time as objects state it.
+/// Returns the present time in the format of objects.
 pub fn now() -> String {
     wall_clock::timestamp().to_string()
 }
@@ -57,7 +57,7 @@ fn prepare_create(object: &mut Value) {
     protection::hold(object, protection::VOLUMES.finalizer);
 }
 
-/// Keeps the time of the last change of phase, or sets it when the phase changes.
+/// Sets the time of the last phase change when the phase changes, else keeps it.
 fn prepare_status(object: &mut Value, old: &Value) {
     let path = ["status", "lastPhaseTransitionTime"];
     let (phase, time) = (object.str_at(&["status", "phase"]), object.at(&path));
@@ -71,7 +71,7 @@ fn prepare_status(object: &mut Value, old: &Value) {
     }
 }
 
-/// What volumes and claims say alike: the class of storage, and what is in the volume.
+/// Checks the fields that volumes and claims share: storage class and volume mode.
 pub fn validate_class_and_mode(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let class = spec.str_at(&["storageClassName"]);
     if !class.is_empty() {
@@ -99,7 +99,7 @@ pub fn validate_modes(modes: &[Value], path: &Path<'_>, errors: &mut Errors) {
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let (spec, path) = (object.at(&["spec"]), Path::root("spec"));
     validate_spec(spec, old.map(|old| old.at(&["spec"])), object.str_at(&["metadata", "name"]), &path, errors);
-    // Mount options were an annotation first, for these types of volume only.
+    // Mount options were an annotation first, and only for these types of volume.
     let mountable = [
         "gcePersistentDisk",
         "awsElasticBlockStore",
@@ -122,7 +122,7 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Checks the spec of a volume; `name` is the volume's, `old` what an update changes.
+/// Checks the spec of a volume; `name` is the volume's name, `old` the stored volume of an update.
 pub fn validate_spec(spec: &Value, old: Option<&Value>, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let modes = spec.list_at(&["accessModes"]);
     if modes.is_empty() {
@@ -163,7 +163,7 @@ pub fn validate_spec(spec: &Value, old: Option<&Value>, name: &str, path: &Path<
     }
 }
 
-/// Whether a path is the root, however it is written.
+/// Returns whether a path is the root, in any notation.
 fn is_root(path: &str) -> bool {
     path.starts_with('/')
         && path.split('/').try_fold(0_usize, |depth, part| match part {
@@ -189,7 +189,7 @@ fn validate_capacity(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that an amount is not negative, in the words of volumes.
+/// Checks that an amount is not negative, with the error messages for volumes.
 pub fn validate_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) {
     let amount = resources::amount(value);
     if amount.sign() < 0 {
@@ -198,7 +198,7 @@ pub fn validate_quantity(value: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
-    // Clients see the causes twice: two layers of the reference check the whole volume.
+    // Two layers of the reference check the whole volume, so clients see each cause twice.
     for _ in 0..2 {
         metadata::validate_again(STRATEGY.name, false, object, errors);
         validate(object, Some(old), errors);
@@ -236,7 +236,7 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether two affinities are the same but for labels that got their final names.
+/// Returns whether two affinities are the same except for labels that were renamed when they left beta.
 fn same_affinity(old: &Value, new: &Value) -> bool {
     const FINAL: [(&str, &str); 5] = [
         ("beta.kubernetes.io/arch", "kubernetes.io/arch"),

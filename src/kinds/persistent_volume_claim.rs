@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims: what is claimed, from which source, and how little of it may change.
+//! PersistentVolumeClaims: the claimed storage and its data source, hardly any of which may change later.
 
 use flotilla_proto::value::Value;
 
@@ -60,7 +60,7 @@ pub fn default_spec(spec: &mut Value) {
     }
 }
 
-/// The old and the new field for the source of data say the same; sources of old claims stay, whatever they are.
+/// Makes `dataSource` and `dataSourceRef` agree; stored claims keep whatever source they have.
 fn settle_sources(object: &mut Value, old: Option<&Value>) {
     let stated = |object: &Value, field: &str| !object.at(&["spec", field]).is_null();
     let used = old.is_some_and(|old| stated(old, "dataSource") || stated(old, "dataSourceRef"));
@@ -178,7 +178,7 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     validate_class_change(object, old, errors);
 }
 
-/// Checks that nothing changes besides what may.
+/// Checks that an update changes only mutable fields.
 fn validate_change(object: &Value, old: &Value, errors: &mut Errors) {
     let (mut new, mut was) = (object.at(&["spec"]).clone(), old.at(&["spec"]).clone());
     if was.str_at(&["volumeName"]).is_empty() {
@@ -222,7 +222,7 @@ fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     }
 }
 
-/// Whether two specs are the same, with amounts compared as amounts.
+/// Returns whether two specs are the same, comparing quantities by value.
 fn same(a: &Value, b: &Value) -> bool {
     let rest = |spec: &Value| {
         let mut spec = spec.clone();

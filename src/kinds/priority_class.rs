@@ -27,7 +27,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Says why a class with the system's prefix is not one of the system's.
+/// Returns why a class with the system's prefix is not a system class; `None` if it is one.
 fn not_of_system(name: &str, value: i64, global: bool) -> Option<String> {
     let Some((_, known)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));

@@ -139,7 +139,7 @@ fn validate_queuing(queuing: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.invalid(&path.child("queues"), &queues.into(), format!("must not be greater than {QUEUES_MAX}"));
     }
     let place = path.child("handSize");
-    // Bits that are needed to deal this many cards from a deck of that size (shuffle sharding).
+    // The bits of a hash that are needed to deal this many cards from a deck of that size (shuffle sharding).
     let bits = ((queues.max(1) as f64).log2() * hand as f64).ceil() as i64;
     if hand <= 0 {
         errors.invalid(&place, &hand.into(), "must be positive");
@@ -173,7 +173,7 @@ fn validate_mandatory(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Er
     }
 }
 
-/// A level's spec as messages show it: all fields, by the names that the server uses inside.
+/// Formats a spec for messages: all fields, under the reference's internal names.
 fn shown(spec: &Value) -> Value {
     let field = |part: &Value, name: &str| part.at(&[name]).clone();
     let limited = match spec.at(&["limited"]) {

@@ -1,4 +1,4 @@
-//! Roles and bindings. Whether a user may grant what they hold is decided where access is.
+//! Roles and bindings. The module `access` decides whether a user may grant the permissions in them.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;

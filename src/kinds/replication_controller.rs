@@ -40,7 +40,7 @@ fn default(controller: &mut Value) {
     }
 }
 
-/// On update the reference warns of the template that was, not of the one that comes.
+/// Adds the warnings about the template. On update the reference warns of the old template, not of the new one.
 fn warnings(controller: &Value, old: Option<&Value>, into: &mut Vec<String>) {
     match old {
         None => templates::warn_of_name_too(controller, None, into),

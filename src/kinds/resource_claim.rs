@@ -111,7 +111,7 @@ fn default_request(request: &mut Map) {
     }
 }
 
-/// The names of a claim's requests, each with those of its alternatives.
+/// The names of a claim's requests, each with the names of its alternatives.
 type Requests<'a> = HashMap<&'a str, HashSet<&'a str>>;
 
 fn request_names(devices: &Value) -> Requests<'_> {
@@ -229,7 +229,7 @@ fn validate_exactly(request: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What tells an allocated device, or a share of one, from others.
+/// Returns the identity of an allocated device, or of a share of one.
 fn identity(device: &Value) -> Value {
     let field = |name: &str| device.str_at(&[name]);
     value!({

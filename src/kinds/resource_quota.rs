@@ -1,4 +1,4 @@
-//! ResourceQuotas: what is counted, and for which objects.
+//! ResourceQuotas: the limits and the scopes, which select objects.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ fn is_scope(scope: &str) -> bool {
     )
 }
 
-/// Whether a quota with this scope can count this resource.
+/// Returns whether a quota with this scope can limit this resource.
 fn counts(scope: &str, name: &str) -> bool {
     match scope {
         "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
@@ -155,7 +155,7 @@ fn validate_operator(requirement: &Value, scope: &str, operator: &str, path: &Pa
     }
 }
 
-/// A scope selector as messages show it, by the names that the server uses inside.
+/// Formats a scope selector for messages, under the reference's internal names.
 fn selector_shown(selector: &Value) -> String {
     let expressions = selector.list_at(&["matchExpressions"]).iter().map(|requirement| {
         let (scope, operator) = (requirement.at(&["scopeName"]), requirement.at(&["operator"]));

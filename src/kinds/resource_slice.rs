@@ -73,7 +73,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// Drops what only exists behind gates that are shut.
+/// Drops the fields of features that are off.
 fn drop_disabled(object: &mut Value) {
     for device in devices(object) {
         device.remove("nodeAllocatableResourceMappings");
@@ -119,7 +119,7 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     });
 }
 
-/// Checks on which nodes the devices of a slice are.
+/// Checks the fields that say on which nodes the devices of a slice are available.
 fn validate_places(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut places = validate_node(spec, "must be either unset or set to a non-empty string", path, errors);
     let selector = spec.at(&["nodeSelector"]);
@@ -210,7 +210,8 @@ fn validate_device(device: &Value, old: Option<&Value>, chosen: bool, path: &Pat
     device::validate_binding(device, path, errors);
 }
 
-/// Checks on which nodes a device is; `chosen` says that devices state it themselves.
+/// Checks the fields that say on which nodes a device is available; `chosen` says that the slice leaves this to each
+/// device.
 fn validate_device_places(device: &Value, chosen: bool, path: &Path<'_>, errors: &mut Errors) {
     let (selector, all) = (device.at(&["nodeSelector"]), device.at(&["allNodes"]));
     if !chosen {
@@ -246,7 +247,7 @@ fn validate_map(owner: &Value, field: &str, path: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// A key, shortened in the middle if it is longer than any valid one.
+/// Returns a key, shortened in the middle if it is longer than any valid one.
 fn truncated(key: &str) -> String {
     if key.len() <= KEY_BYTES_MAX {
         return key.to_owned();

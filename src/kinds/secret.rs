@@ -1,4 +1,4 @@
-//! Secrets: text data, the keys that each type needs, and freezing.
+//! Secrets: `stringData`, the keys that each type requires, and `immutable`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Moves `stringData` into `data`, and names the plain type.
+/// Moves `stringData` into `data`, and sets the default type.
 fn default(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     if let Some(Value::Object(texts)) = map.remove("stringData")

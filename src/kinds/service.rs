@@ -1,5 +1,5 @@
-//! Services: defaults, what each type may have, and warnings. What changes between types is in `service_change`,
-//! cluster IPs and node ports in `service_allocation`.
+//! Services: defaults, the fields that each type may have, and warnings. `service_change` handles changes of the type,
+//! and `service_allocation` cluster IPs and node ports.
 
 use std::collections::HashSet;
 
@@ -46,17 +46,17 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// The type of a service.
+/// Returns the type of a service.
 pub fn kind(service: &Value) -> &str {
     service.str_at(&["spec", "type"])
 }
 
-/// Whether a service has no address of its own.
+/// Returns whether a service is headless: it has no cluster IP.
 pub fn is_headless(service: &Value) -> bool {
     matches!(service.list_at(&["spec", "clusterIPs"]), [only] if only.as_str() == Some("None"))
 }
 
-/// Whether clients outside of the cluster can reach a service.
+/// Returns whether clients outside of the cluster can reach a service.
 pub fn is_reachable(service: &Value) -> bool {
     match kind(service) {
         "LoadBalancer" | "NodePort" => true,
@@ -65,12 +65,13 @@ pub fn is_reachable(service: &Value) -> bool {
     }
 }
 
-/// Whether load balancers need a port to ask nodes for their health.
+/// Returns whether a service needs a port at which load balancers check the health of nodes.
 pub fn needs_health_port(service: &Value) -> bool {
     kind(service) == "LoadBalancer" && service.str_at(&["spec", "externalTrafficPolicy"]) == "Local"
 }
 
-/// Names have no traffic of their own, so a policy for it is not kept; one that is wrong stays for validation.
+/// Drops the internal traffic policy of a service of type ExternalName, which has no traffic; keeps an invalid one, so
+/// that validation reports it.
 fn drop_unused_policy(object: &mut Value) {
     let policy = object.str_at(&["spec", "internalTrafficPolicy"]);
     if kind(object) == "ExternalName" && matches!(policy, "Cluster" | "Local") {
@@ -129,7 +130,7 @@ fn default_traffic(object: &mut Value) {
     }
 }
 
-/// Checks a whole service but for its metadata; `old` is what an update changes.
+/// Checks a service without its metadata; `old` is the stored service of an update.
 pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let annotations = object.at(&["metadata", "annotations"]);
     let (mode, hints) = (annotations.at(&[TOPOLOGY_MODE]), annotations.at(&[TOPOLOGY_HINTS]));
@@ -418,7 +419,7 @@ fn warn_list(spec: &Value, list: &str, warn: fn(&Path<'_>, &str, &mut Vec<String
     }
 }
 
-/// Whether a service selects no pods.
+/// Returns whether a service selects no pods.
 pub fn selects_nothing(service: &Value) -> bool {
     service.map_at(&["spec", "selector"]).is_none_or(Map::is_empty)
 }

@@ -7,7 +7,7 @@ use crate::rules::{Generation, NameRule, Strategy, metadata};
 
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
-/// Rules of TokenRequests: how long a token is valid unless asked for otherwise.
+/// Rules of TokenRequests: the default life of a token.
 pub static TOKEN_REQUEST: Strategy = Strategy {
     default: |request| {
         if request.at(&["spec", "expirationSeconds"]).is_null() {
@@ -30,7 +30,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Of references to secrets only the names count.
+/// Drops everything except the names from references to secrets.
 fn keep_names(object: &mut Value) {
     let Some(secrets) = object.get_mut("secrets").and_then(Value::as_array_mut) else { return };
     for secret in secrets {

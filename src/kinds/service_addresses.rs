@@ -1,4 +1,4 @@
-//! How the cluster IPs of a service and their families fit together.
+//! Validation of the cluster IPs of a service and of their address families.
 
 use flotilla_proto::value::Value;
 
@@ -10,7 +10,7 @@ const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 const SPEC: Path<'static> = Path::root("spec");
 
-/// Checks cluster IPs, families and family policy; `old` is what an update changes.
+/// Checks cluster IPs, families and family policy; `old` is the stored service of an update.
 pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     if service::kind(object) == "ExternalName" {
         return;
@@ -48,7 +48,7 @@ pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Checks each address; whether all of them can be read.
+/// Checks each address; returns whether all of them can be parsed.
 fn validate_each(list: &[Value], all: &Value, before: &[Value], path: &Path<'_>, errors: &mut Errors) -> bool {
     let found = errors.0.len();
     for (index, address) in list.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Giving out cluster IPs and node ports: which ones a service asks for, needs, keeps or gives back.
+//! Decides which cluster IPs and node ports a service requests, needs, keeps or releases.
 //!
-//! These functions run before the service is prepared and validated; what they took must be given back by the caller
-//! when the write fails afterwards.
+//! These functions run before the service is prepared and validated. If the write fails afterwards, the caller must
+//! release what they took.
 
 use std::net::IpAddr;
 
@@ -42,18 +42,18 @@ pub enum Refusal {
     PortOutside(u16, u16),
 }
 
-/// Where addresses and ports come from. An implementation remembers what it gave out, to take it back when the write
-/// fails; for a dry run it only pretends.
+/// The source of addresses and ports. An implementation remembers what it allocated, to release it when the write
+/// fails; for a dry run it allocates nothing.
 pub trait Allocations {
-    /// The families that the cluster serves, the preferred one first; never empty.
+    /// Returns the address families that the cluster serves, the preferred one first; never empty.
     fn families(&self) -> &[&'static str];
-    /// Takes a certain address, or any free one of a family.
+    /// Allocates the wanted address, or any free one of a family.
     fn take_address(&mut self, family: &str, wanted: Option<IpAddr>) -> Result<IpAddr, Refusal>;
-    /// Takes a certain node port, or any free one.
+    /// Allocates the wanted node port, or any free one.
     fn take_port(&mut self, wanted: Option<u16>) -> Result<u16, Refusal>;
 }
 
-/// What a service holds, or what an update gives back once it is stored.
+/// The addresses and ports that a service holds, or that an update releases once it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
     /// Cluster IPs.
@@ -62,7 +62,7 @@ pub struct Held {
     pub ports: Vec<u16>,
 }
 
-/// Everything that a stored service holds: to be given back when it is deleted.
+/// Returns everything that a stored service holds, to be released when it is deleted.
 pub fn held(object: &Value) -> Held {
     let mut held = Held::default();
     if service::kind(object) != "ExternalName" {
@@ -90,7 +90,7 @@ fn invalid_field(object: &Value, path: &Path<'_>, value: &Value, why: String) ->
     invalid(object, &errors)
 }
 
-/// Gives a new service what it needs, and writes it into the service.
+/// Allocates the addresses and ports that a new service needs, and writes them into it.
 pub fn allocate_create(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     if object.list_at(&["spec", "clusterIPs"]).is_empty() && !object.str_at(&["spec", "clusterIP"]).is_empty() {
         let first = object.at(&["spec", "clusterIP"]).clone();
@@ -107,7 +107,8 @@ pub fn allocate_create(object: &mut Value, allocations: &mut dyn Allocations) ->
     Ok(())
 }
 
-/// Gives a changed service what it needs besides what it has; what it no longer needs is returned.
+/// Allocates the addresses and ports that a changed service needs in addition to those that it has; returns those that
+/// it no longer needs.
 pub fn allocate_update(object: &mut Value, old: &Value, allocations: &mut dyn Allocations) -> ApiResult<Held> {
     keep_given(object, old);
     normalize(object, old);
@@ -122,7 +123,7 @@ pub fn allocate_update(object: &mut Value, old: &Value, allocations: &mut dyn Al
     Ok(released)
 }
 
-/// A client that leaves out what the server gave it keeps it.
+/// Restores allocated addresses and ports that the client omits.
 fn keep_given(object: &mut Value, old: &Value) {
     let addressed = |object: &Value| service::kind(object) != "ExternalName";
     if addressed(old) && addressed(object) {
@@ -171,7 +172,7 @@ fn wants_node_ports(object: &Value) -> bool {
     }
 }
 
-/// The single address and the list of addresses say the same, whichever of them the client changed.
+/// Makes `clusterIP` and `clusterIPs` agree, whichever of them the client changed.
 fn normalize(object: &mut Value, old: &Value) {
     let (before, after) = (old.str_at(&["spec", "clusterIP"]), object.str_at(&["spec", "clusterIP"]));
     let list = object.list_at(&["spec", "clusterIPs"]);

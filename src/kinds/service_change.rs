@@ -1,4 +1,4 @@
-//! What happens when a service changes: what the old type leaves behind is wiped, what was given out stays.
+//! Updates of services: the server clears fields that only the old type had, and allocated addresses and ports stay.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -10,7 +10,7 @@ use crate::rules::{addresses, metadata, names};
 const SPEC: Path<'static> = Path::root("spec");
 const FIXED: &str = "may not change once set";
 
-/// Wipes what only the old type had, unless the client set it anew.
+/// Clears the fields that only the old type had, unless the client set them anew.
 pub fn prepare_update(object: &mut Value, old: &Value) {
     let same = |object: &Value, fields: &[&str]| {
         fields.iter().all(|field| object.at(&["spec", field]) == old.at(&["spec", field]))
@@ -54,7 +54,7 @@ fn has_node_ports(object: &Value) -> bool {
     matches!(service::kind(object), "NodePort" | "LoadBalancer")
 }
 
-/// The node ports that a service states.
+/// Returns the node ports that a service states.
 pub fn node_ports(object: &Value) -> impl Iterator<Item = i64> {
     let ports = object.list_at(&["spec", "ports"]).iter();
     ports.filter_map(|port| port.int_at(&["nodePort"])).filter(|port| *port != 0)
@@ -171,7 +171,7 @@ fn validate_mode(mode: Option<&str>, ip: &str, path: &Path<'_>, errors: &mut Err
     }
 }
 
-/// Checks the host name of a load balancer; an absent one holds.
+/// Checks the host name of a load balancer; an absent one is valid.
 pub fn validate_hostname(hostname: &str, path: &Path<'_>, errors: &mut Errors) {
     if hostname.is_empty() {
         return;
@@ -182,7 +182,8 @@ pub fn validate_hostname(hostname: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a service has the same addresses and families as before, and leaves the choice of families to the server.
+/// Returns whether a service has the same addresses and families as before, and leaves the choice of families to the
+/// server.
 pub fn keeps_preferred(object: &Value, old: &Value) -> bool {
     let prefers = |value: &Value| value.as_str() == Some("PreferDualStack");
     let (policy, before) = (object.at(&["spec", "ipFamilyPolicy"]), old.at(&["spec", "ipFamilyPolicy"]));

@@ -1,4 +1,4 @@
-//! ServiceCIDRs and IPAddresses: where cluster IPs come from, and who has which.
+//! ServiceCIDRs and IPAddresses: the ranges of cluster IPs, and the owner of each address.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;

@@ -60,7 +60,7 @@ fn update_strategy(spec: &mut Map) {
     }
 }
 
-/// A claim template carries its type, whatever was sent.
+/// Sets `kind` and `apiVersion` of a claim template, whatever the client sent.
 fn claim(claim: &mut Map) {
     claim.insert("apiVersion", "v1");
     claim.insert("kind", "PersistentVolumeClaim");
@@ -70,7 +70,7 @@ fn claim(claim: &mut Map) {
     defaults::claim_spec(claim);
 }
 
-/// `maxUnavailable` belongs to a feature that is off; it is dropped unless the stored object has it.
+/// Drops `maxUnavailable`, which belongs to a feature that is off, unless the stored object has it.
 fn drop_max_unavailable(set: &mut Value, old: Option<&Value>) {
     if old.is_none_or(|old| old.at(&MAX_UNAVAILABLE).is_null()) {
         set.remove_at(&MAX_UNAVAILABLE);

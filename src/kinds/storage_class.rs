@@ -137,14 +137,14 @@ fn validate_topologies(terms: &[Value], errors: &mut Errors) {
                 errors.duplicate(&place.child("key"), &key.into());
             }
         }
-        // A term without expressions is taken for a repetition of nothing.
+        // The reference reports a term without expressions as a duplicate.
         if expressions.is_empty() || terms[..index].iter().any(|other| same_topology(term, other)) {
             errors.push(ErrorKind::Duplicate, &place, "\"\"", "");
         }
     }
 }
 
-/// Whether two terms select the same places, in whatever order they state them.
+/// Returns whether two terms select the same topology, in any order of their parts.
 fn same_topology(a: &Value, b: &Value) -> bool {
     let sorted = |term: &Value| {
         let mut keys: Vec<(String, Vec<String>)> = term

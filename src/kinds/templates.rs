@@ -1,4 +1,4 @@
-//! What the kinds that hold a pod template have in common.
+//! Rules that the kinds with a pod template share.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -8,16 +8,16 @@ use crate::field::{Errors, Path};
 use crate::rules::Selectable;
 use crate::rules::{names, semantic};
 
-/// Where most kinds hold their template.
+/// The path of the template in most kinds.
 pub const PATH: [&str; 2] = ["spec", "template"];
 const SPEC: [&str; 3] = ["spec", "template", "spec"];
 
-/// Drops what belongs to features that are off, at creation.
+/// Drops the fields of features that are off, at creation.
 pub fn prepare_create(object: &mut Value) {
     dropped::drop_from_spec(object, None, &SPEC);
 }
 
-/// Drops what belongs to features that are off, and raises the generation if the spec changed.
+/// Drops the fields of features that are off, and raises the generation if the spec changed.
 pub fn prepare_update(object: &mut Value, old: &Value) {
     dropped::drop_from_spec(object, Some(old), &SPEC);
     count_spec(object, old);
@@ -35,13 +35,13 @@ pub fn set_generation(object: &mut Value, old: &Value, changed: bool) {
     object.set_at(&["metadata", "generation"], generation + i64::from(changed));
 }
 
-/// Whether an update raised the generation; true at creation.
+/// Returns whether an update raised the generation; true at creation.
 pub fn is_new_generation(object: &Value, old: Option<&Value>) -> bool {
     let generation = |object: &Value| object.int_at(&["metadata", "generation"]);
     old.is_none_or(|old| generation(old) != generation(object))
 }
 
-/// Warns of the template at creation and whenever the generation rises.
+/// Adds the warnings about the template at creation and whenever the generation rises.
 pub fn warn(object: &Value, old: Option<&Value>, into: &mut Vec<String>) {
     if is_new_generation(object, old) {
         let spec = Path::root("spec");
@@ -49,7 +49,7 @@ pub fn warn(object: &Value, old: Option<&Value>, into: &mut Vec<String>) {
     }
 }
 
-/// As [`warn`], and at creation of a name that is no DNS label, since pods and their host names are named after it.
+/// As [`warn`], and warns at creation if the name is no DNS label, since pods and their host names are named after it.
 pub fn warn_of_name_too(object: &Value, old: Option<&Value>, into: &mut Vec<String>) {
     if old.is_none() {
         warn_of_name(object, "this is used in Pod names and hostnames", into);
@@ -71,17 +71,18 @@ pub fn set_defaults(spec: &mut Map) {
     super::pod::defaults::template(spec.entry("template"));
 }
 
-/// `status.replicas` as a field selector sees it.
+/// The field selector for `status.replicas`.
 pub const STATUS_REPLICAS: Selectable =
     ("status.replicas", |object| object.int_at(&["status", "replicas"]).unwrap_or_default().to_string());
 
-/// Checks the template of a kind whose pods run for ever; `path` is the template's, `kind` how errors call the kind.
+/// Checks the template of a kind whose pods run for ever; `path` is the template's, `kind` the name of the kind in
+/// errors.
 pub fn validate_endless(template: &Value, kind: &str, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     template::validate(template, path, options, errors);
     validate_endless_policy(template, kind, path, errors);
 }
 
-/// Checks that pods of a template are restarted for ever.
+/// Checks that the template's restart policy is `Always` and that it has no deadline.
 pub fn validate_endless_policy(template: &Value, kind: &str, path: &Path<'_>, errors: &mut Errors) {
     let spec = path.child("spec");
     let policy = template.str_at(&["spec", "restartPolicy"]);
@@ -94,7 +95,7 @@ pub fn validate_endless_policy(template: &Value, kind: &str, path: &Path<'_>, er
     }
 }
 
-/// What is tolerated of an object's template, given the stored object.
+/// Returns the exceptions for an object's template, given the stored object.
 pub fn options(old: Option<&Value>) -> Options {
     Options::of_template(old.map(|old| old.at(&PATH)))
 }

@@ -1,4 +1,4 @@
-//! Where the data of a PersistentVolume is: one source of each type, what it must state and what it gets by default.
+//! Sources of PersistentVolumes: the required fields and defaults of each type.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -7,7 +7,8 @@ use crate::rules::names;
 
 type Check = fn(source: &Value, path: &Path<'_>, errors: &mut Errors);
 
-/// A type of source: its field, how errors inside call it, how others call it that came first, and its rules.
+/// A type of source: its field, its name in errors about its members, its name in the error about a second source, and
+/// its check.
 struct Source(&'static str, &'static str, &'static str, Check);
 
 const SOURCES: [Source; 22] = [
@@ -40,7 +41,7 @@ const SOURCES: [Source; 22] = [
     Source("csi", "csi", "csi", csi),
 ];
 
-/// Writes the defaults of a volume's source.
+/// Sets the defaults of a volume's source.
 pub fn default(spec: &mut Value) {
     let defaults: [(&str, &[(&str, &str)]); 5] = [
         ("hostPath", &[("type", "")]),
@@ -66,7 +67,7 @@ pub fn default(spec: &mut Value) {
     }
 }
 
-/// The sources that a volume states.
+/// Returns the sources that a volume states.
 pub fn stated(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     SOURCES.iter().map(|source| (source.0, spec.at(&[source.0]))).filter(|(_, source)| !source.is_null())
 }
@@ -112,7 +113,7 @@ fn require(source: &Value, fields: &[&str], path: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// A reference to a secret names it with its namespace.
+/// Checks that a reference to a secret has a name and a namespace.
 fn secret(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     let reference = source.at(&["secretRef"]);
     if !reference.is_null() {
@@ -120,7 +121,7 @@ fn secret(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that a path does not climb.
+/// Checks that a path has no part `..`.
 pub fn no_backsteps(text: &str, path: &Path<'_>, errors: &mut Errors) {
     if text.split('/').any(|part| part == "..") {
         errors.invalid_str(path, text, "must not contain '..'");
@@ -201,7 +202,7 @@ fn quobyte(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     require(source, &["volume"], path, errors);
 }
 
-/// Whether a text names an iSCSI node (RFC 3720, 3.2.6.3).
+/// Returns whether a text names an iSCSI node (RFC 3720, 3.2.6.3).
 fn is_iscsi_name(text: &str) -> bool {
     let hexes = |rest: &str, count: usize| {
         let mut chars = rest.chars();

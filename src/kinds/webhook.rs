@@ -1,4 +1,4 @@
-//! Webhook configurations, validating and mutating.
+//! Validating and mutating webhook configurations.
 
 use std::collections::HashSet;
 
@@ -192,7 +192,7 @@ fn validate_reviews(hook: &Value, recognized: bool, path: &Path<'_>, errors: &mu
     }
 }
 
-/// Checks the URL of a webhook: HTTPS, a host, and nothing that a path does not hold.
+/// Checks the URL of a webhook: it needs HTTPS and a host, and must have no user, query or fragment.
 pub fn validate_url(text: &str, path: &Path<'_>, errors: &mut Errors) {
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -216,9 +216,9 @@ pub fn validate_url(text: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the service that a webhook is reached through.
+/// Checks the reference to the Service of a webhook.
 pub fn validate_service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
-    // The reference takes one for the other here.
+    // The reference confuses the two names in these messages.
     for (field, shown) in [("namespace", "name"), ("name", "namespace")] {
         if service.str_at(&[field]).is_empty() {
             errors.required(&path.child(shown), "");

@@ -1,8 +1,8 @@
-//! The features of Kubernetes 1.36 that flags may switch.
+//! The features of Kubernetes 1.36 that `--feature-gates` can switch.
 
 use flotilla_golang::strconv;
 
-/// Their names, a line each, with what holds by default, and `locked` where nothing else can be chosen.
+/// Their names, one a line, with the default value, and `locked` where it cannot be changed.
 const GATES: &str = include_str!("feature_gates.txt");
 
 /// A feature.
@@ -17,11 +17,11 @@ fn find(name: &str) -> Option<Gate> {
     Some(Gate { default, locked: words.next().is_some() })
 }
 
-/// Checks what a flag wants of features: each must be one that can be switched so. Returns those that are wanted
-/// otherwise than they are by default, as `name=value`; of two about one feature the last one counts.
+/// Checks the values of `--feature-gates`: each feature must exist and allow the value. Returns the features whose
+/// value differs from the default, as `name=value`; of two values for one feature the last one counts.
 ///
 /// # Errors
-/// When one is not known, has no truth value, or is always as it is.
+/// If a feature is unknown, its value is no truth value, or its value is locked.
 pub fn check(pairs: &[String]) -> Result<Vec<String>, String> {
     let mut others: Vec<(&str, bool)> = Vec::new();
     for pair in pairs {

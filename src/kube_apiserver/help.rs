@@ -1,11 +1,11 @@
-//! What `--help` and `--version` show.
+//! The output of `--help` and `--version`.
 
 use std::fmt::Write as _;
 
 use super::table::{Fate, Flag, SECTIONS};
 use crate::version;
 
-/// The flags in their sections, each with a sentence.
+/// Returns the flags in their sections, each with a sentence.
 pub fn help() -> String {
     let mut text =
         "Serves the Kubernetes API in the place of kube-apiserver 1.36, without etcd: this server keeps the\n\
@@ -44,7 +44,7 @@ fn sentence(flag: &Flag) -> String {
     format!("{}{fate}{default}", flag.help)
 }
 
-/// What `--version` shows; `how` is its value.
+/// Returns the output of `--version`; `how` is the flag's value.
 pub fn version(how: &str) -> String {
     match how {
         "raw" => format!(

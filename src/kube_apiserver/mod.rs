@@ -1,7 +1,7 @@
-//! This server in the place of kube-apiserver: the same flags, with the same syntax.
+//! `flotilla kube-apiserver`: accepts the flags of kube-apiserver, with their syntax.
 //!
-//! [`table`] states every flag, [`parse`] reads a command line, [`value`] knows what a flag takes, [`help`] shows the
-//! flags, and [`translate`] says with which options of this server what is asked for is done.
+//! [`table`] lists every flag, [`parse`] parses a command line, [`value`] checks the values of flags, [`help`] prints
+//! the flags, and [`translate`] converts them to options of `flotilla serve`.
 
 pub mod gates;
 pub mod help;

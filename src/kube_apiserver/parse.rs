@@ -1,5 +1,5 @@
-//! Reads a command line as Go's pflag does: `--name=value` or `--name value`, letters behind one dash, `_` for `-`, and
-//! truth values without a value.
+//! Parses a command line as Go's pflag does: `--name=value` or `--name value`, single letters after one dash, `_` for
+//! `-`, and truth values without a value.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use flotilla_golang::strconv;
 use super::table::{self, Flag};
 use super::value;
 
-/// What a command line says.
+/// A parsed command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given(BTreeMap<&'static str, Vec<String>>);
 
-/// Why a command line cannot be understood, in the words of kube-apiserver.
+/// Why a command line is invalid, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misuse(pub String);
 
 impl Given {
-    /// All values of a flag; none when it is not given.
+    /// Returns all values of a flag; empty if it is not given.
     pub fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a flag, if it is given and not empty.
+    /// Returns the value of a flag; `None` if it is not given or empty.
     pub fn one(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Whether a flag that is true or not was given as true.
+    /// Returns whether a flag with a truth value is true.
     pub fn is(&self, name: &str) -> bool {
         self.one(name) == Some("true")
     }
 
-    /// The flags that are given, by name.
+    /// Returns the given flags, by name.
     pub fn flags(&self) -> impl Iterator<Item = (&'static Flag, &[String])> {
         self.0.iter().filter_map(|(name, values)| Some((table::find(name)?, values.as_slice())))
     }
@@ -55,10 +55,10 @@ impl Given {
     }
 }
 
-/// Reads the arguments after the name of the program.
+/// Parses the arguments after the name of the program.
 ///
 /// # Errors
-/// Flags that are not there, values that are missing or wrong, and words that belong to no flag.
+/// If a flag is unknown, a value is missing or wrong, or a word belongs to no flag.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Given, Misuse> {
     let (mut given, mut words) = (Given::default(), Vec::new());
     let mut arguments = arguments.into_iter();
@@ -95,7 +95,7 @@ fn named(given: &mut Given, argument: &str, long: &str, rest: &mut impl Iterator
     }
 }
 
-/// Letters behind one dash: each a flag, until one takes the rest as its value.
+/// Parses letters after one dash: each is a flag, until one takes the rest as its value.
 fn letters(
     given: &mut Given,
     argument: &str,

@@ -1,4 +1,4 @@
-//! From what kube-apiserver is asked for to the options of this server.
+//! Converts flags of kube-apiserver to the options of this server.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,26 +12,26 @@ use super::{gates, value};
 use crate::enablement::Enablement;
 use crate::registry::plugins;
 
-/// Where kube-apiserver keeps the certificate that it makes, unless told otherwise.
+/// The default directory of certificates that kube-apiserver creates.
 const CERT_DIR: &str = "/var/run/kubernetes";
-/// Of which addresses it gives Services theirs, unless told otherwise.
+/// The default range of addresses for Services.
 const SERVICE_RANGE: &str = "10.0.0.0/24";
-/// Directory of what is kept, in that of the certificates.
+/// Name of the data directory inside the directory of certificates.
 const DATA_DIR: &str = "flotilla";
 
-/// What is to be started.
+/// The command line of the server to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Translation {
-    /// The flags of `flotilla serve` that do what is asked for.
+    /// The flags of `flotilla serve` that have the effect of the given ones.
     pub arguments: Vec<String>,
-    /// What the log is to say first: a line each.
+    /// The first lines of the log.
     pub told: Vec<String>,
 }
 
-/// Says how to do what a command line asks for.
+/// Translates a command line.
 ///
 /// # Errors
-/// When something is asked for that would be dangerous to leave undone, or that kube-apiserver refuses as well.
+/// If a flag would be dangerous to ignore, or kube-apiserver refuses it as well.
 pub fn translate(given: &Given) -> Result<Translation, Misuse> {
     let mut wrong = Vec::new();
     let mut to = Translation::default();
@@ -66,7 +66,7 @@ impl Translation {
     }
 }
 
-/// What becomes of a flag that does nothing here.
+/// Decides about a flag without effect here: logs it, or refuses it.
 fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<String>) {
     let asks = values.iter().any(|value| !value.is_empty() && value != flag.default);
     match flag.fate {
@@ -76,7 +76,7 @@ fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<S
     }
 }
 
-/// Which APIs are served, and what pods may be given.
+/// Translates the flags about served APIs and privileged pods.
 fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     match given.all("runtime-config").join(",").parse::<Enablement>() {
         Ok(enablement) => {
@@ -96,7 +96,7 @@ fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     to.set("allow-privileged", given.is("allow-privileged"));
 }
 
-/// Who decides what users may do.
+/// Translates the authorization modes.
 fn modes(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     let modes = given.all("authorization-mode");
     for mode in modes {
@@ -128,7 +128,7 @@ fn quoted(texts: &[String]) -> String {
     texts.iter().map(|text| strconv::quote(text)).collect::<Vec<_>>().join(" ")
 }
 
-/// Which admission plugins are used.
+/// Translates the flags about admission plugins.
 fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     let (on, off) = (given.all("enable-admission-plugins"), given.all("disable-admission-plugins"));
     for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
@@ -158,7 +158,7 @@ fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     }
 }
 
-/// Where the server listens.
+/// Translates the flags about listening.
 fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     let address = given.one("bind-address").and_then(|address| address.parse().ok());
     let address: IpAddr = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
@@ -255,7 +255,7 @@ fn same(given: &Given, to: &mut Translation) {
     }
 }
 
-/// Where certificates are, and what is kept.
+/// Translates the flags about the directories of certificates and data.
 fn places(given: &Given, to: &mut Translation) {
     let cert_dir = given.one("cert-dir").map(PathBuf::from);
     let serving = given.one("tls-cert-file").map(PathBuf::from);
@@ -280,14 +280,14 @@ fn places(given: &Given, to: &mut Translation) {
     }
 }
 
-/// Whether files can be made in a directory.
+/// Returns whether files can be created in a directory.
 fn can_be_written(dir: &Path) -> bool {
     use rustix::fs::{Access, access};
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// How much is logged, and in which form.
+/// Translates the flags about the log's level and format.
 fn logging(given: &Given, to: &mut Translation) {
     if let Some(form) = given.one("logging-format") {
         to.set("log-format", form);

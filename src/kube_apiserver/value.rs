@@ -1,4 +1,4 @@
-//! What values of flags must look like, in the words of Go's libraries.
+//! Parses the values of flags, with the error messages of Go's libraries.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use flotilla_proto::quantity::Quantity;
 use super::table::Kind;
 use crate::config::PortRange;
 
-/// The parts of a value, each as it is used.
+/// Parses a value; returns its parts, each in canonical form.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -49,10 +49,10 @@ pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Nanoseconds of a span of time.
+/// Parses a duration; returns nanoseconds.
 ///
 /// # Errors
-/// When it is none.
+/// If the text is no duration.
 pub fn span(text: &str) -> Result<i64, String> {
     duration::parse(text).ok_or_else(|| {
         let quoted = strconv::quote(text);
@@ -68,7 +68,7 @@ pub fn span(text: &str) -> Result<i64, String> {
     })
 }
 
-/// The fields of a line of comma-separated values (RFC 4180); nothing of an empty one.
+/// Returns the fields of a line of comma-separated values (RFC 4180); empty for an empty line.
 fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     let (mut parts, mut rest) = (Vec::new(), text);
     if text.is_empty() {
@@ -99,7 +99,7 @@ fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A field behind its opening quote, and what follows its closing one.
+/// Returns a field after its opening quote, and the rest after its closing one; `None` without a closing quote.
 fn quoted_field(text: &str) -> Option<(String, &str)> {
     let (mut field, mut rest) = (String::new(), text);
     loop {
@@ -129,7 +129,7 @@ fn labelled(text: String) -> Result<String, String> {
     if text.contains('=') { Ok(text) } else { Err(format!("{text} must be formatted as key=value")) }
 }
 
-/// `30000-32767`, or `30000+2767`, or one port.
+/// Parses a range of ports: `30000-32767`, `30000+2767`, or one port.
 fn port_range(text: &str) -> Result<PortRange, String> {
     let port = |text: &str| match text.parse::<u16>() {
         Ok(port) => Ok(port),
@@ -153,7 +153,7 @@ fn port_range(text: &str) -> Result<PortRange, String> {
     format!("{first}-{last}").parse().map_err(|error: crate::config::CidrError| error.to_string())
 }
 
-/// What is to be shown; a version to be reported must be a build of this release.
+/// Parses the value of `--version`; a version to report must be a build of this release.
 fn version(text: &str) -> Result<Vec<String>, String> {
     let fits =
         |text: &str| text == RELEASE || text.strip_prefix(RELEASE).is_some_and(|rest| rest.starts_with(['-', '+']));
@@ -171,5 +171,5 @@ fn version(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The release of Kubernetes, without what says which build it is.
+/// The release of Kubernetes, without build metadata.
 const RELEASE: &str = "v1.36.3";

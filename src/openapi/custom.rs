@@ -1,4 +1,4 @@
-//! Schemas of custom resources, as their definitions state them, made fit for publishing.
+//! Schemas of custom resources: those of their definitions, completed for publication.
 
 use flotilla_proto::schema::{Ref, Resource};
 use flotilla_proto::value;
@@ -18,10 +18,10 @@ pub struct Custom {
     pub selectable: Vec<String>,
 }
 
-/// Where a schema says which fields can be selected by.
+/// The keyword that lists the selectable fields.
 pub(super) const SELECTABLE: &str = "x-kubernetes-selectable-fields";
 
-/// The schemas of the kind and of its list, by name.
+/// Returns the schemas of the kind and of its list, by name.
 pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
     let resource = &*of.resource;
     let key = |kind: &str| (resource.group.clone(), resource.version.clone(), kind.to_owned().into());
@@ -44,7 +44,7 @@ pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
     [(name, object), (definition_name(&key(&resource.list_kind)), list)]
 }
 
-/// Says which kind the schema is of, and which of its fields can be selected by.
+/// Adds the kind and the selectable fields to a schema.
 fn mark(schema: &mut Value, of: &Custom, kind: &str) {
     let entry = value!({"group": (&*of.resource.group), "kind": kind, "version": (&*of.resource.version)});
     schema.set_at(&["x-kubernetes-group-version-kind"], vec![entry]);
@@ -54,7 +54,7 @@ fn mark(schema: &mut Value, of: &Custom, kind: &str) {
     }
 }
 
-/// Sets the fields that every object has.
+/// Adds the fields that every object has.
 fn complete(schema: &mut Value, metadata: &str) {
     let standard = [
         ("apiVersion", value!({"description": (prose::API_VERSION), "type": "string"})),
@@ -69,7 +69,7 @@ fn complete(schema: &mut Value, metadata: &str) {
     schema.set_at(&["properties"], properties);
 }
 
-/// A schema as it is published: objects within objects are complete, and both types of int-or-string are named.
+/// Returns a schema in its published form: embedded resources are complete, and both types of int-or-string are listed.
 fn publish(schema: &Value) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut out = Map::new();

@@ -1,4 +1,4 @@
-//! Which documents there are, and what each holds.
+//! The documents of OpenAPI v3, and the content of each.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::schemas::{self, GroupVersion};
 use super::{custom, roots, v2};
 use crate::enablement::Enablement;
 
-/// What a v3 document is about.
+/// The subject of a v3 document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Subject {
     /// `.well-known/openid-configuration`.
@@ -33,7 +33,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// The path of the document below `/openapi/v3/`.
+    /// Returns the path of the document below `/openapi/v3/`.
     pub fn path(&self) -> String {
         match self {
             Self::IssuerConfiguration => ".well-known/openid-configuration".into(),
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// All documents about built-in kinds that are switched on, and about the server itself.
+    /// Returns the subjects of all documents about enabled built-in kinds and about the server itself.
     pub fn built_in(enablement: &Enablement) -> Vec<Self> {
         let mut all = vec![Self::IssuerConfiguration, Self::Core, Self::Groups, Self::IssuerKeys, Self::ServerVersion];
         for group in catalogue::groups() {
@@ -73,7 +73,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The content of a document; `custom` are the custom resources of its group version.
+    /// Returns the content of a document; `custom` are the custom resources of its group version.
     pub fn new(subject: &Subject, custom: &[&Custom], enablement: &Enablement) -> Self {
         let items: Vec<Item> = match subject {
             Subject::IssuerConfiguration => vec![roots::issuer_configuration()],
@@ -127,7 +127,7 @@ fn names_in(item: &Item) -> Vec<String> {
     names
 }
 
-/// The group versions under which a document shows kinds of options: its own and the core's.
+/// Returns the group versions that kinds of options have in a document: its own and the core group's.
 fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
     let mut all: Vec<GroupVersion> = vec![("".into(), "v1".into())];
     if !group.is_empty() {
@@ -136,7 +136,8 @@ fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
     all
 }
 
-/// The group versions under which documents of custom resources show kinds of options: those that a client knows.
+/// Returns the group versions that kinds of options have in documents of custom resources: all except those that only
+/// servers use.
 fn custom_options() -> Vec<GroupVersion> {
     const SERVERS: [&str; 4] =
         ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];

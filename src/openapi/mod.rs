@@ -1,7 +1,7 @@
 //! OpenAPI v2 and v3 documents, made from the catalogue and from schemas of custom resources.
 //!
-//! Paths are described once ([`paths`], [`roots`]) and written in either version; schemas are made as v3 has them and
-//! reduced for v2. Documents are built when they are asked for; only their hashes and the latest few are kept.
+//! Paths are described once ([`paths`], [`roots`]) and written in either version. Schemas are built in the form of v3
+//! and reduced for v2. Documents are built on request; only their hashes and the most recent documents are kept.
 
 mod custom;
 mod document;
@@ -26,12 +26,13 @@ pub use custom::Custom;
 pub use remote::{Remote, Swagger};
 pub use serve::OpenApi;
 
-/// Where types of `meta/v1` are published.
+/// Prefix of the published names of types of `meta/v1`.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 /// The schema of `/version`.
 const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 
-/// The published name of a kind's schema: the catalogue's, or for a custom kind the group backwards, version and name.
+/// Returns the published name of a kind's schema: the catalogue's, or for a custom kind the group backwards, version
+/// and name.
 fn definition_name((group, version, kind): &(Text, Text, Text)) -> String {
     if let Some(of) = catalogue::kind(group, version, kind) {
         return of.of.openapi.to_string();

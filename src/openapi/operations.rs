@@ -24,7 +24,7 @@ pub(super) struct Operation {
     pub description: String,
     /// `x-kubernetes-action`; empty for none.
     pub action: &'static str,
-    /// Group, version and kind that it is about.
+    /// Group, version and kind of its objects.
     pub kind: Option<(Text, Text, Text)>,
     pub parameters: Vec<Parameter>,
     pub body: Option<Body>,
@@ -37,7 +37,7 @@ pub(super) struct Operation {
     pub answer: Answered,
 }
 
-/// What a request's body holds.
+/// The body of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     /// Name of the schema.
@@ -47,7 +47,7 @@ pub(super) struct Body {
     pub shared: &'static str,
 }
 
-/// What an answer's body holds.
+/// The body of an answer.
 #[derive(Debug, Clone)]
 pub(super) enum Answered {
     /// An object with the schema of this name.
@@ -85,7 +85,7 @@ pub(super) const CUSTOM_PATCH: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 impl Item {
-    /// Moves parameters that every operation has to the path, and puts everything in order.
+    /// Moves the parameters that all operations share to the path, and sorts everything.
     pub fn settled(mut self) -> Self {
         if let Some((first, rest)) = self.operations.split_first() {
             let common: Vec<Parameter> = first
@@ -107,8 +107,8 @@ impl Item {
     }
 }
 
-/// Words of a group or version as identifiers spell them: letters, digits and underscores, others mark the start of a
-/// word.
+/// Converts a group or version to camel case for identifiers: letters, digits and underscores stay, other characters
+/// begin a new word.
 fn identifier(text: &str, mut capital: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
@@ -130,27 +130,27 @@ fn short(group: &str) -> &str {
     if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) }
 }
 
-/// The tag of a group's operations: `rbacAuthorization`.
+/// Returns the tag of a group's operations: `rbacAuthorization`.
 pub(super) fn group_tag(group: &str) -> String {
     identifier(short(group), false)
 }
 
-/// The tag of a group version's operations: `rbacAuthorization_v1`.
+/// Returns the tag of a group version's operations: `rbacAuthorization_v1`.
 pub(super) fn version_tag(group: &str, version: &str) -> String {
     format!("{}_{version}", group_tag(group))
 }
 
-/// How identifiers name a group: `RbacAuthorization`.
+/// Returns the name of a group in identifiers: `RbacAuthorization`.
 pub(super) fn group_id(group: &str) -> String {
     identifier(short(group), true)
 }
 
-/// How identifiers name a group version: `RbacAuthorizationV1`.
+/// Returns the name of a group version in identifiers: `RbacAuthorizationV1`.
 pub(super) fn version_id(group: &str, version: &str) -> String {
     format!("{}{}", group_id(group), identifier(version, true))
 }
 
-/// A name with its first letter upper-case.
+/// Returns a name with its first letter upper-case.
 pub(super) fn title(name: &str) -> String {
     let mut rest = name.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()

@@ -46,12 +46,12 @@ fn parse(line: &'static str) -> Option<(&'static str, Parameter)> {
     Some((name, Parameter { name: name.into(), place, kind, description: description.into(), shared }))
 }
 
-/// Parameters of the table by name, in the order given.
+/// Returns parameters of the table by name, in the given order.
 pub(super) fn named(names: &[&str]) -> Vec<Parameter> {
     names.iter().filter_map(|name| TABLE.get(name).cloned()).collect()
 }
 
-/// How patches name their manager.
+/// Returns the parameter `fieldManager` of patches.
 pub(super) fn patch_manager() -> Parameter {
     Parameter {
         name: "fieldManager".into(),
@@ -62,17 +62,17 @@ pub(super) fn patch_manager() -> Parameter {
     }
 }
 
-/// The name of the object in the path.
+/// Returns the path parameter for the name of the object.
 pub(super) fn name_of(kind: &str) -> Parameter {
     in_path("name", format!("Name of the {kind}.").into(), "")
 }
 
-/// The namespace in the path.
+/// Returns the path parameter for the namespace.
 pub(super) fn namespace() -> Parameter {
     in_path("namespace", "Namespace in which the objects live.".into(), "namespace-vgWSWtn3")
 }
 
-/// The rest of the path of a proxied request.
+/// Returns the path parameter for the rest of a proxied request's path.
 pub(super) fn proxied_path() -> Parameter {
     in_path("path", "What follows the path of the object.".into(), "path-z6Ciiujn")
 }
@@ -81,7 +81,7 @@ fn in_path(name: &'static str, description: Text, shared: &'static str) -> Param
     Parameter { name: name.into(), place: "path", kind: "string", description, shared: shared.into() }
 }
 
-/// The fields of an options kind as query parameters; times are left out, as they have no plain type.
+/// Returns the fields of an options kind as query parameters; times are left out, as they have no plain type.
 pub(super) fn of_options(version: &str, kind: &str) -> Vec<Parameter> {
     let Some(options) = catalogue::kind("", version, kind) else { return Vec::new() };
     let fields = options.of.fields.iter().filter(|field| {
@@ -111,14 +111,14 @@ impl Parameter {
         out
     }
 
-    /// As OpenAPI v3 writes it.
+    /// Returns the parameter in the form of OpenAPI v3.
     pub fn v3(&self) -> Value {
         let mut out = self.base();
         out.set_at(&["schema"], value!({"type": (self.kind), "uniqueItems": true}));
         out
     }
 
-    /// As OpenAPI v2 writes it in full.
+    /// Returns the parameter in the form of OpenAPI v2, not shared.
     pub fn v2(&self) -> Value {
         let mut out = value!({"uniqueItems": true, "type": (self.kind)});
         if let (Value::Object(out), Value::Object(base)) = (&mut out, self.base()) {

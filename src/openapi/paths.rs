@@ -31,7 +31,7 @@ const DELETE_PARAMETERS: [&str; 5] = [
 ];
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// Writes the paths of one resource.
+/// Describes the paths of one resource.
 pub(super) struct Paths<'a> {
     of: &'a Resource,
     custom: bool,
@@ -85,7 +85,7 @@ impl<'a> Paths<'a> {
         parameters
     }
 
-    /// All paths of the resource.
+    /// Returns all paths of the resource.
     pub fn items(&self) -> Vec<Item> {
         let mut items = Vec::new();
         if self.of.namespaced && self.has("list") {
@@ -107,7 +107,7 @@ impl<'a> Paths<'a> {
         items.into_iter().map(Item::settled).collect()
     }
 
-    /// An operation that answers with the object; the rest is filled in by the caller.
+    /// Returns an operation that answers with the object; the rest is filled in by the caller.
     fn operation(&self, method: &'static str, action: &'static str, id: String, description: String) -> Operation {
         Operation {
             method,
@@ -192,7 +192,7 @@ impl<'a> Paths<'a> {
         operations
     }
 
-    /// Get, replace and patch, as far as the verbs have them.
+    /// Returns the operations get, replace and patch, as far as the verbs include them.
     fn read_and_write(&self, verbs: &[Text], suffix: &str, schema: &str, what: &str) -> Vec<Operation> {
         let has = |verb: &str| verbs.iter().any(|own| own == verb);
         let answer = || Answered::Object(schema.to_owned());
@@ -259,7 +259,7 @@ impl<'a> Paths<'a> {
         vec![Item { path, parameters, operations }]
     }
 
-    /// Paths that pass a connection on: every verb of the part is a connection.
+    /// Returns the paths of a subresource that forwards connections: each of its verbs is a connection.
     fn connect(&self, part: &Subresource) -> Vec<Item> {
         let (_, version, kind) = &part.response_kind;
         let mut parameters = self.object_parameters();
@@ -301,7 +301,7 @@ impl<'a> Paths<'a> {
         items
     }
 
-    /// The deprecated paths below `watch/`.
+    /// Returns the deprecated paths below `watch/`.
     fn watches(&self) -> Vec<Item> {
         let kind = &*self.of.kind.name;
         let watch = |action, id, what: &str| Operation {

@@ -1,15 +1,15 @@
-//! Descriptions of fields: the catalogue's, or words made of what it says about the field.
+//! Descriptions of types and fields: those of the catalogue, or text generated from the catalogue's facts.
 
 use flotilla_proto::schema::{Field, Shape, Type};
 
-/// What every object states. Programs that print descriptions, and tests of these, look for the first words.
+/// The description of `kind`. Programs that print descriptions, and their tests, look for the first words.
 pub(super) const KIND: &str = "Kind names what the object is, in CamelCase, as the API calls it; it never changes.";
-/// What every object states.
+/// The description of `apiVersion`.
 pub(super) const API_VERSION: &str = "APIVersion defines in which group and version the object is written.";
-/// What every object has.
+/// The description of `metadata`.
 pub(super) const METADATA: &str = "Standard object's metadata: its name, labels and what the server keeps of it.";
 
-/// The description of a field; empty where the name is JSON Schema's own and says it all.
+/// Returns the description of a field; empty where the name is JSON Schema's own and says it all.
 pub(super) fn field(of: &Type, field: &Field) -> String {
     if let (Some(kind), "items") = (of.name.strip_suffix("List"), &*field.name) {
         return format!("List of {}.", several(kind));
@@ -29,7 +29,7 @@ pub(super) fn field(of: &Type, field: &Field) -> String {
     }
 }
 
-/// The struct that a field holds, also in a list or map.
+/// Returns the struct that a field holds, also in a list or map.
 fn inner(shape: &Shape) -> Option<&Type> {
     match shape {
         Shape::Struct(of) => Some(of),
@@ -39,12 +39,13 @@ fn inner(shape: &Shape) -> Option<&Type> {
     }
 }
 
-/// The description of a type.
+/// Returns the description of a type.
 pub(super) fn of_type(of: &Type) -> String {
     if of.description.is_empty() { sentence(&of.name) } else { of.description.to_string() }
 }
 
-/// `progressDeadlineSeconds` as `Progress deadline seconds.`; abbreviations keep their letters.
+/// Converts a name to a sentence: `progressDeadlineSeconds` to `Progress deadline seconds.`; abbreviations keep their
+/// case.
 pub(super) fn sentence(name: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let chars: Vec<char> = name.chars().collect();
@@ -73,7 +74,7 @@ pub(super) fn sentence(name: &str) -> String {
     format!("{}.", words.join(" "))
 }
 
-/// `NetworkPolicy` as `network policies`.
+/// Converts a kind to a plural in words: `NetworkPolicy` to `network policies`.
 fn several(kind: &str) -> String {
     let mut words = sentence(kind);
     words.pop();

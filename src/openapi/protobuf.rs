@@ -4,26 +4,26 @@
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
-/// A message: which key of the JSON object stands under which number.
+/// A message: the field number of each key of the JSON object.
 pub(super) struct Message {
     fields: &'static [(&'static str, u32, Kind)],
     /// Number of named extensions (`x-...`); 0 for none.
     extensions: u32,
-    /// Number and kind of entries for keys that are no fields: the message is a map. 0 for none.
+    /// Number and kind of entries for all other keys, if the message is a map; 0 if not.
     entries: (u32, Kind),
 }
 
-/// Numbers of the messages around a value, outermost first, and how the value is held; `None` leaves it out.
+/// Field numbers of the messages around a value, outermost first, and the encoding of the value; `None` omits it.
 type Chosen = Option<(&'static [u32], Kind)>;
 
-/// How a value is held.
+/// The encoding of a value.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// A string.
     Text,
     /// A boolean, left out when false.
     Flag,
-    /// A boolean, stated either way.
+    /// A boolean, written even when false.
     Switch,
     /// A 64-bit integer.
     Integer,
@@ -98,14 +98,14 @@ fn double(number: u32, value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A message of one field.
+/// Returns a message of one field.
 fn single(number: u32, kind: Kind, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     field(number, kind, value, &mut out);
     out
 }
 
-/// A message with a value as YAML; JSON is YAML too.
+/// Returns a message with a value as YAML; JSON is YAML too.
 fn any(value: &Value) -> Vec<u8> {
     let mut text = json::to_vec(value);
     text.push(b'\n');
@@ -122,7 +122,7 @@ pub(super) fn entry(number: u32, name: &str, kind: Kind, value: &Value, out: &mu
     bytes(number, &inner, out);
 }
 
-/// A message without its length.
+/// Returns a message without its length.
 pub(super) fn message(of: &Message, map: &Map) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in map.iter() {

@@ -1,4 +1,4 @@
-//! What other servers say of their group versions, as parts of this server's documents.
+//! The OpenAPI documents of aggregated API servers, as parts of this server's documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::limits;
 
-/// Where references of v2 lead to definitions.
+/// Prefix of references to definitions in v2.
 const DEFINITIONS: &str = "#/definitions/";
-/// Where they lead to parameters.
+/// Prefix of references to parameters in v2.
 const PARAMETERS: &str = "#/parameters/";
 
 /// Documents of other servers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Remote {
-    /// Where documents of v3 are, by their path.
+    /// URLs of v3 documents, by their path.
     pub index: BTreeMap<String, String>,
-    /// What there is of v2.
+    /// The parts of their v2 documents.
     pub swagger: Swagger,
 }
 
@@ -34,7 +34,7 @@ pub struct Swagger {
 }
 
 impl Swagger {
-    /// What a document of v2 says of what is below a path, with the definitions and parameters that this needs.
+    /// Returns the part of a v2 document below a path prefix, with the definitions and parameters that it refers to.
     pub fn below(document: &Value, prefix: &str) -> Self {
         let mut own = Self::default();
         let mut wanted = Vec::new();
@@ -64,8 +64,8 @@ impl Swagger {
         own
     }
 
-    /// Adds what another server says, as long as there is room. What is there already stays: definitions of one name
-    /// state the same type. Whether there was room.
+    /// Adds the parts of another server, as long as there is room; returns whether there was. Existing entries stay:
+    /// definitions of one name describe the same type.
     pub fn add(&mut self, other: &Self) -> bool {
         if self.bytes + other.bytes > limits::AGGREGATED_OPENAPI_BYTES {
             return false;
@@ -88,7 +88,7 @@ fn members<'a>(document: &'a Value, name: &str) -> impl Iterator<Item = (&'a str
     document.map_at(&[name]).into_iter().flat_map(Map::iter)
 }
 
-/// Where a part of a document refers to.
+/// Collects the references in a part of a document.
 fn references(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| references(item, out)),

@@ -31,26 +31,26 @@ fn only(mut item: Item, consumes: &'static [&'static str], produces: &'static [&
     item
 }
 
-/// `/api/`.
+/// Describes `/api/`.
 pub(super) fn core() -> Item {
     let answer = Answered::Object(format!("{META}APIVersions"));
     get("/api/".into(), "getCoreAPIVersions".into(), "core".into(), "List the versions of the core group.", answer)
 }
 
-/// `/apis/`.
+/// Describes `/apis/`.
 pub(super) fn groups() -> Item {
     let answer = Answered::Object(format!("{META}APIGroupList"));
     get("/apis/".into(), "getAPIVersions".into(), "apis".into(), "List the groups and their versions.", answer)
 }
 
-/// `/apis/GROUP/`.
+/// Describes `/apis/GROUP/`.
 pub(super) fn group(group: &str) -> Item {
     let answer = Answered::Object(format!("{META}APIGroup"));
     let id = format!("get{}APIGroup", group_id(group));
     get(format!("/apis/{group}/"), id, group_tag(group), "Tell the versions of a group.", answer)
 }
 
-/// `/api/VERSION/` or `/apis/GROUP/VERSION/`.
+/// Describes `/api/VERSION/` or `/apis/GROUP/VERSION/`.
 pub(super) fn version(group: &str, version: &str) -> Item {
     let path = if group.is_empty() { format!("/api/{version}/") } else { format!("/apis/{group}/{version}/") };
     let answer = Answered::Object(format!("{META}APIResourceList"));
@@ -58,14 +58,14 @@ pub(super) fn version(group: &str, version: &str) -> Item {
     get(path, id, version_tag(group, version), "List the resources of a group version.", answer)
 }
 
-/// `/version/`.
+/// Describes `/version/`.
 pub(super) fn server_version() -> Item {
     let answer = Answered::Object(VERSION_INFO.to_owned());
     let description = "Tell the server's version.";
     only(get("/version/".into(), "getCodeVersion".into(), "version".into(), description, answer), JSON, JSON)
 }
 
-/// `/.well-known/openid-configuration/`.
+/// Describes `/.well-known/openid-configuration/`.
 pub(super) fn issuer_configuration() -> Item {
     let path = "/.well-known/openid-configuration/".to_owned();
     let id = "getServiceAccountIssuerOpenIDConfiguration".to_owned();
@@ -73,7 +73,7 @@ pub(super) fn issuer_configuration() -> Item {
     only(get(path, id, "WellKnown".into(), description, Answered::Text), &[], JSON)
 }
 
-/// `/openid/v1/jwks/`.
+/// Describes `/openid/v1/jwks/`.
 pub(super) fn issuer_keys() -> Item {
     let id = "getServiceAccountIssuerOpenIDKeyset".to_owned();
     let description = "Tell the keys that sign tokens of service accounts.";

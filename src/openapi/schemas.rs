@@ -1,4 +1,4 @@
-//! Schemas of types, as OpenAPI v3 writes them.
+//! Schemas of types in the form of OpenAPI v3.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::prose;
 
-/// Where v3 documents keep schemas.
+/// Prefix of references to schemas in v3.
 pub(super) const PREFIX: &str = "#/components/schemas/";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
@@ -18,7 +18,7 @@ const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.
 /// A group and version.
 pub(super) type GroupVersion = (Text, Text);
 
-/// Schemas that begin at some names and hold all that they refer to, by name.
+/// Returns the schemas of some names and all schemas that they refer to, by name.
 pub(super) fn closure(
     roots: impl IntoIterator<Item = String>,
     custom: &BTreeMap<String, Value>,
@@ -55,12 +55,12 @@ fn references(schema: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// The schema of this name. `options` are the group versions under which kinds of options stand.
+/// Returns the schema of this name; `None` if there is none. `options` are the group versions of kinds of options.
 fn named(name: &str, options: &[GroupVersion]) -> Option<Value> {
     scalar(name).or_else(|| catalogue::type_by_openapi(name).map(|of| structure(of, options)))
 }
 
-/// Types that are no structs in JSON.
+/// Returns the schema of a type that is not an object in JSON; `None` for other types.
 fn scalar(name: &str) -> Option<Value> {
     let anything = |description: &str| value!({"description": description});
     let date = |description: &str| value!({"description": description, "type": "string", "format": "date-time"});
@@ -132,7 +132,7 @@ fn structure(of: &Type, options: &[GroupVersion]) -> Value {
     out
 }
 
-/// The group version kinds that objects of a type can have.
+/// Returns the group version kinds that objects of a type can have.
 fn kinds_of(of: &Type, options: &[GroupVersion]) -> Vec<Value> {
     let entry = |group: &str, version: &str| value!({"group": group, "kind": (&*of.name), "version": version});
     let shared = of.openapi.starts_with(META);
@@ -143,7 +143,7 @@ fn kinds_of(of: &Type, options: &[GroupVersion]) -> Vec<Value> {
     kinds.map(|kind| entry(&kind.group, &kind.version)).collect()
 }
 
-/// A field's schema with its description, default and markers.
+/// Returns a field's schema with its description, default and markers.
 fn property(of: &Type, field: &Field) -> Value {
     let mut out = Value::object();
     let description = prose::field(of, field);
@@ -164,7 +164,7 @@ fn property(of: &Type, field: &Field) -> Value {
     out
 }
 
-/// The default that OpenAPI states for a value that is not a pointer.
+/// Returns the default that OpenAPI states for a value that is not a pointer.
 fn zero(shape: &Shape, always: bool) -> Option<Value> {
     match shape {
         Shape::Struct(_) => Some(Value::object()),
@@ -175,7 +175,7 @@ fn zero(shape: &Shape, always: bool) -> Option<Value> {
     }
 }
 
-/// Adds what a shape says. A reference with company stands in `allOf`.
+/// Adds the schema of a shape. A reference beside other keywords is wrapped in `allOf`.
 fn add_shape(out: &mut Value, shape: &Shape, default: Option<Value>, enumeration: &[Text]) {
     let typed = |out: &mut Value, kind: &str, format: &str| {
         out.set_at(&["type"], kind);
@@ -235,7 +235,7 @@ fn add_reference(out: &mut Value, name: &str, default: Option<Value>) {
     }
 }
 
-/// The published name of a shape that is neither a plain scalar nor a struct.
+/// Returns the published name of a shape that is neither a plain scalar nor a struct.
 fn reference(shape: &Shape) -> String {
     match shape {
         Shape::Quantity => "io.k8s.apimachinery.pkg.api.resource.Quantity".into(),

@@ -22,7 +22,7 @@ use crate::limits;
 use crate::request::query::Query;
 use crate::wall_clock;
 
-/// How long clients may keep a document that they asked for by its hash.
+/// How long clients may cache a document whose hash is in the URL.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The documents of one set of custom resources.
@@ -30,7 +30,7 @@ const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct OpenApi {
     /// Documents of v3 by their path.
     documents: BTreeMap<String, Arc<Document>>,
-    /// What other servers have.
+    /// The documents of other servers.
     remote: Arc<Remote>,
     v2_hash: OnceLock<String>,
     kept: Mutex<Kept>,
@@ -54,7 +54,7 @@ impl Document {
         Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
     }
 
-    /// The hash of the JSON form; the first call builds it.
+    /// Returns the hash of the JSON form; the first call builds it.
     fn hash(&self) -> &str {
         self.hash.get_or_init(|| hash(&write::v3_json(&self.content())))
     }
@@ -81,7 +81,7 @@ impl Default for OpenApi {
 }
 
 impl OpenApi {
-    /// Documents of built-in kinds that are switched on. Nothing is built yet.
+    /// Returns the documents of enabled built-in kinds, without building them yet.
     pub fn new(enablement: &Arc<Enablement>) -> Self {
         let subjects = Subject::built_in(enablement).into_iter();
         let documents = subjects.map(|subject| (subject.path(), Document::new(subject, Vec::new(), enablement)));
@@ -92,13 +92,13 @@ impl OpenApi {
         Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: wall_clock::now() }
     }
 
-    /// The same documents, with what other servers have.
+    /// Returns the same documents with those of other servers.
     #[must_use]
     pub fn with_remote(&self, remote: Remote) -> Self {
         Self::of(self.documents.clone(), Arc::new(remote))
     }
 
-    /// The same documents of built-in kinds, with other custom resources.
+    /// Returns the same documents of built-in kinds, with other custom resources.
     #[must_use]
     pub fn with_custom(&self, custom: Vec<Custom>) -> Self {
         let built_in = self.documents.iter().filter(|(_, document)| document.custom.is_empty());
@@ -108,8 +108,8 @@ impl OpenApi {
         Self::of(documents, Arc::clone(&self.remote))
     }
 
-    /// The answer to any method on an OpenAPI path; `None` for other paths. A document that is not kept is built here,
-    /// which takes up to some tens of milliseconds of this thread.
+    /// Returns the answer to any method on an OpenAPI path; `None` for other paths. Builds a document that is not
+    /// cached, which occupies this thread for up to some tens of milliseconds.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         match request.path {
             "/openapi/v2" => Some(self.answer_v2(request)),
@@ -184,7 +184,7 @@ impl OpenApi {
         })
     }
 
-    /// A document that is kept, or else built and kept in place of the oldest ones.
+    /// Returns a cached document, or builds it and caches it in place of the oldest ones.
     fn kept(&self, path: &str, form: Form, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let find = |kept: &Kept| {
             let mut all = kept.documents.iter();
@@ -207,7 +207,7 @@ impl OpenApi {
     }
 }
 
-/// One document per group version of custom resources.
+/// Returns one document per group version of custom resources.
 fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Document>)> {
     let mut versions: BTreeMap<(Text, Text), Vec<Custom>> = BTreeMap::new();
     for of in custom {
@@ -219,7 +219,7 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
     })
 }
 
-/// The form that an Accept header chooses; `None` when it accepts none.
+/// Returns the form that an Accept header chooses; `None` when it accepts none.
 fn form(accept: &str, version: &str) -> Option<Form> {
     if accept.is_empty() {
         return Some(Form::Json);
@@ -250,12 +250,12 @@ fn content_type(form: Form, version: &str) -> String {
     }
 }
 
-/// Whether an If-None-Match header names the tag (RFC 9110, 13.1.2).
+/// Returns whether an If-None-Match header names the tag (RFC 9110, 13.1.2).
 fn matches_tag(header: &str, tag: &str) -> bool {
     header.split(',').map(str::trim).any(|own| own == "*" || own.strip_prefix("W/").unwrap_or(own) == tag)
 }
 
-/// A time as HTTP headers write it (RFC 9110, 5.6.7).
+/// Returns a time as HTTP headers write it (RFC 9110, 5.6.7).
 fn http_date(time: SystemTime, zone: &str) -> String {
     actix_web::http::header::HttpDate::from(time).to_string().replace("GMT", zone)
 }

@@ -17,22 +17,22 @@ use crate::enablement;
 
 const DEFINITIONS: &str = "#/definitions/";
 
-/// The parts of the document that come before its paths.
+/// Returns the parts of the document that come before its paths.
 pub(super) fn head() -> Value {
     value!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": (format!("{MAJOR}.{MINOR}"))}})
 }
 
-/// The parts of the document that come after its definitions.
+/// Returns the parts of the document that come after its definitions.
 pub(super) fn tail() -> Value {
     value!({"securityDefinitions": (security()), "security": [{"BearerToken": []}]})
 }
 
-/// The group versions under which kinds of options stand: every one that Kubernetes knows.
+/// Returns the group versions of kinds of options: all that Kubernetes has.
 pub(super) fn options() -> Vec<GroupVersion> {
     enablement::registered().map(|(group, version)| (Text::Borrowed(group), Text::Borrowed(version))).collect()
 }
 
-/// The content of the whole document: that of all v3 documents, with all versions of options.
+/// Returns the content of the whole document: that of all v3 documents, with all versions of options.
 pub(super) fn merge(contents: impl IntoIterator<Item = Content>) -> Content {
     let mut all = Content { custom: false, items: BTreeMap::new(), schemas: BTreeMap::new() };
     for content in contents {
@@ -50,7 +50,7 @@ pub(super) fn merge(contents: impl IntoIterator<Item = Content>) -> Content {
     all
 }
 
-/// A v3 schema as v2 can state it: no defaults, alternatives as strings, references alone.
+/// Converts a v3 schema to v2: without defaults, alternatives as strings, references without siblings.
 pub(super) fn definition(name: &str, schema: &Value) -> Value {
     if matches!(schema, Value::Object(map) if map.contains_key("oneOf")) && name.starts_with("io.k8s.apimachinery.") {
         let mut text = value!({"description": (schema.str_at(&["description"])), "type": "string"});
@@ -60,7 +60,7 @@ pub(super) fn definition(name: &str, schema: &Value) -> Value {
         return text;
     }
     if schema.is_true_at(&[PRESERVE]) {
-        // Clients of v2 would refuse fields that are not listed, so nothing is.
+        // Clients of v2 would refuse fields that are not listed, so the schema lists none.
         let mut bare = value!({"type": "object"});
         for key in ["x-kubernetes-group-version-kind", SELECTABLE] {
             if let Some(said) = schema.get(key) {
@@ -72,15 +72,15 @@ pub(super) fn definition(name: &str, schema: &Value) -> Value {
     reduce(schema)
 }
 
-/// Says that fields without a schema are let through.
+/// The keyword that allows fields without a schema.
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// Keywords of a schema that v2 does not have.
 const DROPPED: [&str; 5] = ["default", "nullable", "oneOf", "anyOf", "not"];
-/// What complete objects within objects have to state.
+/// Fields that an embedded resource must have.
 const STATED: [&str; 2] = ["kind", "apiVersion"];
 
-/// What clients of v2 cannot cope with is left out: types of what may be null, fields where others are let through,
-/// arrays of what is not said, and that must be there what may be null.
+/// Removes everything that clients of v2 cannot handle: the type of nullable values, fields where unknown ones are
+/// allowed, arrays without an item schema, and `required` for nullable fields.
 fn reduce(schema: &Value) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let is_nullable = is_true(map, "nullable");
@@ -133,14 +133,14 @@ fn is_true(schema: &Map, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// The names that a schema demands, of those that are listed and may not be null.
+/// Returns the required names that are listed and not nullable.
 fn required(schema: &Map, names: &[Value]) -> Vec<Value> {
     let is_nullable = |of: &Value| of.as_object().is_some_and(|of| is_true(of, "nullable"));
     if schema.get("additionalProperties").is_some_and(is_nullable) {
         return Vec::new();
     }
     let opens = is_true(schema, "nullable") || is_true(schema, PRESERVE);
-    // Where other fields are let through, nothing was added that complete objects state.
+    // In the reference, embedded resources that allow unknown fields do not get these required fields.
     let added = is_true(schema, PRESERVE) && is_true(schema, "x-kubernetes-embedded-resource");
     let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !opens);
     let stays = |name: &&Value| {
@@ -156,7 +156,7 @@ fn reference(name: &str) -> String {
     format!("{DEFINITIONS}{}", name.strip_prefix(PREFIX).unwrap_or(name))
 }
 
-/// A path item; parameters that it shares with others are added to `shared`.
+/// Returns a path item; parameters that it shares with others are added to `shared`.
 pub(super) fn item(item: &Item, shared: &mut BTreeMap<String, Value>) -> Value {
     let mut out = Map::new();
     for of in &item.operations {

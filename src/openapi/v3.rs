@@ -8,7 +8,7 @@ use super::operations::{Answered, Body, Item, Operation};
 use super::schemas::PREFIX;
 use crate::discovery::version::{MAJOR, MINOR};
 
-/// The parts of a document that come before its paths.
+/// Returns the parts of a document that come before its paths.
 pub(super) fn head(content: &Content) -> Value {
     let info = if content.custom {
         value!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
@@ -18,14 +18,14 @@ pub(super) fn head(content: &Content) -> Value {
     value!({"openapi": "3.0.0", "info": info})
 }
 
-/// How clients authenticate.
+/// Returns the security schemes.
 pub(super) fn security() -> Value {
     value!({"BearerToken": {
         "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"
     }})
 }
 
-/// A path item.
+/// Returns a path item.
 pub(super) fn item(item: &Item) -> Value {
     let mut out = Map::new();
     for of in &item.operations {
@@ -75,7 +75,7 @@ fn content(media: &[&str], schema: &Value) -> Map {
     media.into_iter().map(|media| (media, value!({"schema": (schema.clone())}))).collect()
 }
 
-/// What a status code says.
+/// Returns the reason phrase of a status code.
 pub(super) fn reason(code: u16) -> &'static str {
     match code {
         201 => "Created",
@@ -84,7 +84,7 @@ pub(super) fn reason(code: u16) -> &'static str {
     }
 }
 
-/// Adds what an operation does, to which kind.
+/// Adds an operation's action and kind.
 pub(super) fn add_action(out: &mut Value, of: &Operation) {
     if !of.action.is_empty() {
         out.set_at(&["x-kubernetes-action"], of.action);

@@ -1,5 +1,4 @@
-//! Whole documents as bytes. Entries are made and written one by one, so that a document never stands in memory as a
-//! tree.
+//! Encodes whole documents. Entries are built and written one by one, so that a document is never in memory as a tree.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use super::protobuf::{self, Kind, Message};
 use super::remote::Swagger;
 use super::{v2, v3};
 
-/// Appends `"NAME":{ENTRIES}` without what stands around it.
+/// Appends `"NAME":{ENTRIES}`.
 fn object(name: &str, entries: impl Iterator<Item = (String, Value)>, out: &mut Vec<u8>) {
     json::write_str(name, out);
     out.extend_from_slice(b":{");
@@ -36,7 +35,7 @@ fn members(of: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// A v3 document as JSON.
+/// Returns a v3 document as JSON.
 pub(super) fn v3_json(content: &Content) -> Vec<u8> {
     let mut out = vec![b'{'];
     members(&v3::head(content), &mut out);
@@ -56,7 +55,7 @@ pub(super) fn v3_json(content: &Content) -> Vec<u8> {
     out
 }
 
-/// What stands in one map or only in the other.
+/// Joins two maps; entries of the first one win.
 fn added(
     own: impl Iterator<Item = (String, Value)>,
     has: impl Fn(&str) -> bool,
@@ -66,7 +65,7 @@ fn added(
     own.chain(further.map(|(name, value)| (name.clone(), value.clone())))
 }
 
-/// The v2 document as JSON, with what others have.
+/// Returns the v2 document as JSON, with the parts of other servers.
 pub(super) fn v2_json(content: &Content, further: &Swagger) -> Vec<u8> {
     let mut out = vec![b'{'];
     members(&v2::head(), &mut out);
@@ -101,7 +100,7 @@ fn one(number: u32, of: &'static Message, value: &Value, out: &mut Vec<u8>) {
     protobuf::field(number, Kind::One(of), value, out);
 }
 
-/// A v3 document as protobuf (`openapi.v3.Document`).
+/// Returns a v3 document as protobuf (`openapi.v3.Document`).
 pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
     use protobuf::v3 as messages;
     let head = v3::head(content);
@@ -120,7 +119,7 @@ pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
     out
 }
 
-/// The v2 document as protobuf (`openapi.v2.Document`), with what others have.
+/// Returns the v2 document as protobuf (`openapi.v2.Document`), with the parts of other servers.
 pub(super) fn v2_protobuf(content: &Content, further: &Swagger) -> Vec<u8> {
     use protobuf::v2 as messages;
     let (head, tail) = (v2::head(), v2::tail());

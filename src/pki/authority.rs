@@ -11,7 +11,7 @@ use super::files::{PRIVATE, PUBLIC, publish_new, read_existing, replace};
 use super::{AUTHORITY_RENEWAL, AUTHORITY_VALIDITY, CLOCK_SKEW, PkiError, certificates};
 use crate::wall_clock;
 
-/// An authority with its key.
+/// A certificate authority with its key.
 #[derive(Debug)]
 pub struct Authority {
     pem: String,
@@ -21,10 +21,11 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Loads `NAME.crt` and `NAME.key` of a directory, and makes what is missing. Several servers may do so at once.
+    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates what is missing. Several servers may do so at
+    /// once.
     ///
     /// # Errors
-    /// When a file cannot be read or written or is damaged, or the certificate belongs to another key.
+    /// If a file cannot be read or written or is damaged, or the certificate belongs to another key.
     pub fn open(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
         let path = dir.join(format!("{name}.crt"));
         let existing = read_existing(&path)?;
@@ -41,7 +42,8 @@ impl Authority {
         if authority.not_after - OffsetDateTime::from(wall_clock::now()) > AUTHORITY_RENEWAL {
             return Ok(authority);
         }
-        // Same name and key: certificates issued so far stay valid, and so does trust in the old certificate.
+        // The renewed certificate has the same name and key, so that issued certificates stay valid, and so does trust
+        // in the old one.
         let key = open_key(&key_path)?;
         let pem = self_sign(common_name, &key)?;
         replace(&path, pem.as_bytes(), PUBLIC)?;
@@ -59,17 +61,17 @@ impl Authority {
         Ok(Self { pem, issuer, not_after, certificate })
     }
 
-    /// Its certificate in PEM.
+    /// Returns its certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// Its certificate.
+    /// Returns its certificate.
     pub const fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
 
-    /// When it expires.
+    /// Returns when its certificate expires.
     pub const fn not_after(&self) -> OffsetDateTime {
         self.not_after
     }
@@ -79,7 +81,7 @@ impl Authority {
         params.signed_by(key, &self.issuer).map(|certificate| certificate.pem())
     }
 
-    /// Whether it issued the certificate.
+    /// Returns whether it issued the certificate.
     pub(super) fn issued(&self, certificate: &X509Certificate<'_>) -> bool {
         X509Certificate::from_der(&self.certificate).is_ok_and(|(_, own)| {
             certificate.issuer().as_raw() == own.subject().as_raw()
@@ -88,7 +90,7 @@ impl Authority {
     }
 }
 
-/// Loads a private key, or makes one: EC P-256, PKCS #8 in PEM.
+/// Loads a private key, or creates one: EC P-256, PKCS #8 in PEM.
 pub(super) fn open_key(path: &Path) -> Result<KeyPair, PkiError> {
     let pem = match read_existing(path)? {
         Some(pem) => pem,
@@ -100,13 +102,13 @@ pub(super) fn open_key(path: &Path) -> Result<KeyPair, PkiError> {
     KeyPair::from_pem(&pem).map_err(|e| PkiError::damaged(path, e))
 }
 
-/// Whether a certificate is for the key.
+/// Returns whether a certificate is for the key.
 pub(super) fn has_key(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool {
     use rcgen::PublicKeyData;
     certificate.public_key().raw == key.subject_public_key_info()
 }
 
-/// A certificate's parameters: its name, valid from now on.
+/// Returns the parameters of a certificate: its name, and a validity from now on.
 pub(super) fn params(common_name: &str, validity: std::time::Duration) -> CertificateParams {
     let now = OffsetDateTime::from(wall_clock::now());
     let mut params = CertificateParams::default();

@@ -1,4 +1,5 @@
-//! Client certificates: any passes the handshake, and is judged afterwards.
+//! Verification of client certificates. The TLS handshake accepts any certificate, and [`ClientRoots`] verifies it
+//! afterwards.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::PkiError;
 use super::serving::provider;
 use crate::limits::CLIENT_CHAIN_CERTIFICATES;
 
-/// A client certificate that no authority vouches for.
+/// The error about a client certificate that no trusted authority issued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("client certificate: {0}")]
 pub struct Untrusted(pub String);
@@ -29,10 +30,10 @@ pub struct ClientRoots {
 }
 
 impl ClientRoots {
-    /// Trusts these authorities.
+    /// Returns roots that trust these authorities.
     ///
     /// # Errors
-    /// When a certificate cannot be that of an authority.
+    /// If a certificate cannot be that of an authority.
     pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Self, PkiError> {
         let mut roots = RootCertStore::empty();
         for certificate in &certificates {
@@ -44,7 +45,7 @@ impl ClientRoots {
         Ok(Self { certificates, verifier })
     }
 
-    /// The authorities in PEM.
+    /// Returns the authorities in PEM.
     pub fn pem(&self) -> String {
         self.certificates.iter().fold(String::new(), |mut text, certificate| {
             let body = STANDARD.encode(certificate);
@@ -58,10 +59,10 @@ impl ClientRoots {
         })
     }
 
-    /// Checks that an authority vouches for a chain, the client's certificate first, at a time.
+    /// Verifies a chain, the client's certificate first, against the authorities, at a time.
     ///
     /// # Errors
-    /// When none does, or a certificate has expired or is not for clients.
+    /// If no authority issued it, or a certificate has expired or is not for clients.
     pub fn verify(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<(), Untrusted> {
         let refuse = |why: &str| Err(Untrusted(why.to_owned()));
         let Some((leaf, intermediates)) = chain.split_first() else {
@@ -80,8 +81,8 @@ impl ClientRoots {
         }
     }
 
-    /// Certificates of X.509 version 1 are what `openssl x509 -req` makes unless told otherwise. They say nothing of
-    /// their use, so only those pass that an authority here issued itself.
+    /// Verifies a certificate of X.509 version 1, which `openssl x509 -req` creates by default. Such certificates do
+    /// not state their use, so only those pass that an authority here issued directly.
     fn verify_v1(&self, leaf: &X509Certificate<'_>, now: UnixTime) -> Result<(), Untrusted> {
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let validity = leaf.validity();
@@ -103,7 +104,7 @@ impl ClientRoots {
     }
 }
 
-/// Accepts whatever certificate a client has the key of.
+/// Accepts any certificate in the handshake, as long as the client has its key.
 #[derive(Debug)]
 pub(super) struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,
@@ -164,7 +165,8 @@ impl ClientCertVerifier for AnyClient {
 }
 
 impl AnyClient {
-    /// TLS 1.2 with a key outside of a certificate that the TLS library reads.
+    /// Verifies a signature of TLS 1.2 with a key that was extracted from a certificate which the TLS library cannot
+    /// read.
     fn verify_with_key(
         &self,
         message: &[u8],
@@ -181,7 +183,7 @@ impl AnyClient {
     }
 }
 
-/// The key of a certificate of X.509 version 1, which the TLS library does not read; `None` for all others.
+/// Returns the key of a certificate of X.509 version 1, which the TLS library cannot read; `None` for all others.
 fn v1_key(cert: &CertificateDer<'_>) -> Result<Option<SubjectPublicKeyInfoDer<'static>>, Error> {
     let (_, parsed) = X509Certificate::from_der(cert).map_err(|_| CertificateError::BadEncoding)?;
     let is_v1 = parsed.version() == X509Version::V1;

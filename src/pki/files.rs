@@ -1,4 +1,4 @@
-//! Files with secrets: read with a bound, published whole or not at all.
+//! Reads and writes files with secrets. Reading is bounded, and writing is atomic.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,10 +15,10 @@ pub const PRIVATE: u32 = 0o600;
 /// Mode of files that everybody may read.
 pub const PUBLIC: u32 = 0o644;
 
-/// Makes a directory that only the server may enter, with its parents.
+/// Creates a directory that only the server may enter, with its parents.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn make_dir(path: &Path) -> Result<(), PkiError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
@@ -26,7 +26,7 @@ pub fn make_dir(path: &Path) -> Result<(), PkiError> {
 /// Reads a text file of at most [`CREDENTIAL_FILE_BYTES`].
 ///
 /// # Errors
-/// When it cannot be read, is larger, or is no UTF-8.
+/// If it cannot be read, is larger, or is not UTF-8.
 pub fn read_credential(path: &Path) -> Result<String, PkiError> {
     read(path).map_err(at(path))
 }
@@ -40,7 +40,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads a file; `None` when there is none.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read_existing(path: &Path) -> Result<Option<String>, PkiError> {
     match read(path) {
         Ok(text) => Ok(Some(text)),
@@ -49,7 +49,7 @@ pub(super) fn read_existing(path: &Path) -> Result<Option<String>, PkiError> {
     }
 }
 
-/// Publishes a file unless there is one, and answers what is there then: the first of several writers wins.
+/// Creates a file unless it exists, and returns its content: of several writers the first wins.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -66,7 +66,7 @@ pub fn publish_new(path: &Path, content: &str, mode: u32) -> Result<String, PkiE
     read_credential(path)
 }
 
-/// Puts a file in the place of whatever is there, whole or not at all.
+/// Creates or replaces a file atomically.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -74,7 +74,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
     let publish = || {
         let draft = write_draft(path, content, mode)?;
         std::fs::rename(&draft, path).inspect_err(|_| {
-            // The draft is of no use any more; that it stays behind would be the smaller failure of the two.
+            // The draft is useless now. Failing to remove it is the lesser error, so it is ignored.
             let _ = std::fs::remove_file(&draft);
         })?;
         sync_dir(path)
@@ -82,7 +82,7 @@ pub fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
     publish().map_err(at(path))
 }
 
-/// As [`replace`], but leaves a file alone that has this content already.
+/// As [`replace`], but does nothing if the file already has this content.
 pub(super) fn replace_if_changed(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
     match read_existing(path) {
         Ok(Some(text)) if text.as_bytes() == content => Ok(()),
@@ -90,7 +90,7 @@ pub(super) fn replace_if_changed(path: &Path, content: &[u8], mode: u32) -> Resu
     }
 }
 
-/// Writes a file beside `path` under a name of its own, and waits until it is on the disk.
+/// Writes a file beside `path` under a unique name, and waits until it is on the disk.
 fn write_draft(path: &Path, content: &[u8], mode: u32) -> io::Result<PathBuf> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +103,7 @@ fn write_draft(path: &Path, content: &[u8], mode: u32) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// Tells drafts of several machines apart, whose processes may have the same number.
+/// Returns a random number, which distinguishes drafts of several machines, whose processes may have the same id.
 fn random() -> io::Result<u64> {
     let mut bytes = [0; 8];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)

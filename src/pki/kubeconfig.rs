@@ -1,13 +1,13 @@
-//! Kubeconfig files.
+//! Writes kubeconfig files.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::Leaf;
 
-/// A kubeconfig of one cluster and one user with a client certificate.
+/// Returns a kubeconfig of one cluster and one user with a client certificate.
 ///
-/// `trusted` is the PEM text of the authorities to trust. Texts are written as JSON strings, which YAML reads.
+/// `trusted` are the authorities to trust, in PEM. Texts are written as JSON strings, which are valid YAML.
 pub fn kubeconfig(cluster: &str, server: &str, trusted: &str, user: &str, leaf: &Leaf) -> String {
     let text = |value: &str| serde_json::Value::from(value).to_string();
     let data = |value: &str| STANDARD.encode(value);

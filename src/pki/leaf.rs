@@ -15,18 +15,18 @@ use super::files::{PUBLIC, read_existing, replace};
 use super::{Authority, LEAF_RENEWAL, LEAF_VALIDITY, PkiError, certificates};
 use crate::wall_clock;
 
-/// What a certificate is for.
+/// The use of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// To serve with.
+    /// It authenticates a server.
     Server,
-    /// To say who a client is.
+    /// It authenticates a client.
     Client,
-    /// Both, between members of a cluster.
+    /// It authenticates a member of a cluster, as server and client.
     Peer,
 }
 
-/// What a certificate is to say.
+/// The content of a certificate.
 #[derive(Debug, Clone, Copy)]
 pub struct LeafSpec<'a> {
     /// Common name: the user, for a client.
@@ -35,7 +35,7 @@ pub struct LeafSpec<'a> {
     pub organization: Option<&'a str>,
     /// DNS names and IP addresses of a server.
     pub names: &'a [String],
-    /// What it is for.
+    /// Its use.
     pub usage: Usage,
 }
 
@@ -48,11 +48,11 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Loads `NAME.crt` and `NAME.key` of a directory. What is missing is made; the certificate is made again when it
-    /// is about to expire, says something else, or comes from another authority. The key stays.
+    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates what is missing. Issues the certificate again if
+    /// it is about to expire, differs from `spec`, or comes from another authority. The key stays.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or the key is damaged.
+    /// If a file cannot be read or written, or the key is damaged.
     pub fn open(dir: &Path, name: &str, authority: &Authority, spec: &LeafSpec<'_>) -> Result<Self, PkiError> {
         let key = open_key(&dir.join(format!("{name}.key")))?;
         let path = dir.join(format!("{name}.crt"));
@@ -66,10 +66,10 @@ impl Leaf {
         Ok(leaf)
     }
 
-    /// Makes a certificate with a key of its own. Nothing is kept in files.
+    /// Issues a certificate with a new key, without storing them in files.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be issued.
     pub fn issue(authority: &Authority, spec: &LeafSpec<'_>) -> Result<Self, PkiError> {
         let key = KeyPair::generate().map_err(|error| PkiError::Generate(spec.common_name.into(), error))?;
         Self::sign(authority, spec, key)
@@ -83,22 +83,22 @@ impl Leaf {
         Ok(Self { pem, certificate, key })
     }
 
-    /// The certificate in PEM.
+    /// Returns the certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The certificate.
+    /// Returns the certificate.
     pub const fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
 
-    /// The key in PEM.
+    /// Returns the key in PEM.
     pub fn key_pem(&self) -> String {
         self.key.serialize_pem()
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn private_key(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.key.serialize_der()).into()
     }
@@ -128,7 +128,7 @@ impl LeafSpec<'_> {
     }
 }
 
-/// The certificate of a PEM text if it says what it should for long enough.
+/// Returns the certificate in a PEM text if it has the wanted content and stays valid long enough; otherwise `None`.
 fn usable(
     path: &Path,
     pem: &str,

@@ -1,8 +1,8 @@
-//! Certificates and keys: made on first start, kept in the data directory, renewed before they expire.
+//! Certificates and keys: created on first start, stored in the data directory, renewed before they expire.
 //!
-//! Whatever several servers may share (authorities and their keys, the key of service accounts) is published so that
-//! the first writer wins and everybody else takes what is there: any number of servers may start on one directory at
-//! once. A key is made once and stays; a certificate can always be made again from its key.
+//! Several servers may share authorities with their keys and the key of service accounts. These files are created
+//! atomically, so that the first writer wins and all others use its file: any number of servers may start on one
+//! directory at once. A key is created once and stays; a certificate can always be issued again from its key.
 
 mod authority;
 mod client;
@@ -40,14 +40,14 @@ pub const AUTHORITY_VALIDITY: Duration = days(3_650);
 pub const AUTHORITY_RENEWAL: Duration = days(400);
 /// How long a certificate of the server's own is valid.
 pub const LEAF_VALIDITY: Duration = days(365);
-/// A certificate with less time left is made again.
+/// A certificate with less time left is issued again.
 pub const LEAF_RENEWAL: Duration = days(30);
-/// How often a running server looks whether a certificate is to be renewed.
+/// How often a running server checks whether a certificate must be renewed.
 pub const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
-/// How far clocks may differ: certificates are valid from this long before they are made.
+/// How far clocks may differ: certificates are valid from this long before they are issued.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3_600);
 
-/// Name of the files of the certificate to serve with and its key.
+/// File name of the serving certificate and its key, without extension.
 const SERVING: &str = "apiserver";
 
 /// Group that may do everything.
@@ -55,14 +55,14 @@ pub const MASTERS: &str = "system:masters";
 /// User of the administrator's kubeconfig.
 pub const ADMIN_USER: &str = "kubernetes-admin";
 
-/// User that this server is when it passes requests on.
+/// The user of this server in its client certificate when it forwards requests.
 pub const PROXY_USER: &str = "front-proxy";
 
 const fn days(n: u64) -> Duration {
     Duration::from_secs(n * 86_400)
 }
 
-/// Why there are no certificates.
+/// Why certificates cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file cannot be read or written.
@@ -73,7 +73,7 @@ pub enum PkiError {
         /// What failed.
         source: std::io::Error,
     },
-    /// A file does not hold what it should; nothing is overwritten.
+    /// A file has the wrong content; nothing is overwritten.
     #[error("{path}: {why}")]
     Damaged {
         /// The file.
@@ -81,10 +81,10 @@ pub enum PkiError {
         /// What is wrong with it.
         why: String,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be issued.
     #[error("cannot make the certificate of {0:?}")]
     Generate(String, #[source] rcgen::Error),
-    /// TLS does not accept what it was given.
+    /// The TLS library refuses a certificate, a key or a setting.
     #[error("tls: {0}")]
     Tls(String),
 }
@@ -95,7 +95,7 @@ impl PkiError {
     }
 }
 
-/// What certificates are made for, and which ones are given.
+/// Which certificates to create, and which ones are configured.
 #[derive(Debug, Clone)]
 pub struct PkiOptions {
     /// Directory of authorities, which several servers may share.
@@ -104,16 +104,16 @@ pub struct PkiOptions {
     pub own_dir: PathBuf,
     /// Names and addresses under which the server is reached.
     pub names: Vec<String>,
-    /// Directory of the certificate to serve with; `None` for that of all that are this server's own.
+    /// Directory of the serving certificate; `None` for `own_dir`.
     pub serving_dir: Option<PathBuf>,
-    /// Certificate and key to serve with instead of one made here.
+    /// Configured serving certificate and key, instead of created ones.
     pub serving: Option<(PathBuf, PathBuf)>,
     /// Further authorities of client certificates.
     pub client_ca_file: Option<PathBuf>,
 }
 
 impl PkiOptions {
-    /// As configured, for a server that listens on `listen`.
+    /// Returns the options of a configuration for a server that listens on `listen`.
     pub fn from_config(config: &Config, listen: IpAddr) -> Self {
         let mut names: Vec<String> = [
             "localhost",
@@ -143,7 +143,7 @@ impl PkiOptions {
 pub const SHARED_FILES: [&str; 6] =
     ["ca.crt", "ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "peer-ca.crt", "peer-ca.key"];
 
-/// Makes the authorities that the servers of a cluster share, where they are missing, and a kubeconfig with all rights
+/// Creates the authorities that the servers of a cluster share, if they are missing, and a kubeconfig with all rights
 /// for a server at a URL.
 ///
 /// # Errors
@@ -172,7 +172,7 @@ fn write_admin_kubeconfig(
     let spec = LeafSpec { common_name: ADMIN_USER, organization: Some(MASTERS), names: &[], usage: Usage::Client };
     let leaf = Leaf::open(&options.own_dir, "admin", authority, &spec)?;
     let trusted = match &options.serving {
-        // A given certificate may be issued by anybody: trust its chain besides the own authority.
+        // Any authority may have issued a configured certificate: trust its chain besides our own authority.
         Some((cert, _)) => format!("{}{}", authority.pem(), read_credential(cert)?),
         None => authority.pem().to_owned(),
     };
@@ -180,7 +180,7 @@ fn write_admin_kubeconfig(
     files::replace_if_changed(path, text.as_bytes(), files::PRIVATE)
 }
 
-/// The name of this machine, if it can be part of a certificate.
+/// Returns the name of this machine; `None` if it cannot be part of a certificate.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_lowercase();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
@@ -198,7 +198,7 @@ pub struct Pki {
 }
 
 impl Pki {
-    /// Loads what is there and makes what is missing or about to expire.
+    /// Loads the existing certificates, and creates those that are missing or about to expire.
     ///
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
@@ -230,40 +230,40 @@ impl Pki {
             .map_err(|e| PkiError::Tls(e.to_string()))
     }
 
-    /// What connections are accepted with: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates welcome but not
-    /// required, sessions resumed. Any client certificate passes the handshake; [`ClientRoots`] judges it afterwards,
-    /// so that a foreign one is answered with 401 as by the reference. Clients are told of its authorities and those of
-    /// proxies.
+    /// Returns the TLS configuration of the server: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, optional client certificates,
+    /// resumption of sessions. The handshake accepts any client certificate; [`ClientRoots`] verifies it afterwards, so
+    /// that an untrusted one is answered with 401 as in the reference. The handshake names the authorities of clients
+    /// and of proxies.
     ///
     /// # Errors
-    /// When the cryptography provider does not do what is asked of it.
+    /// If the cryptography provider does not support a setting.
     pub fn server_config(&self, proxies: Option<&ClientRoots>, config: &Config) -> Result<ServerConfig, PkiError> {
         let mut hints = self.roots.subjects();
         hints.extend(proxies.map(ClientRoots::subjects).unwrap_or_default());
         serving::server_config(Arc::clone(&self.serving), hints, config)
     }
 
-    /// The authorities of client certificates.
+    /// Returns the authorities of client certificates.
     pub fn client_roots(&self) -> Arc<ClientRoots> {
         Arc::clone(&self.roots)
     }
 
-    /// Certificate of the authority that the serving certificate comes from, in PEM: what clients trust.
+    /// Returns the certificate of the authority that issued the serving certificate, in PEM: clients must trust it.
     pub fn authority_pem(&self) -> &str {
         self.authority.pem()
     }
 
-    /// The authorities of client certificates in PEM, for those who check them themselves.
+    /// Returns the authorities of client certificates in PEM, for other servers that verify them.
     pub fn client_authorities_pem(&self) -> String {
         self.roots.pem()
     }
 
-    /// Certificate of the authority of requests that this server passes on, in PEM.
+    /// Returns the certificate of the authority behind the client certificate for aggregated API servers, in PEM.
     pub fn proxy_authority_pem(&self) -> &str {
         self.proxy_authority.pem()
     }
 
-    /// The certificate that this server shows when it passes a request on to an aggregated API server.
+    /// Returns the client certificate with which this server forwards requests to an aggregated API server.
     ///
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
@@ -282,7 +282,7 @@ impl Pki {
         write_admin_kubeconfig(&self.options, &self.authority, path, server)
     }
 
-    /// Reads given certificates again and renews own ones; new connections get the result.
+    /// Reads configured certificates again and renews created ones; new connections use the result.
     ///
     /// # Errors
     /// As [`Pki::open`]; the certificate in use stays.
@@ -291,20 +291,21 @@ impl Pki {
         Ok(())
     }
 
-    /// When certificates expire, by what they are for, in seconds of Unix time.
+    /// Returns when each certificate expires, in seconds of Unix time, with its purpose.
     pub fn expirations(&self) -> impl Iterator<Item = (&'static str, i64)> {
         let authorities = [("authority", &self.authority), ("front-proxy-authority", &self.proxy_authority)];
         let authorities = authorities.map(|(name, authority)| (name, authority.not_after().unix_timestamp()));
         self.serving.expires().map(|at| ("serving", at)).into_iter().chain(authorities)
     }
 
-    /// Directory of authorities.
+    /// Returns the directory of authorities.
     pub fn dir(&self) -> &Path {
         &self.options.dir
     }
 }
 
-/// The certificate to serve with in a directory, and its key, if somebody else made it.
+/// Returns the files of a serving certificate in a directory and of its key, if another authority issued it; else
+/// `None`.
 fn foreign(dir: &Path, authority: &Authority) -> Option<(PathBuf, PathBuf)> {
     let file = |kind| dir.join(format!("{SERVING}.{kind}"));
     let path = file("crt");
@@ -315,10 +316,10 @@ fn foreign(dir: &Path, authority: &Authority) -> Option<(PathBuf, PathBuf)> {
     (!own).then(|| (path, file("key")))
 }
 
-/// The certificate of a file, with its intermediates, and the key of another that belongs to it.
+/// Reads a certificate with its intermediates from one file, and its key from another.
 ///
 /// # Errors
-/// When a file cannot be read or holds something else, or the two do not belong together.
+/// If a file cannot be read or has the wrong content, or the two do not belong together.
 pub fn serving_certificate(cert: &Path, key: &Path) -> Result<rustls::sign::CertifiedKey, PkiError> {
     let chain = certificates(cert, &read_credential(cert)?)?;
     let pem = read_credential(key)?;
@@ -326,17 +327,17 @@ pub fn serving_certificate(cert: &Path, key: &Path) -> Result<rustls::sign::Cert
     serving::certified(chain, &parsed).map_err(|e| PkiError::damaged(cert, e))
 }
 
-/// The certificates of a file, each of which may be that of an authority.
+/// Reads the certificates of authorities in a file.
 ///
 /// # Errors
-/// When the file cannot be read, or a certificate in it cannot be that of an authority.
+/// If the file cannot be read, or a certificate in it cannot be that of an authority.
 pub fn client_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, PkiError> {
     let authorities = certificates(path, &read_credential(path)?)?;
     ClientRoots::new(authorities.clone()).map_err(|error| PkiError::damaged(path, error))?;
     Ok(authorities)
 }
 
-/// All certificates of a PEM text; at least one.
+/// Returns all certificates in a PEM text; at least one, else `Err`.
 fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match parsed {

@@ -1,4 +1,4 @@
-//! Certificates that members of a cluster show each other.
+//! Certificates with which members of a cluster authenticate each other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::serving::{certified, provider};
 use super::{Authority, Leaf, LeafSpec, PkiError, ServingCertificate, Usage, files};
 
-/// The certificate of a member, from an authority that issues no others: no other certificate opens the port on which
-/// members listen for each other. It is made on every start and kept in memory only.
+/// The certificate of a member. Its authority issues no other certificates, so that only members can connect to the
+/// port on which members listen for each other. It is issued at every start and kept in memory only.
 #[derive(Debug)]
 pub struct PeerPki {
     authority: Authority,
@@ -25,7 +25,8 @@ pub struct PeerPki {
 }
 
 impl PeerPki {
-    /// Loads the authority from a directory that the members share, or makes it, and a certificate for this member.
+    /// Loads the authority from a directory that the members share, or creates it, and issues a certificate for this
+    /// member.
     ///
     /// # Errors
     /// When a file cannot be read or written, or holds something else than it should.
@@ -36,19 +37,20 @@ impl PeerPki {
         Ok(Self { authority, name: name.to_owned(), certificate })
     }
 
-    /// Makes a new certificate; connections from now on show it.
+    /// Issues a new certificate; new connections use it.
     ///
     /// # Errors
-    /// When it cannot be made; the one in use stays.
+    /// If it cannot be issued; the one in use stays.
     pub fn refresh(&self) -> Result<(), PkiError> {
         self.certificate.replace(issue(&self.authority, &self.name)?);
         Ok(())
     }
 
-    /// How connections between members are made and taken: TLS 1.3, both sides verified against the authority.
+    /// Returns the TLS configuration of connections between members: TLS 1.3, both sides verified against the
+    /// authority.
     ///
     /// # Errors
-    /// When the cryptography provider does not do what is asked of it.
+    /// If the cryptography provider does not support a setting.
     pub fn tls(&self) -> Result<PeerTls, PkiError> {
         let failed = |error: &dyn std::fmt::Display| PkiError::Tls(error.to_string());
         let mut roots = RootCertStore::empty();
@@ -60,7 +62,7 @@ impl PeerPki {
             .map_err(|e| failed(&e))?
             .with_client_cert_verifier(members.build().map_err(|e| failed(&e))?)
             .with_cert_resolver(Arc::clone(&self.certificate) as _);
-        // Every connection is judged by the certificates of its own time.
+        // No resumption: every connection verifies the present certificates.
         server.send_tls13_tickets = 0;
         server.session_storage = Arc::new(NoServerSessionStorage {});
         let mut client = ClientConfig::builder_with_provider(provider())
@@ -73,7 +75,7 @@ impl PeerPki {
     }
 }
 
-/// The member that a certificate was made for.
+/// Returns the name of the member that a certificate was issued for.
 fn name_of(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let name = parsed.subject().iter_common_name().last()?.as_str().ok()?.to_owned();

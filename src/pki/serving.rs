@@ -1,4 +1,4 @@
-//! What connections are accepted with.
+//! The serving certificate, which can be replaced while the server runs, and settings of TLS.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::client::AnyClient;
 use crate::config::{Config, TlsVersion};
 use crate::limits::TLS_SESSIONS;
 
-/// The cryptography of all TLS here.
+/// Returns the cryptography provider of all TLS connections.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The certificate that new connections see; it may be replaced while the server runs.
+/// The serving certificate; it can be replaced while the server runs.
 #[derive(Debug)]
 pub struct ServingCertificate(RwLock<Arc<CertifiedKey>>);
 
@@ -31,19 +31,19 @@ impl ServingCertificate {
         Self(RwLock::new(Arc::new(key)))
     }
 
-    /// The certificate that new connections see.
+    /// Returns the certificate of new connections.
     pub fn current(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.0.read())
     }
 
-    /// When it expires, in seconds of Unix time.
+    /// Returns when it expires, in seconds of Unix time.
     pub fn expires(&self) -> Option<i64> {
         let current = self.current();
         let (_, parsed) = X509Certificate::from_der(current.cert.first()?).ok()?;
         Some(parsed.validity().not_after.timestamp())
     }
 
-    /// Connections from now on see this certificate.
+    /// Replaces the certificate for new connections.
     pub fn replace(&self, key: CertifiedKey) {
         *self.0.write() = Arc::new(key);
     }
@@ -55,7 +55,7 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-/// A certificate chain with its key, checked to belong together.
+/// Returns a certificate chain with its key, after checking that they belong together.
 pub(super) fn certified(
     chain: Vec<CertificateDer<'static>>,
     key: &PrivateKeyDer<'_>,
@@ -91,8 +91,8 @@ pub(super) fn server_config(
     Ok(config)
 }
 
-/// The provider with these cipher suites of TLS 1.2 alone, by the names that they have in Go and at IANA; those of TLS
-/// 1.3 cannot be chosen.
+/// Restricts a provider to the named cipher suites of TLS 1.2, in Go's or IANA's names; those of TLS 1.3 cannot be
+/// chosen.
 fn with_suites(provider: Arc<CryptoProvider>, names: &[String]) -> Result<Arc<CryptoProvider>, PkiError> {
     if names.is_empty() {
         return Ok(provider);

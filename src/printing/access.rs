@@ -1,4 +1,4 @@
-//! Bindings of roles and certificate requests.
+//! Cells of role bindings and certificate requests.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -38,7 +38,7 @@ pub fn certificate_request(object: &Value, now: Timestamp, cells: &mut Vec<Value
     ]);
 }
 
-/// A denial outweighs an approval; the conditions' own status is not looked at.
+/// Returns the condition cell: a denial outweighs an approval; the status of these conditions is ignored.
 fn condition(object: &Value) -> String {
     let has = |kind| cell::condition(object, kind).is_some();
     let mut text = String::from(match (has("Denied"), has("Approved")) {

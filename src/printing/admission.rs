@@ -1,4 +1,4 @@
-//! Webhooks, policies and API services: what extends the server.
+//! Cells of webhooks, policies and API services.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
@@ -38,7 +38,8 @@ pub fn policy_binding(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     cells.extend([cell::name(object), policy, parameters(object.at(&["spec", "paramRef"])), cell::age(object, now)]);
 }
 
-/// `namespace/name`, with `*` for a parameter whose scope cannot be told; else the selector.
+/// Returns the cell of a policy's parameters: `namespace/name`, with `*` for a namespace that is unknown; else the
+/// selector.
 fn parameters(reference: &Value) -> Value {
     let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
     let selector = reference.at(&["selector"]);

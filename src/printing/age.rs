@@ -1,22 +1,22 @@
-//! Ages and spans of time for people: `45s`, `5m30s`, `3d4h`.
+//! Formats ages and durations for people: `45s`, `5m30s`, `3d4h`.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
 
-/// What stands where a time is not set.
+/// The text for a time that is not set.
 pub const UNKNOWN: &str = "<unknown>";
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds from `from` to `to`, cut to what 64 bits hold (292 years), as Go's durations are.
+/// Returns the nanoseconds from `from` to `to`, clamped to 64 bits (292 years), as Go's durations are.
 pub fn between(from: Timestamp, to: Timestamp) -> i64 {
     let whole = i128::from(to.seconds) - i128::from(from.seconds);
     let nanos = whole * i128::from(SECOND) + i128::from(to.nanos) - i128::from(from.nanos);
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A span of nanoseconds with two or three significant figures, as Go's `duration.HumanDuration` prints it. Up to two
-/// seconds below zero count as clock skew and print as `0s`, more as `<invalid>`.
+/// Returns a span of nanoseconds with two or three significant figures, as Go's `duration.HumanDuration` prints it. Up
+/// to two seconds below zero count as clock skew and print as `0s`, more as `<invalid>`.
 pub fn human(nanos: i64) -> Str {
     let seconds = nanos / SECOND;
     if seconds < -1 {
@@ -49,7 +49,7 @@ fn one(count: i64, unit: char) -> Str {
     two(count, unit, 0, unit)
 }
 
-/// Two units, without the second where it is zero.
+/// Formats an amount in two units; omits the second one if it is zero.
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> Str {
     let mut text = Str::default();
     push_number(large, &mut text);
@@ -68,7 +68,7 @@ fn push_number(number: i64, text: &mut Str) {
     text.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// The time that a value states; `None` when it is not set.
+/// Returns the time that a value states; `None` when it is not set.
 pub fn time(value: &Value) -> Option<Timestamp> {
     Timestamp::parse(value.as_str()?).ok().filter(|time| (time.seconds, time.nanos) != ZERO)
 }
@@ -76,7 +76,7 @@ pub fn time(value: &Value) -> Option<Timestamp> {
 /// Go's zero time, 0001-01-01T00:00:00Z, which counts as not set.
 const ZERO: (i64, u32) = (-62_135_596_800, 0);
 
-/// The time since `value`, or `<unknown>` when it is not set.
+/// Returns the time since `value`, or `<unknown>` when it is not set.
 pub fn since(value: &Value, now: Timestamp) -> Str {
     time(value).map_or(Str::const_new(UNKNOWN), |time| human(between(time, now)))
 }

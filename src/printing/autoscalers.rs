@@ -1,4 +1,4 @@
-//! Horizontal pod autoscalers: metrics with their targets.
+//! Cells of horizontal pod autoscalers: metrics with their targets.
 
 use flotilla_proto::json;
 use flotilla_proto::quantity::Quantity;
@@ -19,8 +19,8 @@ const STATUSES: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
 /// Name, reference, targets, min, max, replicas, age of an autoscaler in version 2 or 1.
 ///
-/// Version 1 keeps all metrics but one in annotations, and so loses their order: who has the object in version 2 should
-/// hand over that.
+/// Version 1 has all metrics but one in annotations, and so loses their order: callers that have the object in version
+/// 2 should pass that.
 pub fn autoscaler(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     let specs = object.list_at(&["spec", "metrics"]);
     let targets = if specs.is_empty() {
@@ -61,7 +61,7 @@ fn targets(specs: &[Value], statuses: &[Value]) -> Str {
     }
 }
 
-/// One metric as `current/target`.
+/// Formats one metric as `current/target`.
 fn metric(spec: &Value, status: Option<&Value>) -> String {
     let field = match spec.str_at(&["type"]) {
         "External" => "external",
@@ -95,12 +95,12 @@ fn metric(spec: &Value, status: Option<&Value>) -> String {
     }
 }
 
-/// A current amount; `<unknown>` when nothing is reported for the metric.
+/// Returns a current amount; `<unknown>` when nothing is reported for the metric.
 fn read(current: Option<&Value>, field: &str) -> String {
     current.map_or("<unknown>".into(), |current| amount(current.at(&[field])))
 }
 
-/// A quantity in canonical form; annotations may hold others.
+/// Returns a quantity in canonical form; annotations may hold others.
 fn amount(value: &Value) -> String {
     let parsed = match value {
         Value::Str(text) => Quantity::parse(text).ok(),
@@ -122,7 +122,7 @@ fn cpu(utilization: i64) -> Value {
     value!({"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": utilization}}})
 }
 
-/// The metrics of a version 1 object as version 2 states them.
+/// Returns the metrics of a version 1 object as version 2 states them.
 fn specs_of_1(object: &Value) -> Vec<Value> {
     if object.str_at(&["metadata", "name"]).is_empty() {
         return Vec::new(); // the empty object of a bookmark gets no default
@@ -150,7 +150,7 @@ fn spec_of_1(spec: &Value) -> Value {
     renamed(spec, kind, field, "target", &names)
 }
 
-/// The current metrics of a version 1 object as version 2 states them.
+/// Returns the current metrics of a version 1 object as version 2 states them.
 fn statuses_of_1(object: &Value) -> Vec<Value> {
     if let Some(statuses) = annotated(object, STATUSES) {
         return statuses.iter().map(status_of_1).collect();
@@ -175,7 +175,7 @@ fn status_of_1(status: &Value) -> Value {
     renamed(status, kind, field, "current", &names)
 }
 
-/// A metric whose amounts stand under `part`, each under its new name.
+/// Returns a metric whose amounts stand under `part`, each under its new name.
 fn renamed(metric: &Value, kind: &str, field: &str, part: &str, names: &[(&str, &str)]) -> Value {
     let source = metric.at(&[field]);
     if source.as_object().is_none() {

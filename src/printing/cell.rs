@@ -1,26 +1,26 @@
-//! The cells that many kinds share.
+//! Cells that many kinds share.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
 
 use super::age;
 
-/// The object's name.
+/// Returns the object's name.
 pub fn name(object: &Value) -> Value {
     text(object, &["metadata", "name"])
 }
 
-/// How long ago the object was created.
+/// Returns how long ago the object was created.
 pub fn age(object: &Value, now: Timestamp) -> Value {
     age::since(object.at(&["metadata", "creationTimestamp"]), now).into()
 }
 
-/// The string at a path, or the empty string.
+/// Returns the string at a path, or the empty string.
 pub fn text(object: &Value, path: &[&str]) -> Value {
     text_or(object, path, "")
 }
 
-/// The string at a path; `absent` when there is none or it is empty.
+/// Returns the string at a path; `absent` when there is none or it is empty.
 pub fn text_or(object: &Value, path: &[&str], absent: &'static str) -> Value {
     match object.at(path) {
         Value::Str(text) if !text.is_empty() => Value::Str(text.clone()),
@@ -28,7 +28,7 @@ pub fn text_or(object: &Value, path: &[&str], absent: &'static str) -> Value {
     }
 }
 
-/// The string at the path of a field that tells absence from emptiness; `absent` only when there is none.
+/// Returns the string at the path of a field that can be absent or empty; `absent` only if it is absent.
 pub fn pointer_or(object: &Value, path: &[&str], absent: &'static str) -> Value {
     match object.at(path) {
         Value::Str(text) => Value::Str(text.clone()),
@@ -36,22 +36,22 @@ pub fn pointer_or(object: &Value, path: &[&str], absent: &'static str) -> Value 
     }
 }
 
-/// The integer at a path, or 0.
+/// Returns the integer at a path, or 0.
 pub fn int(object: &Value, path: &[&str]) -> Value {
     Value::Int(number(object, path))
 }
 
-/// The integer at a path, or 0, for use in texts.
+/// Returns the integer at a path, or 0, for use in texts.
 pub fn number(object: &Value, path: &[&str]) -> i64 {
     object.int_at(path).unwrap_or(0)
 }
 
-/// The boolean at a path, or `absent`.
+/// Returns the boolean at a path, or `absent`.
 pub fn bool_or(object: &Value, path: &[&str], absent: bool) -> Value {
     Value::Bool(object.at(path).as_bool().unwrap_or(absent))
 }
 
-/// How many items or members stand at a path.
+/// Returns how many items or members stand at a path.
 pub fn count(object: &Value, path: &[&str]) -> Value {
     let count = match object.at(path) {
         Value::Array(items) => items.len(),
@@ -61,27 +61,27 @@ pub fn count(object: &Value, path: &[&str]) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Whether the object is being deleted.
+/// Returns whether the object is being deleted.
 pub fn is_deleted(object: &Value) -> bool {
     object.at(&["metadata", "deletionTimestamp"]).as_str().is_some()
 }
 
-/// The value of an annotation.
+/// Returns the value of an annotation.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.at(&["metadata", "annotations", key]).as_str()
 }
 
-/// The first condition of a type in `status.conditions`.
+/// Returns the first condition of a type in `status.conditions`.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object.list_at(&["status", "conditions"]).iter().find(|condition| condition.str_at(&["type"]) == kind)
 }
 
-/// Whether the first condition of a type is `True`.
+/// Returns whether the first condition of a type is `True`.
 pub fn is_condition_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).is_some_and(|condition| condition.str_at(&["status"]) == "True")
 }
 
-/// Texts joined by a separator.
+/// Joins texts with a separator.
 pub fn join<'a>(texts: impl IntoIterator<Item = &'a str>, separator: &str) -> Str {
     let mut joined = Str::default();
     for (n, text) in texts.into_iter().enumerate() {
@@ -93,17 +93,17 @@ pub fn join<'a>(texts: impl IntoIterator<Item = &'a str>, separator: &str) -> St
     joined
 }
 
-/// A list of strings, joined by commas.
+/// Returns a list of strings, joined by commas.
 pub fn strings(items: &[Value]) -> Str {
     join(items.iter().map(|item| item.as_str().unwrap_or("")), ",")
 }
 
-/// Names and images of the containers of a list, each joined by commas.
+/// Returns the names and the images of a list of containers, each joined by commas.
 pub fn containers(containers: &[Value]) -> [Value; 2] {
     ["name", "image"].map(|field| join(containers.iter().map(|container| container.str_at(&[field])), ",").into())
 }
 
-/// The first few of a list, with a note of how many more there are.
+/// Returns the first `few` texts, joined by commas, and how many more there are.
 pub fn first_few<'a>(texts: impl IntoIterator<Item = &'a str>, few: usize) -> (Str, usize) {
     let mut texts = texts.into_iter();
     let shown = join(texts.by_ref().take(few), ",");

@@ -1,4 +1,4 @@
-//! Small kinds of the core group and leases.
+//! Cells of small kinds of the core group and of leases.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};

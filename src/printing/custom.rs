@@ -1,4 +1,4 @@
-//! Custom resources: the columns that their definition asks for (`additionalPrinterColumns`).
+//! Cells of custom resources: the columns that their definition states (`additionalPrinterColumns`).
 
 use flotilla_proto::json;
 use flotilla_proto::schema::Column;
@@ -15,13 +15,13 @@ use crate::field::float;
 /// The columns of one version of a custom resource and the rows under them.
 #[derive(Debug, Clone)]
 pub struct CustomTable {
-    /// The name, and what the definition asks for.
+    /// The name, and the columns of the definition.
     pub columns: Vec<Column>,
-    /// Of each column but the first: where its cells come from.
+    /// The source of the cells of each column but the first.
     sources: Vec<(Path, Kind)>,
 }
 
-/// What a column's cells are made into.
+/// The type of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integer,
@@ -33,9 +33,9 @@ enum Kind {
 }
 
 impl CustomTable {
-    /// The table of a version with this list of `additionalPrinterColumns`; without any, it shows the age.
+    /// Returns the table of a version with this list of `additionalPrinterColumns`; without any, it shows the age.
     ///
-    /// Columns from the first on whose path cannot be parsed are left out, as in Kubernetes.
+    /// As in Kubernetes, the first column whose path cannot be parsed is omitted with all columns after it.
     pub fn new(printer_columns: &[Value]) -> Self {
         let age = [value!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
             "description": "Time since the object was created."})];
@@ -91,12 +91,12 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// The cell of a value; `null` when the value is not of the column's type.
+/// Returns the cell of a value; `null` when the value is not of the column's type.
 fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
     match (kind, value) {
         (Kind::String, value) => text(value).into(),
         (Kind::Integer, Value::Int(number)) => Value::Int(*number),
-        // Go's conversion cuts the fraction off; so does this one, which also bounds the rest.
+        // Like Go's conversion, this one truncates the fraction; it also clamps the rest.
         (Kind::Integer, Value::Float(number)) => Value::Int(number.get() as i64),
         (Kind::Number, Value::Int(number)) => Float::new(*number as f64).map_or(Value::Null, Value::Float),
         (Kind::Number, Value::Float(number)) => Value::Float(*number),
@@ -113,7 +113,7 @@ fn date(text: &str, now: Timestamp) -> Str {
     age::since(&text.into(), now)
 }
 
-/// A value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
+/// Returns a value as text: strings and numbers as Go prints them, lists and objects as JSON with sorted keys.
 fn text(value: &Value) -> Str {
     match value {
         Value::Null | Value::Hole(_) => Str::const_new("<no value>"),

@@ -1,4 +1,4 @@
-//! Dynamic resource allocation: claims and slices of devices.
+//! Cells of the kinds of dynamic resource allocation: claims and slices of devices.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;

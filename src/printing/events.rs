@@ -1,4 +1,5 @@
-//! Events, in the form of the core group and in that of `events.k8s.io`: the same object under different names.
+//! Cells of events, in the form of the core group and in that of `events.k8s.io`: the same object under different
+//! names.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -6,7 +7,7 @@ use flotilla_proto::value::{Str, Value};
 use super::age::{self, UNKNOWN};
 use super::cell::{self, text};
 
-/// The names of what both forms of an event hold.
+/// The names of the members in one form of an event.
 struct Names {
     message: &'static str,
     about: &'static str,
@@ -61,7 +62,7 @@ pub fn event(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// How long ago the event was seen first and last.
+/// Returns how long ago the event was seen first and last.
 fn seen(object: &Value, names: &Names, now: Timestamp) -> (Str, Str) {
     let since = |time: &Value| age::time(time).map(|time| age::human(age::between(time, now)));
     let or_unknown = |text: Option<Str>| text.unwrap_or(Str::const_new(UNKNOWN));
@@ -81,7 +82,7 @@ fn target(about: &Value) -> Str {
     }
 }
 
-/// The component and, if known, the host or instance.
+/// Returns the component and, if known, the host or instance.
 fn source(object: &Value, names: &Names) -> Value {
     let first = |old: &str, new: &str| match object.str_at(&[names.source, old]) {
         "" => Str::from(object.str_at(&[new])),

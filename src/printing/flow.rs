@@ -1,4 +1,4 @@
-//! Flow control: schemas and priority levels.
+//! Cells of flow schemas and priority levels.
 
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub fn flow_schema(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// Flow schemas are shown as they are tried: by precedence, then by name.
+/// Compares flow schemas in the order in which they are tried: by precedence, then by name.
 pub fn by_precedence(a: &Value, b: &Value) -> Ordering {
     let rank = |object: &Value| number(object, &["spec", "matchingPrecedence"]);
     let name = |object| Value::str_at(object, &["metadata", "name"]);

@@ -1,4 +1,4 @@
-//! Jobs and cron jobs.
+//! Cells of Jobs and CronJobs.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};

@@ -1,8 +1,8 @@
 //! The Table representation: columns and cells of every kind.
 //!
-//! [`registry::printer`] gives the printer of a built-in resource, [`table::Table`] writes tables with it. The columns
-//! stand in the catalogue (`schema::Resource::columns`); here is what fills them, one file per group of nouns. Custom
-//! resources bring their own: [`custom::CustomTable`].
+//! [`registry::printer`] returns the printer of a built-in resource, [`table::Table`] writes tables with it. The
+//! columns are in the catalogue (`schema::Resource::columns`); the modules here compute the cells, one file per group
+//! of related kinds. Custom resources have their own columns: [`custom::CustomTable`].
 
 pub mod age;
 pub mod custom;

@@ -1,4 +1,4 @@
-//! The kinds of `networking.k8s.io`.
+//! Cells of the kinds of `networking.k8s.io`.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -23,7 +23,7 @@ pub fn ingress(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// Rules without a host take no place, but count among those not shown once the list is full.
+/// Returns the hosts of rules. Rules without a host are not shown, but count as omitted once the list is full.
 fn hosts(rules: &[Value]) -> Value {
     let mut shown: Vec<&str> = Vec::with_capacity(HOSTS_SHOWN_MAX);
     let mut is_more = false;
@@ -60,7 +60,7 @@ pub fn ingress_class(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// The name of a class, marked when it is the default one.
+/// Returns the name of a class, marked when it is the default one.
 pub fn name_or_default(object: &Value, is_default: bool) -> Value {
     let name = object.str_at(&["metadata", "name"]);
     if is_default { cell::join([name, " (default)"], "").into() } else { name.into() }
@@ -89,7 +89,7 @@ pub fn ip_address(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     cells.extend([cell::name(object), parent(object.at(&["spec", "parentRef"])).into(), cell::age(object, now)]);
 }
 
-/// `resource.group/namespace/name`, without the parts that are empty.
+/// Formats a reference as `resource.group/namespace/name`, without the parts that are empty.
 fn parent(reference: &Value) -> Str {
     if reference.as_object().is_none() {
         return Str::const_new("<none>");

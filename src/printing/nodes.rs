@@ -1,4 +1,4 @@
-//! Nodes and what pods may ask of them, and the status of components.
+//! Cells of nodes, runtime classes, priority classes, and component statuses.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub fn node(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
 }
 
 fn status(object: &Value) -> &'static str {
-    // The last condition of a type counts here.
+    // If a type has several conditions, the last one counts here.
     let conditions = object.list_at(&["status", "conditions"]);
     let ready = conditions.iter().rev().find(|condition| condition.str_at(&["type"]) == "Ready");
     let ready = ready.map(|condition| condition.str_at(&["status"]) == "True");
@@ -40,7 +40,7 @@ fn status(object: &Value) -> &'static str {
     }
 }
 
-/// Roles stand in labels: as a part of the key, or as the value of the older one.
+/// Returns the roles of a node, which are in labels: as a part of the key, or as the value of the older label.
 fn roles(object: &Value) -> Value {
     let labels = object.map_at(&["metadata", "labels"]).into_iter().flat_map(Map::iter);
     let roles: BTreeSet<&str> = labels

@@ -1,4 +1,4 @@
-//! Pods: status reasons, readiness, restarts.
+//! Cells of pods: status reasons, readiness, restarts.
 
 use flotilla_proto::json::Part;
 use flotilla_proto::time::Timestamp;
@@ -11,7 +11,7 @@ use super::table::Completion;
 
 const NONE: &str = "<none>";
 
-/// What the row of a pod is made of. The rest of a pod is many times as much.
+/// The parts of a pod that its row depends on. The rest of a pod is many times larger.
 pub const READS: Part = Part::only(&[
     (
         "metadata",
@@ -72,7 +72,7 @@ pub fn pod(pod: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// Whether the row stands for a pod that has ended.
+/// Returns the condition of the row if the pod has ended.
 pub fn completion(pod: &Value) -> Option<Completion> {
     match pod.str_at(&["status", "phase"]) {
         "Succeeded" => Some(Completion { reason: "Succeeded", message: "The pod has completed successfully." }),
@@ -134,7 +134,7 @@ impl Restarts {
     }
 }
 
-/// What the containers of a pod amount to.
+/// The state of a pod, as its containers show it.
 struct Summary {
     reason: Str,
     ready: usize,
@@ -186,7 +186,7 @@ fn is_sidecar(container: &Value) -> bool {
 }
 
 impl Summary {
-    /// Counts the init containers up to the first that has not done its part; whether there is one.
+    /// Counts the init containers up to the first that has not finished its part; returns whether there is one.
     fn initialize(&mut self, pod: &Value, of_sidecars: &mut Restarts) -> bool {
         let specs = pod.list_at(&["spec", "initContainers"]);
         for (n, status) in pod.list_at(&["status", "initContainerStatuses"]).iter().enumerate() {
@@ -249,14 +249,14 @@ impl Summary {
     }
 }
 
-/// Any condition `Ready` that is true counts, not the first one only.
+/// Returns whether any condition `Ready` is true, not the first one only.
 fn is_ready(pod: &Value) -> bool {
     pod.list_at(&["status", "conditions"])
         .iter()
         .any(|condition| condition.str_at(&["type"]) == "Ready" && condition.str_at(&["status"]) == "True")
 }
 
-/// Why a container ended: its reason, else the signal, else the exit code.
+/// Returns why a container terminated: its reason, else the signal, else the exit code.
 fn end_of(terminated: &Value) -> Str {
     let reason = terminated.str_at(&["reason"]);
     if !reason.is_empty() {

@@ -1,4 +1,4 @@
-//! Which printer a resource has.
+//! The printers of built-in resources.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::{
     workloads,
 };
 
-/// Kinds that show when they were created and nothing else.
+/// The printer of kinds that show only the time of creation.
 const PLAIN: Printer = Printer { null_when_empty: true, ..Printer::of(config::name_and_creation) };
 
 const POD: Printer = Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) };
@@ -85,22 +85,22 @@ static PRINTERS: &[(&str, &str, Printer)] = &[
     ("storage.k8s.io", "volumeattributesclasses", Printer::of(storage::attributes_class)),
 ];
 
-/// Resources whose `/status` cannot be had as a table.
+/// Resources whose `/status` has no table.
 const WITHOUT_STATUS: [(&str, &str); 3] = [
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
     ("resource.k8s.io", "resourceclaims"),
 ];
 
-/// The printer of a built-in resource, for objects of any version of it. `None` when it cannot be had as a table, which
+/// Returns the printer of a built-in resource, for objects of any version. `None` if the resource has no table, which
 /// is answered with 406.
 pub fn printer(group: &str, resource: &str) -> Option<&'static Printer> {
     let at = PRINTERS.binary_search_by(|(g, r, _)| (*g, *r).cmp(&(group, resource))).ok()?;
     Some(&PRINTERS[at].2)
 }
 
-/// The printer of a subresource, which besides `scale` is the resource's own. `None` when the subresource cannot be
-/// had as a table.
+/// Returns the printer of a subresource: that of the resource, except for `scale`. `None` if the subresource has no
+/// table.
 pub fn subresource_printer(group: &str, resource: &str, subresource: &str) -> Option<&'static Printer> {
     match subresource {
         "status" if !WITHOUT_STATUS.contains(&(group, resource)) => printer(group, resource),

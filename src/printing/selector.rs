@@ -1,10 +1,10 @@
-//! Labels and label selectors as text.
+//! Formats labels and label selectors as text.
 
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::cell;
 
-/// Labels as `k=v,...` sorted by key, or `<none>`.
+/// Formats labels as `k=v,...` sorted by key, or `<none>`.
 pub fn labels(labels: Option<&Map>) -> Value {
     let mut pairs: Vec<(&str, &str)> =
         labels.into_iter().flat_map(Map::iter).map(|(key, value)| (key, value.as_str().unwrap_or(""))).collect();
@@ -24,8 +24,8 @@ pub fn labels(labels: Option<&Map>) -> Value {
     text.into()
 }
 
-/// A `metav1.LabelSelector` in the form that requests take, empty when it selects everything or nothing; `None` when
-/// it is no valid selector.
+/// Formats a `metav1.LabelSelector` as requests state selectors; empty if it selects everything or nothing; `None` if
+/// it is invalid.
 pub fn text(selector: &Value) -> Option<Str> {
     let mut requirements: Vec<(&str, Str)> = Vec::new();
     for (key, value) in selector.map_at(&["matchLabels"]).into_iter().flat_map(Map::iter) {
@@ -70,7 +70,7 @@ fn requirement(key: &str, expression: &Value) -> Option<Str> {
     Some(cell::join([key, word, &values, ")"], ""))
 }
 
-/// A selector in the debugging form of Go's generated types, which the parameters of policy bindings are shown in.
+/// Formats a selector as Go's generated types print it, which the parameters of policy bindings show.
 pub fn go_form(selector: &Value) -> Str {
     let mut labels: Vec<(&str, &str)> = selector
         .map_at(&["matchLabels"])

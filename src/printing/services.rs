@@ -1,4 +1,4 @@
-//! Services and their endpoints.
+//! Cells of Services and their endpoints.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn external_ip(object: &Value) -> Str {
     }
 }
 
-/// The addresses of the load balancer of a service or ingress, sorted, each once.
+/// Returns the addresses of the load balancer of a service or ingress, sorted, each once.
 pub fn load_balancer(object: &Value) -> Str {
     let points = object.list_at(&["status", "loadBalancer", "ingress"]);
     let addresses: BTreeSet<&str> = points

@@ -1,4 +1,4 @@
-//! Volumes, claims, and the kinds of `storage.k8s.io`.
+//! Cells of volumes, claims, and the kinds of `storage.k8s.io`.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -60,7 +60,7 @@ fn capacity(resources: &Value) -> Value {
     cell::text_or(resources, &["storage"], "0")
 }
 
-/// The class that the beta annotation names, else that of the spec.
+/// Returns the class that the beta annotation names, else that of the spec.
 fn class(object: &Value) -> Value {
     match cell::annotation(object, "volume.beta.kubernetes.io/storage-class") {
         Some(class) => class.into(),

@@ -1,8 +1,8 @@
 //! The `Table` of `meta.k8s.io`: columns and rows, written as JSON straight into a buffer.
 //!
-//! A list is [`Table::begin`], any number of [`Table::row`], [`Table::end`]; an object alone or in a watch event is
-//! [`Table::single`]. Nothing is built in between: a row's cells are reused, and what a row includes of its object is
-//! copied from its encoding where the caller has one.
+//! A list is written by [`Table::begin`], any number of [`Table::row`], and [`Table::end`]; a single object or a watch
+//! event by [`Table::single`]. No intermediate table is built: the buffer of a row's cells is reused, and the object in
+//! a row is copied from its encoding if the caller has one.
 
 use std::cmp::Ordering;
 
@@ -13,10 +13,10 @@ use flotilla_proto::value::Value;
 
 use crate::status::{ApiError, ApiResult};
 
-/// The function that appends the cells of an object's row, counting ages to a point in time.
+/// The function that appends the cells of an object's row, with ages relative to `now`.
 pub type Row = fn(object: &Value, now: Timestamp, cells: &mut Vec<Value>);
 
-/// A row's condition `Completed`: the object has done what it was made for, or failed.
+/// A row's condition `Completed`: the object has finished its purpose, or failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// Machine-readable.
@@ -30,34 +30,34 @@ pub trait Rows {
     /// Appends the cells of an object's row.
     fn cells(&self, object: &Value, now: Timestamp, cells: &mut Vec<Value>);
 
-    /// The row's condition, if it has one.
+    /// Returns the row's condition, if it has one.
     fn completion(&self, _object: &Value) -> Option<Completion> {
         None
     }
 
-    /// The order of rows where it is not that of keys.
+    /// Returns the order of rows; `None` for that of keys.
     fn order(&self) -> Option<fn(&Value, &Value) -> Ordering> {
         None
     }
 
-    /// Whether a list without items has `rows: null`.
+    /// Returns whether a list without items has `rows: null`.
     fn is_null_when_empty(&self) -> bool {
         false
     }
 
-    /// Whether every event of a watch states the columns, not only the first.
+    /// Returns whether every event of a watch has the columns, not only the first.
     fn repeats_columns(&self) -> bool {
         false
     }
 
-    /// What of an object is read for its row; the rest of a stored object need not be parsed.
+    /// Returns the parts of an object that its row depends on; the rest of a stored object need not be parsed.
     fn reads(&self) -> Part {
         Part::Whole
     }
 }
 
-/// What the rows of most kinds read: nothing behind `managedFields`, the last member of metadata. Annotations tell a
-/// bookmark from other objects.
+/// The parts that rows of most kinds depend on: nothing after `managedFields`, the last member of metadata. Annotations
+/// are included, since one distinguishes bookmarks from other objects.
 pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Rest)]))]);
 
 /// The rows of a built-in kind.
@@ -67,18 +67,18 @@ pub struct Printer {
     pub row: Row,
     /// The row's condition.
     pub completion: fn(&Value) -> Option<Completion>,
-    /// The order of rows where it is not that of keys.
+    /// The order of rows; `None` for that of keys.
     pub order: Option<fn(&Value, &Value) -> Ordering>,
     /// Whether a list without items has `rows: null`.
     pub null_when_empty: bool,
     /// Whether every event of a watch states the columns.
     pub repeats_columns: bool,
-    /// What of an object the other members read.
+    /// The parts of an object that the functions above read.
     pub reads: Part,
 }
 
 impl Printer {
-    /// A printer that has cells and nothing special.
+    /// Returns a printer with cells and no other properties.
     pub const fn of(row: Row) -> Self {
         let reads = ALL_BUT_OWNERS;
         Self { row, completion: |_| None, order: None, null_when_empty: false, repeats_columns: false, reads }
@@ -111,7 +111,7 @@ impl Rows for Printer {
     }
 }
 
-/// What a row holds of its object (`includeObject`).
+/// The part of its object that a row contains (`includeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Includer {
     /// Nothing.
@@ -176,10 +176,10 @@ pub struct ListMeta<'a> {
     pub remaining: Option<i64>,
 }
 
-/// Encodings of an object that the caller has at hand; what is missing is encoded from the value.
+/// Encodings of an object that the caller has already; missing ones are computed from the value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Encoded<'a> {
-    /// The object as it is stored, where the request has another version: cells are made of this.
+    /// The object in its stored version, if the request is for another version: the cells are computed from this.
     pub stored: Option<&'a Value>,
     /// JSON of the object's `metadata`.
     pub metadata: Option<&'a [u8]>,
@@ -204,7 +204,7 @@ pub struct Table<'a> {
 pub const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl<'a> Table<'a> {
-    /// A table of `rows` under `columns`, with ages counted to `now`.
+    /// Returns a table of `rows` under `columns`, with ages counted to `now`.
     pub fn new(
         rows: &'a dyn Rows,
         columns: &'a [Column],
@@ -221,17 +221,17 @@ impl<'a> Table<'a> {
         self.now = now;
     }
 
-    /// Says that an earlier event of the watch had the columns.
+    /// Sets whether an earlier event of the watch had the columns.
     pub fn set_columns_sent(&mut self, sent: bool) {
         self.has_columns = sent;
     }
 
-    /// What of an object [`Table::row`] reads, besides what it is given as encodings.
+    /// Returns the parts of an object that [`Table::row`] reads, in addition to the given encodings.
     pub fn reads(&self) -> Part {
         self.rows.reads()
     }
 
-    /// Sorts the items of a list or page where the kind has its own order.
+    /// Sorts the items of a list or page if the kind has an order of its own.
     pub fn sort<T>(&self, items: &mut [T], value: impl Fn(&T) -> &Value) {
         if let Some(order) = self.rows.order() {
             items.sort_by(|a, b| order(value(a), value(b)));

@@ -1,4 +1,4 @@
-//! What keeps pods running: replication controllers and the kinds of `apps`, with their scale and disruption budgets.
+//! Cells of workloads: replication controllers and the kinds of `apps`, with scales and disruption budgets.
 
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Str, Value};
@@ -32,7 +32,7 @@ fn replicas(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// Ready of desired replicas.
+/// Returns the cell `ready/desired` of replicas.
 fn ready(object: &Value) -> Value {
     format!("{}/{}", number(object, &["status", "readyReplicas"]), number(object, &["spec", "replicas"])).into()
 }
@@ -77,7 +77,7 @@ pub fn controller_revision(object: &Value, now: Timestamp, cells: &mut Vec<Value
     cells.extend([cell::name(object), controller(object), int(object, &["revision"]), cell::age(object, now)]);
 }
 
-/// The controlling owner as `kind.group/name`.
+/// Returns the controlling owner as `kind.group/name`.
 fn controller(object: &Value) -> Value {
     let owners = object.list_at(&["metadata", "ownerReferences"]);
     let Some(owner) = owners.iter().find(|owner| owner.is_true_at(&["controller"])) else {

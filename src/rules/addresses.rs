@@ -1,7 +1,7 @@
-//! IP addresses and CIDR blocks: which texts are accepted, and what is said of those that are not.
+//! Parses and checks IP addresses and CIDR blocks.
 //!
-//! Old fields once took texts that strict parsers refuse (leading zeros, IPv4 inside IPv6); values stored that way
-//! stay acceptable, which callers state by naming them as old.
+//! Old fields once accepted texts that strict parsers refuse (leading zeros, IPv4 inside IPv6). Callers pass the stored
+//! values as `old`, so that such values stay valid.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8
 const NO_BLOCK: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 const NO_INTERFACE: &str = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
 
-/// Parses an address; decimal parts may have leading zeros.
+/// Parses an address; decimal parts may have leading zeros. `None` if the text is no address.
 pub fn parse_sloppy(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address);
@@ -38,7 +38,7 @@ fn parse_v4_sloppy(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then_some(octets.into())
 }
 
-/// The address as servers write it: IPv4 inside IPv6 as plain IPv4, all else as RFC 5952 has it.
+/// Formats an address canonically: IPv4 inside IPv6 as plain IPv4, all else by RFC 5952.
 pub fn canonical(address: IpAddr) -> String {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string()),
@@ -46,7 +46,7 @@ pub fn canonical(address: IpAddr) -> String {
     }
 }
 
-/// Whether an address counts as IPv4: it is one, or holds one.
+/// Returns whether an address counts as IPv4: it is one, or an IPv6 address that contains one.
 pub fn is_v4(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(_) => true,
@@ -54,7 +54,7 @@ pub fn is_v4(address: IpAddr) -> bool {
     }
 }
 
-/// The family of an address in a text, as `ipFamilies` names it.
+/// Returns the family of an address in a text, as `ipFamilies` names it; `None` if the text is no address.
 pub fn family(text: &str) -> Option<&'static str> {
     parse_sloppy(text).map(|address| if is_v4(address) { "IPv4" } else { "IPv6" })
 }
@@ -63,7 +63,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// Checks an address of an old field; returns it where it could be read.
+/// Checks an address of an old field; returns it if it could be parsed.
 pub fn check_legacy(path: &Path<'_>, text: &str, old: &[Value], errors: &mut Errors) {
     if !old.iter().any(|value| value.as_str() == Some(text)) {
         check_strict(path, text, errors);
@@ -122,7 +122,7 @@ impl Block {
         u8::try_from(bits).ok().filter(|bits| *bits <= max).map(|bits| Self { address, bits })
     }
 
-    /// The first address of the block.
+    /// Returns the first address of the block.
     pub fn first(self) -> IpAddr {
         match self.address {
             IpAddr::V4(v4) => {
@@ -136,7 +136,7 @@ impl Block {
         }
     }
 
-    /// The last address of the block.
+    /// Returns the last address of the block.
     pub fn last(self) -> IpAddr {
         match self.first() {
             IpAddr::V4(v4) => IpAddr::V4((u32::from(v4) | u32::MAX.checked_shr(self.bits.into()).unwrap_or(0)).into()),
@@ -146,17 +146,17 @@ impl Block {
         }
     }
 
-    /// Whether an address lies in the block.
+    /// Returns whether an address lies in the block.
     pub fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && Self { address, bits: self.bits }.first() == self.first()
     }
 
-    /// Whether two blocks share an address.
+    /// Returns whether two blocks share an address.
     pub fn overlaps(self, other: Self) -> bool {
         self.contains(other.first()) || other.contains(self.first())
     }
 
-    /// The block as servers write it.
+    /// Formats the block canonically.
     pub fn canonical(self) -> String {
         format!("{}/{}", canonical(self.first()), self.bits)
     }
@@ -169,7 +169,7 @@ pub fn check_block_legacy(path: &Path<'_>, text: &str, old: &[Value], errors: &m
     }
 }
 
-/// Whether a text is a block but for superfluous zeros.
+/// Returns whether a text is a block if leading zeros are ignored.
 fn has_leading_zeros(text: &str) -> bool {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     address.parse::<IpAddr>().is_err() || (bits.len() > 1 && bits.starts_with('0'))

@@ -16,7 +16,7 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
     'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
     '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// Whether an object has a condition of a type, and it is true.
+/// Returns whether an object has a condition of a type with the status `True`.
 pub fn is_true(object: &Value, condition: &str) -> bool {
     let conditions = object.list_at(&["status", "conditions"]);
     conditions.iter().any(|it| it.str_at(&["type"]) == condition && it.str_at(&["status"]) == "True")
@@ -50,7 +50,7 @@ pub fn validate(conditions: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Adds a condition or replaces the one of its type, whose time it keeps if the status stays the same.
+/// Adds a condition or replaces the one of its type, and keeps the transition time if the status stays the same.
 pub fn set(object: &mut Value, mut condition: Value) {
     let path = ["status", "conditions"];
     if object.at(&path).as_array().is_none() {

@@ -1,8 +1,8 @@
-//! How defaults are written into an object: what counts as not set depends on the field's presence in Go.
+//! Sets defaults in objects. As in Go, it depends on the form of a field whether its zero value counts as unset.
 
 use flotilla_proto::value::{Map, Value};
 
-/// Sets a field that is a pointer, a list or a map: zero is a value of its own, only absence is filled.
+/// Sets a field that is a pointer, a list or a map in Go, if it is absent; a zero value counts as set.
 pub fn pointer(object: &mut Map, key: &str, value: impl Into<Value>) {
     let place = object.get(key);
     if place.is_none_or(Value::is_null) {
@@ -10,7 +10,7 @@ pub fn pointer(object: &mut Map, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Sets a plain field: the empty string and zero are the same as absence.
+/// Sets a plain field if it is absent, zero or the empty string, which mean the same.
 pub fn plain(object: &mut Map, key: &str, value: impl Into<Value>) {
     let unset = match object.get(key) {
         None | Some(Value::Null) | Some(Value::Int(0)) => true,
@@ -22,22 +22,22 @@ pub fn plain(object: &mut Map, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// The items of a list for changing them; none if there is no such list.
+/// Returns the items of a list for changing them; empty if there is no such list.
 pub fn items<'a>(object: &'a mut Map, key: &str) -> &'a mut [Value] {
     object.get_mut(key).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
 }
 
-/// The items of a list that are objects, for changing them.
+/// Returns the items of a list that are objects, for changing them.
 pub fn objects<'a>(object: &'a mut Map, key: &str) -> impl Iterator<Item = &'a mut Map> {
     items(object, key).iter_mut().filter_map(Value::as_object_mut)
 }
 
-/// A nested object, for changing it.
+/// Returns a nested object for changing it; `None` if it is absent.
 pub fn object<'a>(object: &'a mut Map, key: &str) -> Option<&'a mut Map> {
     object.get_mut(key).and_then(Value::as_object_mut)
 }
 
-/// A nested object, made if it is absent.
+/// Returns a nested object for changing it; adds it if it is absent. `None` if the member is no object.
 pub fn object_or_new<'a>(object: &'a mut Map, key: &str) -> Option<&'a mut Map> {
     let place = object.entry(key);
     if place.is_null() {

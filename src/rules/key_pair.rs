@@ -1,4 +1,5 @@
-//! Whether a certificate and a private key, both in PEM, can be used together. The words are those of Go's TLS library.
+//! Checks whether a certificate and a private key, both in PEM, belong together. The error messages are those of Go's
+//! TLS library.
 
 mod private_key;
 
@@ -15,26 +16,26 @@ use self::private_key::{EC, ED25519, PrivateKey, RSA};
 /// Why a certificate and a key are no pair.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No PEM at all where a certificate should be.
+    /// The certificate input contains no PEM.
     #[error("tls: failed to find any PEM data in certificate input")]
     NoCertificatePem,
-    /// A key where a certificate should be.
+    /// The certificate input contains a key.
     #[error(
         "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched"
     )]
     Switched,
-    /// Other PEM where a certificate should be.
+    /// The certificate input contains other PEM.
     #[error(
         "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{0}]"
     )]
     OtherCertificatePem(String),
-    /// No PEM at all where a key should be.
+    /// The key input contains no PEM.
     #[error("tls: failed to find any PEM data in key input")]
     NoKeyPem,
-    /// A certificate where a key should be.
+    /// The key input contains a certificate.
     #[error("tls: found a certificate rather than a key in the PEM for the private key")]
     CertificateAsKey,
-    /// Other PEM where a key should be.
+    /// The key input contains other PEM.
     #[error(
         "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [{0}]"
     )]
@@ -42,7 +43,7 @@ pub enum Error {
     /// The certificate is not DER.
     #[error("x509: malformed certificate")]
     MalformedCertificate,
-    /// The certificate holds no certificate.
+    /// The DER of the certificate does not have the structure of a certificate.
     #[error("x509: malformed tbs certificate")]
     MalformedContent,
     /// The certificate is for a key of a curve that TLS does not know.
@@ -65,15 +66,15 @@ pub enum Error {
 /// A block of PEM (RFC 7468).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pem {
-    /// What the block says that it holds.
+    /// The label after `BEGIN`, which names the content.
     pub label: String,
     /// Whether headers stand before the data.
     pub headers: bool,
-    /// What it holds.
+    /// The decoded content.
     pub der: Vec<u8>,
 }
 
-/// All blocks of PEM in a text; what is between them is skipped.
+/// Returns all PEM blocks in a text; skips the text between them.
 pub fn pem_blocks(text: &[u8]) -> Vec<Pem> {
     let text = String::from_utf8_lossy(text);
     let mut blocks = Vec::new();
@@ -98,7 +99,7 @@ pub fn pem_blocks(text: &[u8]) -> Vec<Pem> {
     blocks
 }
 
-/// Whether bytes are one DER sequence and nothing else.
+/// Returns whether bytes are exactly one DER sequence.
 pub fn is_sequence(der: &[u8]) -> bool {
     let Some((&[tag, first], rest)) = der.split_first_chunk::<2>() else { return false };
     let (length, body) = if first < 0x80 {
@@ -113,7 +114,7 @@ pub fn is_sequence(der: &[u8]) -> bool {
     tag == 0x30 && body.len() == length
 }
 
-/// Checks a certificate and its key.
+/// Checks that a certificate and a key can be parsed and belong together.
 pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), Error> {
     let labels = |blocks: &[Pem]| blocks.iter().map(|block| block.label.as_str()).collect::<Vec<_>>().join(" ");
     let blocks = pem_blocks(certificate);
@@ -158,7 +159,7 @@ fn match_key(of: &SubjectPublicKeyInfo<'_>, key: &[u8]) -> Result<(), Error> {
                 let random = ring::rand::SystemRandom::new();
                 EcdsaKeyPair::from_private_key_and_public_key(signing, &secret, public, &random).is_ok()
             }
-            // Of other curves only what the key itself says can be compared.
+            // For other curves the public half cannot be computed, so only one that the key states can be compared.
             None => stated.is_none_or(|stated| stated == public),
         },
         (ED25519, PrivateKey::Ed25519 { seed }) => Ed25519KeyPair::from_seed_and_public_key(&seed, public).is_ok(),
@@ -168,7 +169,8 @@ fn match_key(of: &SubjectPublicKeyInfo<'_>, key: &[u8]) -> Result<(), Error> {
     if is_its { Ok(()) } else { Err(Error::OtherKey) }
 }
 
-/// The curve of a key: nothing if TLS does not know it, and how it signs where that can be checked here.
+/// Returns the signing algorithm for the curve of a key. `None` if TLS does not know the curve; `Some(None)` if TLS
+/// knows it and this server cannot compute with it.
 fn curve(of: &SubjectPublicKeyInfo<'_>) -> Option<Option<&'static EcdsaSigningAlgorithm>> {
     let parameters = of.algorithm.parameters.as_ref()?.as_oid().ok()?;
     match &*parameters.to_id_string() {

@@ -1,4 +1,4 @@
-//! Maps of labels and annotations, and label selectors inside objects: their rules and what they match.
+//! Labels, annotations and label selectors inside objects: their validation, and matching.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -22,7 +22,7 @@ pub fn validate_label_key(key: &str, path: &Path<'_>, errors: &mut Errors) {
     names::check(path, key, names::qualified_name, errors);
 }
 
-/// Checks a map of annotations: keys are label keys in either case, and the whole has a limit.
+/// Checks a map of annotations: keys are label keys in either case, and all keys and values together have a limit.
 pub fn validate_annotations(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(map) = annotations.as_object() else { return };
     let mut total = 0;
@@ -42,7 +42,7 @@ pub fn validate_annotations(annotations: &Value, path: &Path<'_>, errors: &mut E
     }
 }
 
-/// Which oddities a selector may keep.
+/// Exceptions for selectors that are stored already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SelectorOptions {
     /// Values that no label can have are accepted: the stored object has such a value already.
@@ -51,7 +51,7 @@ pub struct SelectorOptions {
     pub any_operator: bool,
 }
 
-/// Checks a `LabelSelector`; an absent one holds.
+/// Checks a `LabelSelector`; an absent one is valid.
 pub fn validate_selector(selector: &Value, options: SelectorOptions, path: &Path<'_>, errors: &mut Errors) {
     validate_labels(selector.at(&["matchLabels"]), &path.child("matchLabels"), errors);
     let expressions = path.child("matchExpressions");
@@ -85,7 +85,7 @@ pub fn validate_requirement(requirement: &Value, options: SelectorOptions, path:
     }
 }
 
-/// Whether a `LabelSelector` holds a value that no label can have.
+/// Returns whether a `LabelSelector` has a value that no label can have.
 pub fn has_impossible_value(selector: &Value) -> bool {
     selector.list_at(&["matchExpressions"]).iter().any(|expression| {
         let values = expression.list_at(&["values"]).iter();
@@ -93,15 +93,15 @@ pub fn has_impossible_value(selector: &Value) -> bool {
     })
 }
 
-/// Whether a `LabelSelector` selects everything; an absent one selects nothing.
+/// Returns whether a `LabelSelector` selects everything; an absent one selects nothing.
 pub fn selects_everything(selector: &Value) -> bool {
     selector.as_object().is_some()
         && selector.map_at(&["matchLabels"]).is_none_or(Map::is_empty)
         && selector.list_at(&["matchExpressions"]).is_empty()
 }
 
-/// Whether a `LabelSelector` selects an object with these labels. An absent selector selects nothing, an empty one
-/// everything; an expression that cannot be understood matches nothing.
+/// Returns whether a `LabelSelector` selects an object with these labels. An absent selector selects nothing, an empty
+/// one everything; an invalid expression matches nothing.
 pub fn selector_matches(selector: &Value, labels: Option<&Map>) -> bool {
     if selector.as_object().is_none() {
         return false;
@@ -122,7 +122,7 @@ pub fn selector_matches(selector: &Value, labels: Option<&Map>) -> bool {
         })
 }
 
-/// Whether labels have every entry of a plain map selector, as Services have it.
+/// Returns whether labels have every entry of a plain map selector, as Services have it.
 pub fn map_matches(selector: &Map, labels: Option<&Map>) -> bool {
     selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }

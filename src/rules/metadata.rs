@@ -1,4 +1,4 @@
-//! The rules of `metadata`, at creation and at every update.
+//! Validation of `metadata`, at creation and at every update.
 
 use flotilla_proto::value::Value;
 
@@ -6,7 +6,7 @@ use super::{NameRule, Strategy, labels, names};
 use crate::field::{Errors, Path, quote};
 use crate::fieldmanager::MANAGER_BYTES_MAX;
 
-/// What an error says of a field that must stay as it is.
+/// The message about a changed field that is immutable.
 pub const IMMUTABLE: &str = "field is immutable";
 
 /// Most bytes in the subresource of a `managedFields` entry.
@@ -14,8 +14,7 @@ const SUBRESOURCE_BYTES_MAX: usize = 256;
 
 const METADATA: Path<'static> = Path::root("metadata");
 
-/// Checks the metadata of an object that is to be created. `rule` says what its name may be, `namespaced` whether it
-/// must have a namespace.
+/// Checks the metadata of a new object. `rule` is the rule for its name, `namespaced` whether it must have a namespace.
 pub fn validate_create(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     validate_at(rule, namespaced, object.at(&["metadata"]), &METADATA, errors);
 }
@@ -53,7 +52,7 @@ pub fn validate_at(rule: NameRule, namespaced: bool, metadata: &Value, path: &Pa
     validate_managed_fields(metadata, path, errors);
 }
 
-/// What is wrong with a name, or with the beginning of one.
+/// Returns what is wrong with a name, or with a prefix for a generated one.
 pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Messages {
     let form = match (rule, prefix) {
         (NameRule::Subdomain, _) => names::dns1123_subdomain,
@@ -65,9 +64,9 @@ pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Message
     if prefix { form(&names::without_trailing_dash(name)) } else { form(name) }
 }
 
-/// Checks the metadata of an update. Runs before the kind's own rules, and states what both the generic and the
-/// kind's rules state of metadata: clients see the causes of broken rules twice. `known_finalizers` as in
-/// [`Strategy`](super::Strategy).
+/// Checks the metadata of an update. In the reference, both the generic rules and the kind's rules check metadata, so
+/// clients see each cause twice; this function runs before the kind's rules and adds both. `known_finalizers` is that
+/// of [`Strategy`](super::Strategy).
 pub fn validate_update(strategy: &Strategy, namespaced: bool, object: &Value, old: &Value, errors: &mut Errors) {
     let (metadata, old) = (object.at(&["metadata"]), old.at(&["metadata"]));
     validate_at(NameRule::PathSegment, namespaced, metadata, &METADATA, errors);
@@ -84,7 +83,8 @@ pub fn validate_update(strategy: &Strategy, namespaced: bool, object: &Value, ol
     errors.append(repeated);
 }
 
-/// Takes out the causes that [`validate_update`] stated for the kind, whose rules state them later or never.
+/// Removes and returns the causes that [`validate_update`] added for the kind, for kinds whose rules add them later or
+/// never.
 pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors {
     if errors.is_empty() {
         return Errors::default();
@@ -97,21 +97,21 @@ pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors
     taken.into()
 }
 
-/// Checks again what [`validate_create`] checks, where a kind's rules of update do so as well. Costs nothing as long
-/// as everything held, because nothing that it checks has changed since [`validate_update`].
+/// Repeats the checks of [`validate_create`], for kinds whose rules of update repeat them. Costs nothing if there was
+/// no error, because nothing has changed since [`validate_update`].
 pub fn validate_again(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     validate_again_generic(rule, namespaced, object, errors);
     validate_finalizer_names(object, errors);
 }
 
-/// As [`validate_again`], for kinds that take finalizers that the server does not know.
+/// As [`validate_again`], for kinds that accept finalizers that the server does not know.
 pub fn validate_again_generic(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     if !errors.is_empty() || !object.str_at(&["metadata", "generateName"]).is_empty() {
         validate_create(rule, namespaced, object, errors);
     }
 }
 
-/// Checks what may change in metadata.
+/// Checks that an update changes only mutable metadata.
 pub fn validate_change(metadata: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !old.at(&["deletionTimestamp"]).is_null() {
         validate_no_new_finalizers(metadata, old, path, errors);
@@ -137,8 +137,8 @@ pub fn validate_change(metadata: &Value, old: &Value, path: &Path<'_>, errors: &
     validate_managed_fields(metadata, path, errors);
 }
 
-/// Puts metadata back to what it was, for kinds whose status writes change nothing of it. Managed fields stay: they
-/// tell who wrote the status.
+/// Restores the old metadata, for kinds whose status writes cannot change it. Keeps the new managed fields, which
+/// record the writer of the status.
 pub fn reset_for_status(object: &mut Value, old: &Value) {
     for field in ["deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences"] {
         let path = ["metadata", field];
@@ -149,7 +149,7 @@ pub fn reset_for_status(object: &mut Value, old: &Value) {
     }
 }
 
-/// Adds an error if a field differs from what it was.
+/// Adds an error if a field has changed.
 pub fn immutable(path: &Path<'_>, value: &Value, old: &Value, errors: &mut Errors) {
     if value != old {
         errors.invalid(path, value, IMMUTABLE);
@@ -212,8 +212,8 @@ fn validate_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that finalizers without a domain are ones that the server knows. Most kinds ask for
-/// this, beside [`validate_create`].
+/// Checks that finalizers without a domain are known to the server. Most kinds demand this, in addition to
+/// [`validate_create`].
 pub fn validate_finalizer_names(object: &Value, errors: &mut Errors) {
     let path = METADATA.child("finalizers");
     for (index, finalizer) in object.list_at(&["metadata", "finalizers"]).iter().enumerate() {
@@ -225,7 +225,7 @@ pub fn validate_finalizer_names(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Whether nobody but those who are meant uses a finalizer: it has a domain, or is one that the server knows.
+/// Returns whether a finalizer has an unambiguous owner: it has a domain, or is one that the server knows.
 pub fn is_certain_finalizer(name: &str) -> bool {
     name.contains('/') || matches!(name, "kubernetes" | "orphan" | "foregroundDeletion")
 }
@@ -265,7 +265,8 @@ pub fn validate_field_manager(manager: &str, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// Whether Go's `unicode.IsPrint` would say so: no control, no space but the ASCII one, no format character.
+/// Returns what Go's `unicode.IsPrint` returns: false for controls, spaces other than the ASCII one, and format
+/// characters.
 pub fn printable(c: char) -> bool {
     let format = matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');

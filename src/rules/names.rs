@@ -1,15 +1,15 @@
-//! The forms that names take, each with the sentences that say what is wrong.
+//! The forms of names, each with the messages about what is wrong.
 //!
-//! A name that holds costs no allocation: the list of sentences stays empty.
+//! A valid name costs no allocation: the list of messages stays empty.
 
 use std::borrow::Cow;
 
 use crate::field::{Errors, Path};
 
-/// What is wrong with a text; empty when nothing is.
+/// The messages about what is wrong with a text; empty if it is valid.
 pub type Messages = Vec<Cow<'static, str>>;
 
-/// A form of names: says what is wrong with a text.
+/// A form of names: a function that returns what is wrong with a text.
 pub type Form = fn(&str) -> Messages;
 
 /// Most bytes in a label of a domain name (RFC 1123).
@@ -82,7 +82,7 @@ pub fn check_domain_path(path: &Path<'_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// Adds an error if a text that must be set is empty, or is none of those allowed.
+/// Adds an error if a required text is empty or is not one of those allowed.
 pub fn check_choice(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
     if text.is_empty() {
         errors.required(path, "");
@@ -91,7 +91,7 @@ pub fn check_choice(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut 
     }
 }
 
-/// Says that a text has more than `max` characters.
+/// Returns the message that a text has more than `max` characters.
 pub fn too_many_characters(max: usize) -> Cow<'static, str> {
     format!("must be no more than {max} characters").into()
 }
@@ -100,12 +100,12 @@ fn too_many_bytes(part: &str, max: usize) -> Cow<'static, str> {
     format!("{part}must be no more than {max} bytes").into()
 }
 
-/// Says that a number is outside `low..=high`.
+/// Returns the message that a number is outside `low..=high`.
 pub fn between(low: i64, high: i64) -> Cow<'static, str> {
     format!("must be between {low} and {high}, inclusive").into()
 }
 
-/// Whether a text is an RFC 1123 label but for its length.
+/// Returns whether a text is an RFC 1123 label, ignoring its length.
 fn label_form(text: &[u8]) -> bool {
     let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
     !text.is_empty() && text[0] != b'-' && text[text.len() - 1] != b'-' && text.iter().all(inner)
@@ -195,7 +195,7 @@ pub fn dns1035_label(text: &str) -> Messages {
     messages
 }
 
-/// Whether a text is a name of letters, digits and inner `-`, `_`, `.`.
+/// Returns whether a text is made of letters, digits and inner `-`, `_`, `.`.
 fn qualified_form(text: &str) -> bool {
     let bytes = text.as_bytes();
     let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -367,8 +367,8 @@ pub fn http_header_name(text: &str) -> Messages {
     if holds { Messages::new() } else { vec![HEADER_NAME.into()] }
 }
 
-/// A name to be completed at its end: a trailing dash stands for what will come. Mirrors what clients observe for
-/// `generateName`, where the byte before the dash is not looked at.
+/// Prepares a `generateName` prefix for a check as a name: a trailing dash stands for the generated end. As in the
+/// reference, the byte before the dash is not checked.
 pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
     if prefix.len() > 1 && prefix.ends_with('-') {
         let kept = &prefix.as_bytes()[..prefix.len() - 2];

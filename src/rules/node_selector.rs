@@ -1,4 +1,4 @@
-//! Terms that select nodes, as affinities and volumes state them.
+//! Node selectors, as affinities and volumes have them.
 
 use flotilla_proto::value::Value;
 
@@ -19,7 +19,7 @@ const RENAMED: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// What to say of a node's label that has a new name.
+/// Returns the warning about a node label that has been renamed; `None` for other labels.
 pub fn deprecation(label: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(old, _)| *old == label).map(|(_, why)| *why)
 }
@@ -95,7 +95,7 @@ fn validate_field(requirement: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Warns of terms that name labels of nodes by their old names.
+/// Warns of terms that use old names of node labels.
 pub fn warn_terms(terms: &[Value], path: &Path<'_>, warnings: &mut Vec<String>) {
     for (index, term) in terms.iter().enumerate() {
         let path = path.index(index);
@@ -110,7 +110,7 @@ pub fn warn_terms(terms: &[Value], path: &Path<'_>, warnings: &mut Vec<String>) 
     }
 }
 
-/// Whether a `NodeSelector` holds a value that no label can have.
+/// Returns whether a `NodeSelector` has a value that no label can have.
 pub fn has_impossible_value(selector: &Value) -> bool {
     selector.list_at(&["nodeSelectorTerms"]).iter().any(labels::has_impossible_value)
 }

@@ -1,33 +1,34 @@
-//! What is kept while somebody uses it although it was deleted, by which finalizer, and who uses it.
+//! Protection of objects in use: which resources have a finalizer that keeps a deleted object while others use it, and
+//! who the users are.
 
 use flotilla_proto::value::Value;
 
-/// What protects the objects of one resource.
+/// The protection of the objects of one resource.
 pub struct Guard {
     /// The group of the resource.
     pub group: &'static str,
     /// The resource.
     pub resource: &'static str,
-    /// The finalizer that its objects have while they may be used.
+    /// The finalizer that keeps its objects while they may be in use.
     pub finalizer: &'static str,
-    /// Who may use them: in the same namespace if they have one.
+    /// The resources that may use them; users of namespaced objects are in the same namespace.
     pub users: &'static [User],
-    /// Whether an object says itself that it is used.
+    /// Returns whether an object itself states that it is in use.
     pub is_used: fn(&Value) -> bool,
 }
 
-/// Objects that may use others.
+/// A resource whose objects may use the protected ones.
 pub struct User {
-    /// Their resource, of the core group.
+    /// The resource, of the core group.
     pub resource: &'static str,
-    /// Whether one of them uses an object.
+    /// Returns whether a user (the first argument) uses an object (the second).
     pub uses: fn(&Value, &Value) -> bool,
 }
 
-/// All that admission protects.
+/// The resources to whose new objects admission adds the finalizer.
 pub static GUARDS: [&Guard; 3] = [&CLAIMS, &VOLUMES, &CLASSES];
 
-/// Claims are used by pods that have a node.
+/// Protects claims: pods that have a node use them.
 pub static CLAIMS: Guard = Guard {
     group: "",
     resource: "persistentvolumeclaims",
@@ -36,7 +37,7 @@ pub static CLAIMS: Guard = Guard {
     is_used: |_| false,
 };
 
-/// Volumes are used while they are bound.
+/// Protects volumes: they are in use while they are bound.
 pub static VOLUMES: Guard = Guard {
     group: "",
     resource: "persistentvolumes",
@@ -45,7 +46,7 @@ pub static VOLUMES: Guard = Guard {
     is_used: |volume| volume.str_at(&["status", "phase"]) == "Bound",
 };
 
-/// Classes of volume attributes are used by volumes and claims that name them.
+/// Protects VolumeAttributesClasses: volumes and claims that name them use them.
 pub static CLASSES: Guard = Guard {
     group: "storage.k8s.io",
     resource: "volumeattributesclasses",
@@ -66,7 +67,7 @@ pub fn hold(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// The classes of volume attributes that a claim or a volume has, had, or is to get.
+/// Returns the VolumeAttributesClasses that a claim or volume has, had, or is to get.
 pub fn attribute_classes(user: &Value) -> impl Iterator<Item = &str> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
@@ -84,12 +85,13 @@ fn names(user: &Value, class: &str) -> bool {
     attribute_classes(user).any(|own| own == class)
 }
 
-/// A pod that has no node yet is not started any more by a kubelet that sees the claim deleted.
+/// Returns whether a pod uses a claim. A pod without a node does not: a kubelet that sees the deleted claim would not
+/// start it.
 fn pod_uses_claim(pod: &Value, claim: &Value) -> bool {
     if pod.str_at(&["spec", "nodeName"]).is_empty() {
         return false;
     }
-    // The kubelet is done with it, and only others hold it still: they may wait for the claim to go.
+    // The kubelet has finished with this pod, and only other finalizers keep it; they may wait for the claim to go.
     let metadata = pod.at(&["metadata"]);
     let is_over = !metadata.at(&["deletionTimestamp"]).is_null()
         && metadata.int_at(&["deletionGracePeriodSeconds"]).is_some_and(|seconds| seconds == 0);
@@ -101,7 +103,7 @@ fn pod_uses_claim(pod: &Value, claim: &Value) -> bool {
     })
 }
 
-/// Whether a claim was made for an ephemeral volume of the pod.
+/// Returns whether a claim was created for an ephemeral volume of the pod.
 fn is_generated(pod: &Value, volume: &Value, claim: &Value) -> bool {
     let uid = pod.str_at(&["metadata", "uid"]);
     let mut owners = claim.list_at(&["metadata", "ownerReferences"]).iter();

@@ -1,4 +1,4 @@
-//! Names of resources that can be asked for or limited, and amounts of them.
+//! Names of resources that can be requested or limited, and their amounts.
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
@@ -42,27 +42,27 @@ const COUNTED: [&str; 9] = [
 const REQUESTS: &str = "requests.";
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Whether a name has no domain, or one of Kubernetes.
+/// Returns whether a name has no domain, or one of Kubernetes.
 pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a name is that of pages of a certain size.
+/// Returns whether a name stands for huge pages of some size.
 pub fn is_huge_pages(name: &str) -> bool {
     name.starts_with(HUGE_PAGES)
 }
 
-/// Whether more of a resource may be promised than there is.
+/// Returns whether limits of a resource may exceed its requests, so that a node may be overcommitted.
 pub fn may_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge_pages(name)
 }
 
-/// Whether a name is that of a device or the like, outside of Kubernetes' own names.
+/// Returns whether a name is that of an extended resource: a device or the like, with a domain outside of Kubernetes.
 pub fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && names::qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }
 
-/// Whether amounts of a resource are whole.
+/// Returns whether amounts of a resource must be whole numbers.
 pub fn is_counted(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
@@ -75,7 +75,7 @@ fn is_standard(name: &str) -> bool {
     STANDARD.contains(&name) || is_quota_huge_pages(name)
 }
 
-/// Whether a quota knows a name without a domain.
+/// Returns whether a name without a domain is one that quotas can limit.
 pub fn is_standard_for_quota(name: &str) -> bool {
     name != "storage" && is_standard(name)
 }
@@ -109,7 +109,7 @@ pub fn check_quota_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// The amount that a value states; zero where it states none.
+/// Returns the amount in a value; zero if it has none.
 pub fn amount(value: &Value) -> Quantity {
     let text = match value {
         Value::Str(text) => text.as_str(),
@@ -140,11 +140,11 @@ pub fn check_amount(path: &Path<'_>, name: &str, value: &Value, errors: &mut Err
     }
 }
 
-/// Rounds the amounts of a list up to thousandths, finer ones are not kept.
+/// Rounds the amounts of a list up to thousandths: the reference stores no finer ones.
 pub fn round_up(list: Option<&mut Value>) {
     let Some(map) = list.and_then(Value::as_object_mut) else { return };
     for (_, value) in map.iter_mut() {
-        // Other texts state thousandths at most.
+        // Texts without these characters cannot be finer than thousandths.
         let may_be_fine = |text: &str| text.contains(['n', 'u', 'e', 'E', '.']);
         if value.as_str().is_some_and(may_be_fine) {
             let mut rounded = amount(value);
@@ -155,7 +155,7 @@ pub fn round_up(list: Option<&mut Value>) {
     }
 }
 
-/// Whether two lists state equal amounts of the same resources.
+/// Returns whether two lists have equal amounts of the same resources.
 pub fn same_amounts(a: Option<&Map>, b: Option<&Map>) -> bool {
     let empty = Map::new();
     let (a, b) = (a.unwrap_or(&empty), b.unwrap_or(&empty));
@@ -164,7 +164,7 @@ pub fn same_amounts(a: Option<&Map>, b: Option<&Map>) -> bool {
             .all(|(name, value)| b.get(name).is_some_and(|other| value == other || amount(value) == amount(other)))
 }
 
-/// An amount as messages show it.
+/// Formats an amount for messages.
 pub fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| quote(""), str::to_owned)
 }

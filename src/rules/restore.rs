@@ -1,11 +1,11 @@
-//! Putting back what a write may not change.
+//! Restores the fields that a write may not change.
 
 use flotilla_proto::value::Value;
 
-/// What a write through a subresource leaves alone in metadata, where the kind asks for that.
+/// Members of metadata that writes through some kinds' subresources do not change.
 const METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// Sets the member at a path, or takes it out where the value is null.
+/// Sets the member at a path, or removes it if the value is null.
 pub fn put(object: &mut Value, path: &[&str], value: &Value) {
     match value {
         Value::Null => _ = object.remove_at(path),
@@ -13,12 +13,12 @@ pub fn put(object: &mut Value, path: &[&str], value: &Value) {
     }
 }
 
-/// Makes the member at a path what it was.
+/// Restores the old member at a path.
 pub fn keep(object: &mut Value, old: &Value, path: &[&str]) {
     put(object, path, old.at(path));
 }
 
-/// Makes labels, annotations, finalizers and owners what they were.
+/// Restores the old labels, annotations, finalizers and owners.
 pub fn keep_metadata(object: &mut Value, old: &Value) {
     for key in METADATA {
         keep(object, old, &["metadata", key]);

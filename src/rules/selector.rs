@@ -1,4 +1,4 @@
-//! Selectors of the kinds that own pods, and the labels of their templates.
+//! Validation of selectors in kinds that own pods, and of the labels in their templates.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::field::{Errors, Path};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// Whether a selector can be understood; an absent one can, and selects nothing.
+/// Returns whether a selector is valid; an absent one is, and selects nothing.
 pub fn is_understood(selector: &Value) -> bool {
     let value = |value: &Value| names::label_value(value.as_str().unwrap_or("")).is_empty();
     let key = |key: &str| names::qualified_name(key).is_empty();
@@ -25,7 +25,7 @@ pub fn is_understood(selector: &Value) -> bool {
         })
 }
 
-/// Checks a selector that must be there and must not select everything; `kind` is how errors call the kind.
+/// Checks a selector that is required and must not select everything; `kind` is the name of the kind in errors.
 pub fn required(selector: &Value, kind: &str, path: &Path<'_>, errors: &mut Errors) {
     if selector.is_null() {
         return errors.required(path, "");
@@ -36,7 +36,7 @@ pub fn required(selector: &Value, kind: &str, path: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Checks that an understood selector selects the labels of a template; `path` is the template's.
+/// Checks that a valid selector selects the labels of a template; `path` is the template's.
 pub fn matches_template(selector: &Value, template: &Value, path: &Path<'_>, errors: &mut Errors) {
     let own = template.at(&["metadata", "labels"]);
     if !labels::selects_everything(selector) && !labels::selector_matches(selector, own.as_object()) {

@@ -1,5 +1,5 @@
-//! Equality as the reference has it when it asks whether something changed: an absent list equals an empty one, and
-//! quantities are compared by amount.
+//! Equality as the reference defines it to find out whether something changed: an absent list equals an empty one, and
+//! quantities are compared by value.
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
@@ -20,12 +20,12 @@ const QUANTITIES: [&str; 12] = [
     "tolerance",
 ];
 
-/// Whether two values mean the same.
+/// Returns whether two values are semantically equal.
 pub fn equal(a: &Value, b: &Value) -> bool {
     a == b || differing_equal(a, b, false)
 }
 
-/// Whether the members at a path mean the same.
+/// Returns whether the members at a path are semantically equal.
 pub fn equal_at(a: &Value, b: &Value, path: &[&str]) -> bool {
     equal(a.at(path), b.at(path))
 }

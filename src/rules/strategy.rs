@@ -1,10 +1,10 @@
-//! The rules of one kind, as a table of pure functions.
+//! [`Strategy`]: the rules of one kind, as a table of pure functions.
 
 use flotilla_proto::value::Value;
 
 use crate::field::Errors;
 
-/// How names of a kind are checked.
+/// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
     /// RFC 1123 subdomain, at most 253 bytes: most kinds.
@@ -34,32 +34,32 @@ pub enum Generation {
     Own,
 }
 
-/// What becomes of the dependents of a deleted object when the client does not say.
+/// What happens to the dependents of a deleted object if the client does not choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependents {
     /// They are deleted.
     Delete,
     /// They lose their owner.
     Orphan,
-    /// The kind has no dependents: policies are ignored.
+    /// The kind has no dependents: propagation policies are ignored.
     Unsupported,
 }
 
-/// Seconds that a deleted object is given, from the object and what the client asks for.
+/// Computes the grace period of a deletion in seconds from the object and the period that the client asks for.
 pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
 
 /// The rules of one kind. Objects are in the kind's stored version and conform to its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Strategy {
-    /// How names are checked.
+    /// The rule for names.
     pub name: NameRule,
-    /// Whether finalizers without a domain must be ones that the server knows: most kinds, but not those of some
+    /// Whether finalizers without a domain must be known to the server. Most kinds demand it, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
-    /// Whether the kind's rules of creation leave metadata to the general ones, which take any name that fits into a
-    /// path and are asked only once the kind's own hold.
+    /// Whether metadata of a new object is checked by the generic rules only, which accept any path segment as a name,
+    /// and only if the kind's own rules find no error.
     pub metadata_last: bool,
-    /// Whether the rules of updates state once more what is wrong with metadata, as those of most kinds do.
+    /// Whether the kind's rules of update repeat the errors about metadata, as those of most kinds do.
     pub repeats_metadata: bool,
     /// What the generation counts.
     pub generation: Generation,
@@ -69,25 +69,25 @@ pub struct Strategy {
     pub create_on_update: bool,
     /// Whether PUT without a resourceVersion is allowed.
     pub unconditional_update: bool,
-    /// Whether a deletion answers with the object rather than a `Status`.
+    /// Whether the answer to a deletion is the object instead of a `Status`.
     pub returns_deleted: bool,
     /// The kind's default for dependents.
     pub dependents: Dependents,
-    /// The grace period of deletions; `None` where objects go at once.
+    /// The grace period of deletions; `None` if objects are removed at once.
     pub grace_seconds: Option<GraceSeconds>,
     /// The message for a field that `fieldSelector` may not name; `None` for the general one.
     pub unknown_field: Option<fn(&str) -> String>,
-    /// Writes the defaults of the kind into a decoded object. Runs on every body and on every result of a patch, before
+    /// Sets the defaults of the kind in a decoded object. Runs on every body and on every result of a patch, before
     /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
-    /// The same for objects that come in another version than the stored one, where that is not the same: they have
-    /// been converted. What it leaves out is written once the object was found to be valid.
+    /// Replaces `default` for objects that a client sent in another version than the stored one, after conversion.
+    /// `default` then runs after validation and sets the rest. `None` if `default` fits them, too.
     pub default_converted: Option<fn(object: &mut Value)>,
     /// Whether the defaults of each member of the object follow from that member alone.
     pub defaults_by_member: bool,
-    /// Clears and sets what a client may not choose at creation.
+    /// Clears and sets fields that a client cannot choose at creation.
     pub prepare_create: fn(object: &mut Value),
-    /// Clears and restores what a client may not change; the generic rules (status, generation) have run before.
+    /// Clears and restores fields that a client cannot change; the generic rules (status, generation) have run before.
     pub prepare_update: fn(object: &mut Value, old: &Value),
     /// As `prepare_update`, for writes of `/status`; the generic rule (only status changes) has run before.
     pub prepare_status: fn(object: &mut Value, old: &Value),
@@ -101,23 +101,23 @@ pub struct Strategy {
     pub warnings: fn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>),
     /// Warnings of a write of `/status`.
     pub status_warnings: fn(object: &Value, warnings: &mut Vec<String>),
-    /// What is warned of when an object is deleted and the client does not say what becomes of its dependents.
+    /// The warning if an object is deleted and the client does not choose what happens to its dependents.
     pub dependents_warning: Option<&'static str>,
     /// Subresources that write the object by rules of their own, by name.
     pub subresources: &'static [(&'static str, Subresource)],
     /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
     pub selectable: &'static [Selectable],
-    /// For resources whose stored version calls fields otherwise: what `fieldSelector` may name instead, and which
-    /// selectable field that is.
+    /// For resources whose stored version has other names for fields: the name that `fieldSelector` may use, and the
+    /// selectable field that it stands for.
     pub selectors: &'static [(&'static str, &'static str)],
-    /// Former names of selectable fields that `fieldSelector` still takes, and what they are called now.
+    /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
 }
 
 /// The rules of a subresource that changes the object itself, as `resize` of pods does.
 #[derive(Debug, Clone, Copy)]
 pub struct Subresource {
-    /// Restores everything that cannot change through this door; keeps the generation's books.
+    /// Restores everything that cannot change through this subresource, and sets the generation.
     pub prepare: fn(object: &mut Value, old: &Value),
     /// Checks the write; the generic rules of metadata have run before.
     pub validate: fn(object: &Value, old: &Value, errors: &mut Errors),
@@ -128,7 +128,7 @@ pub type Selectable = (&'static str, fn(&Value) -> String);
 
 #[cfg(test)]
 impl Strategy {
-    /// What is wrong with a new object, defaults filled in.
+    /// Returns what is wrong with a new object, after setting its defaults.
     pub(crate) fn judge(&self, mut object: Value) -> Errors {
         (self.default)(&mut object);
         let mut errors = Errors::default();
@@ -136,24 +136,24 @@ impl Strategy {
         errors
     }
 
-    /// The fields that are wrong in a new object.
+    /// Returns the invalid fields of a new object.
     pub(crate) fn broken_fields(&self, object: Value) -> Vec<String> {
         self.judge(object).0.iter().map(|error| error.field.clone()).collect()
     }
 
-    /// What a client is told that is wrong with a new object.
+    /// Returns the errors about a new object as clients see them.
     pub(crate) fn complaints(&self, object: Value) -> Vec<String> {
         self.judge(object).0.iter().map(ToString::to_string).collect()
     }
 }
 
 impl Strategy {
-    /// The rules of a subresource that changes the object itself.
+    /// Returns the rules of a subresource that changes the object itself; `None` if the kind has no such subresource.
     pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
         self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
     }
 
-    /// Rules of a kind that has none of its own.
+    /// The strategy of a kind without rules of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
         known_finalizers: true,
@@ -185,7 +185,7 @@ impl Strategy {
         aliases: &[],
     };
 
-    /// What 400 says of a field that selects nothing of this kind.
+    /// Returns the message of 400 for a field that `fieldSelector` cannot use for this kind.
     pub fn unknown_field(&self, field: &str) -> String {
         match self.unknown_field {
             Some(message) => message(field),

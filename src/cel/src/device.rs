@@ -1,4 +1,4 @@
-//! Selectors of devices that are allocated dynamically: what they may ask of a `device`, and what that may cost.
+//! CEL selectors of devices (dynamic resource allocation): compilation, and the limits on their cost.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use crate::schema::compiled::{MINOR, STORED_MINOR};
 use crate::schema::declared::{Declared, Kind, Objects};
 use crate::types::Type;
 
-/// The most that a selector may cost.
+/// Largest estimated cost of a selector.
 pub const COST_MAX: u64 = 1_000_000;
 const TYPE_NAME: &str = "kubernetes.DRADevice";
 const QUANTITY: &str = "kubernetes.Quantity";
@@ -23,24 +23,24 @@ const DOMAIN_MAX: i64 = 63;
 const IDENTIFIER_MAX: i64 = 32;
 const VALUE_MAX: i64 = 64;
 
-/// Why a selector cannot be taken.
+/// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It does not compile.
     Invalid(String),
-    /// The server cannot make a program of it.
+    /// The server cannot plan it.
     Internal(String),
-    /// It may cost too much.
+    /// Its estimated cost exceeds the limit.
     TooDear,
 }
 
 static NEW: LazyLock<Environment> = LazyLock::new(|| environment(MINOR));
 static STORED: LazyLock<Environment> = LazyLock::new(|| environment(STORED_MINOR));
 
-/// Compiles and prices a selector. What is stored may use more than what is new. Gives what it may cost.
+/// Compiles a selector and returns its estimated cost. A stored selector may use more functions than a new one.
 ///
 /// # Errors
-/// When it does not compile, or may cost too much.
+/// If it does not compile, or its estimated cost exceeds the limit.
 pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
     let environment: &Environment = if is_stored { &STORED } else { &NEW };
     let checked = Checked::of(text, environment);
@@ -74,7 +74,7 @@ fn environment(minor: u16) -> Environment {
     Environment::new(Arc::new(base)).with_provider(objects).with_variable("device", of)
 }
 
-/// How large the parts of a device are.
+/// The sizes of the parts of a device.
 #[derive(Debug)]
 struct Sizes;
 
@@ -96,7 +96,7 @@ impl SizeSource for Sizes {
     }
 }
 
-/// The size of a part of a map of domains. Values of capacities have none.
+/// Returns the size of a part of a map of domains; `None` for values of capacities.
 fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
     match steps {
         [] => Some(NAMES_MAX),
@@ -104,7 +104,7 @@ fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
         [Step::Items | Step::Values] => Some(NAMES_MAX),
         [Step::Items | Step::Values, Step::Keys] => Some(IDENTIFIER_MAX),
         [Step::Items | Step::Values, Step::Items | Step::Values] => Some(value.unwrap_or(0)),
-        // Whatever attribute it is, it is no longer than any other.
+        // All attributes have the same largest size.
         [Step::Items | Step::Values, Step::Name(_) | Step::Indices] => value,
         _ => None,
     }

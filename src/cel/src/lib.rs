@@ -1,8 +1,8 @@
-//! The Common Expression Language as Kubernetes speaks it: expressions are parsed, checked against declared types,
-//! priced, planned once, and evaluated over the server's own trees. Knows nothing of HTTP or of what is stored.
+//! The Common Expression Language (CEL) as Kubernetes uses it. Expressions are parsed, checked against declared types,
+//! estimated, planned once, and evaluated on the server's own trees. The crate does not depend on HTTP or storage.
 //!
-//! [`check::Checked::of`] is the one way from a text to a checked expression. Expressions at the bounds of [`limits`]
-//! take much of the stack; whatever walks one finds [room](with_room) for that.
+//! [`check::Checked::of`] is the only way from a text to a checked expression. Expressions at the bounds of [`limits`]
+//! need much stack; code that recurses over one calls [`with_room`] for that.
 
 pub mod check;
 pub mod cost;

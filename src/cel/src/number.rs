@@ -1,8 +1,8 @@
-//! Numbers and strings as Go writes them.
+//! Formats numbers and strings as Go does.
 
 use std::fmt::Write;
 
-/// A double in the shortest form that reads back the same: `0.5`, `1e+20`, `1e-07`.
+/// Returns a double in the shortest form that reads back the same: `0.5`, `1e+20`, `1e-07`.
 pub fn shortest(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -20,7 +20,7 @@ pub fn shortest(number: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// A string in double quotes, with escapes for what does not print.
+/// Returns a string in double quotes, with escapes for characters that are not printable.
 pub fn quote(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -63,7 +63,8 @@ fn quote_char(char: char, out: &mut String) {
     out.push(escaped);
 }
 
-/// Whether Go prints a character as it is: no controls, no spaces but the common one, nothing without a shape.
+/// Returns whether Go prints a character unescaped: not controls, spaces other than the ASCII one, or characters
+/// without a glyph.
 fn prints(char: char) -> bool {
     !char.is_control()
         && !char.is_whitespace()

@@ -1,63 +1,63 @@
-//! The text of an expression, and what is wrong with it: issues with their place, as cel-go shows them.
+//! The text of an expression and its issues, with positions, formatted as cel-go does.
 
 use std::fmt::Write;
 
-/// Above this many issues they are only counted.
+/// Most issues that are stored; further ones are only counted.
 const ISSUES_MAX: usize = 100;
-/// A line of more bytes is not shown.
+/// Longest line that is shown, in bytes.
 const LINE_BYTES_MAX: usize = 16_384;
 
 /// The text of an expression.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     text: &'a str,
-    /// What stands for its file in messages.
+    /// The name in messages in the place of a file.
     name: &'a str,
 }
 
-/// A place in a text. Lines count from 1, columns from 0, in characters.
+/// A position in a text. Lines count from 1, columns from 0, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// From 1; -1 where there is none.
+    /// From 1; -1 for no position.
     pub line: i32,
-    /// From 0; -1 where there is none.
+    /// From 0; -1 for no position.
     pub column: i32,
 }
 
 impl Place {
-    /// No place in the text: what concerns all of it.
+    /// No position: for issues about the whole text.
     pub const NONE: Self = Self { line: -1, column: -1 };
 }
 
-/// What is wrong at a place.
+/// An issue at a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// Where.
+    /// The position.
     pub place: Place,
-    /// In cel-go's words.
+    /// The message, in cel-go's words.
     pub text: String,
 }
 
-/// What is wrong with an expression.
+/// The issues of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Issues {
     issues: Vec<Issue>,
-    /// With those that are only counted.
+    /// The number of issues, including those that are only counted.
     count: usize,
 }
 
 impl<'a> Source<'a> {
-    /// An expression of a client.
+    /// Returns the source of a client's expression.
     pub const fn new(text: &'a str) -> Self {
         Self { text, name: "<input>" }
     }
 
-    /// An expression with another name in messages.
+    /// Returns the source of an expression with another name in messages.
     pub const fn named(text: &'a str, name: &'a str) -> Self {
         Self { text, name }
     }
 
-    /// The text.
+    /// Returns the text.
     pub const fn text(&self) -> &'a str {
         self.text
     }
@@ -71,7 +71,7 @@ impl<'a> Source<'a> {
 }
 
 impl Issues {
-    /// Notes an issue.
+    /// Adds an issue.
     pub fn report(&mut self, place: Place, text: impl Into<String>) {
         self.count += 1;
         if self.count <= ISSUES_MAX {
@@ -79,17 +79,17 @@ impl Issues {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no issues.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// In the order in which they were noted.
+    /// Returns the issues in the order in which they were added.
     pub fn iter(&self) -> std::slice::Iter<'_, Issue> {
         self.issues.iter()
     }
 
-    /// As cel-go shows them: by place, each with its line and a mark below it.
+    /// Formats the issues as cel-go does: by position, each with its line and a mark below it.
     pub fn show(&self, source: &Source<'_>) -> String {
         let mut sorted: Vec<&Issue> = self.issues.iter().collect();
         sorted.sort_by_key(|issue| issue.place);

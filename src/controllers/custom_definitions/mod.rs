@@ -1,4 +1,4 @@
-//! The status of CustomResourceDefinitions: the names that they are given, and whether their resources are served.
+//! Maintains the status of CustomResourceDefinitions: their accepted names, and whether they are established.
 
 mod naming;
 mod status;
@@ -20,7 +20,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// What is read of other definitions: not their schemas, which are most of them.
+/// The part of other definitions that is decoded: not their schemas, which are most of them.
 const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part::Whole)]))]);
 
 struct Controller {
@@ -43,13 +43,13 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 controller.release(definition.key().name());
             }
         }),
-        // One at a time, so that no two definitions are given the same name.
+        // One worker, so that no two definitions get the same name.
         controller.queue.work(1, |name| controller.renew(name)),
     );
     Ok(())
 }
 
-/// The group of a definition, which its name ends with.
+/// Returns the group of a definition, which is the end of its name.
 fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
@@ -75,7 +75,7 @@ impl Controller {
         Ok(Then::Rest)
     }
 
-    /// The names that definitions of the same group were given.
+    /// Returns the names that other definitions of the same group have.
     fn taken(&self, name: &str) -> ApiResult<Taken> {
         let mut taken = Taken::default();
         for definition in self.siblings(name)? {
@@ -86,9 +86,9 @@ impl Controller {
         Ok(taken)
     }
 
-    /// Has the others of the group looked at again, since one may have given a name back that they wait for.
+    /// Puts the other definitions of the group into the queue again, since a name that they wait for may be free now.
     fn release(&self, name: &str) {
-        // A snapshot that was held for too long ends the list: its objects come again with their own changes.
+        // If the snapshot expires, the rest of the list is skipped: those objects come with their own changes.
         for definition in self.siblings(name).unwrap_or_default() {
             if definition.key().name() != name {
                 self.queue.add(definition.key().name().to_owned());
@@ -96,7 +96,7 @@ impl Controller {
         }
     }
 
-    /// All definitions of the same group, and the one of this name itself.
+    /// Returns all definitions of the same group, this one included.
     fn siblings(&self, name: &str) -> ApiResult<Vec<Arc<Object>>> {
         let mut cursor = self.agent.registry.table(&self.definitions).snapshot().cursor(Selection::default(), None);
         let mut found = Vec::new();

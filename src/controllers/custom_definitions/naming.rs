@@ -1,4 +1,4 @@
-//! Which names a definition is given: those that no other definition of its group has.
+//! Decides which names a definition gets: those that no other definition of its group has.
 
 use std::collections::HashSet;
 use std::slice;
@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::quote;
 
-/// Names that the definitions of a group have.
+/// The names that the definitions of a group have.
 #[derive(Debug, Default)]
 pub struct Taken {
     resources: HashSet<String>,
@@ -15,7 +15,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Adds the names that a definition was given.
+    /// Adds the accepted names of a definition.
     pub fn add(&mut self, accepted: &Value) {
         let one = |field: &str| Some(accepted.str_at(&[field])).filter(|name| !name.is_empty()).map(str::to_owned);
         let short = accepted.list_at(&["shortNames"]).iter().filter_map(Value::as_str).map(str::to_owned);
@@ -24,10 +24,10 @@ impl Taken {
     }
 }
 
-/// Why a definition was not given all names that it asks for: reason and message.
+/// Why a definition did not get all names that it asks for: reason and message.
 pub type Conflict = (&'static str, String);
 
-/// Whether a definition has exactly the names that it asks for.
+/// Returns whether a definition has exactly the names that it asks for.
 pub fn is_settled(asked: &Value, accepted: &Value) -> bool {
     let texts = ["plural", "singular", "kind", "listKind"];
     let lists = ["shortNames", "categories"];
@@ -35,7 +35,7 @@ pub fn is_settled(asked: &Value, accepted: &Value) -> bool {
         && lists.iter().all(|field| asked.list_at(&[field]) == accepted.list_at(&[field]))
 }
 
-/// Names in the order in which they are decided, and the reason that tells of a conflict.
+/// The names in the order in which they are decided, with the reason of a conflict about each.
 const FIELDS: [(&str, &str); 5] = [
     ("plural", "PluralConflict"),
     ("singular", "SingularConflict"),
@@ -44,8 +44,8 @@ const FIELDS: [(&str, &str); 5] = [
     ("listKind", "ListKindConflict"),
 ];
 
-/// The names that a definition gets: those that it asks for as far as they are free, else those that it had. Of several
-/// conflicts the last one is told.
+/// Returns the names that a definition gets: those that it asks for if they are free, else those that it had. If there
+/// are several conflicts, the last one is returned.
 pub fn decide(asked: &Value, accepted: &Value, taken: &Taken) -> (Value, Option<Conflict>) {
     let (mut names, mut conflict) = (accepted.clone(), None);
     for (field, reason) in FIELDS {
@@ -60,7 +60,7 @@ pub fn decide(asked: &Value, accepted: &Value, taken: &Taken) -> (Value, Option<
     (names, conflict)
 }
 
-/// What is said of each name that another definition has.
+/// Returns the message about each name that another definition has.
 fn clashes(asked: &Value, accepted: &Value, used: &HashSet<String>) -> Vec<String> {
     let own = all(accepted);
     let mut clashes = Vec::new();
@@ -73,7 +73,7 @@ fn clashes(asked: &Value, accepted: &Value, used: &HashSet<String>) -> Vec<Strin
     clashes
 }
 
-/// The names in a field, which holds one or a list.
+/// Returns the names in a field, which holds one name or a list.
 fn all(names: &Value) -> &[Value] {
     names.as_array().unwrap_or(slice::from_ref(names))
 }

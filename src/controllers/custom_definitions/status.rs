@@ -1,4 +1,4 @@
-//! What the status of a definition tells, in the order in which the conditions come about.
+//! Computes the status of a definition: its conditions, in the order in which they are added.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -13,7 +13,7 @@ const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];
 /// A condition: type, status, reason, message.
 type Condition<'a> = (&'a str, bool, &'a str, &'a str);
 
-/// Brings the status of a definition up to date, `taken` being the names in its group.
+/// Updates the status of a definition; `taken` are the names in its group.
 pub fn renew(definition: &mut Value, taken: &Taken, now: &str) {
     accept_names(definition, taken, now);
     establish(definition, now);
@@ -44,7 +44,7 @@ fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     }
 }
 
-/// A definition stays established once it was, whatever becomes of its names.
+/// Sets the condition `Established`, which a definition keeps whatever happens to its names later.
 fn establish(definition: &mut Value, now: &str) {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return;

@@ -1,4 +1,5 @@
-//! What becomes of one object: deleted, freed of owners that are gone, or let go after its dependents.
+//! Decides about one object: deletes it, removes owners that are gone, or removes its finalizer once its dependents are
+//! dealt with.
 
 use std::time::Duration;
 
@@ -12,29 +13,29 @@ use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// When an object is looked at again whose owner is of a kind that is not served.
+/// Delay before an object is checked again whose owner has a kind that is not served.
 const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
-/// What is known of one owner.
+/// The state of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It is there.
+    /// It exists.
     Solid,
     /// It is gone, or another object has its name.
     Absent,
-    /// It is there, and waits for its dependents to be deleted.
+    /// It exists, and waits for its dependents to be deleted (foreground deletion).
     Waiting,
-    /// It cannot be told: its kind is not served, or it may not be owner of this object.
+    /// Unknown: its kind is not served, or it cannot be an owner of this object.
     Unknown,
 }
 
-/// Owners by what is known of them.
+/// The owners of an object, by their state.
 #[derive(Debug, Default)]
 struct Owners {
     solid: usize,
     waiting: usize,
     unknown: usize,
-    /// UIDs of those that are no reason to keep the object.
+    /// UIDs of the owners that do not keep the object alive.
     gone: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ fn target<'a>(served: &'a Served, item: &'a Item) -> Target<'a> {
 }
 
 impl Collector {
-    /// Looks at an object, and does what its owners and dependents ask for.
+    /// Checks an object, and does what its owners and dependents require.
     pub(super) async fn attempt(&self, item: Item) -> ApiResult<Then> {
         let served = self.served(item.table);
         let target = target(&served, &item);
@@ -65,13 +66,13 @@ impl Collector {
             }
         };
         match done {
-            // Gone, or another one by now.
+            // The object is gone, or another one has its name by now.
             Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
             other => other,
         }
     }
 
-    /// Deletes an object without owners that are there; frees one that has others of those that are not.
+    /// Deletes an object if none of its owners exists; otherwise removes the owners that do not exist.
     async fn judge(&self, item: &Item, target: Target<'_>, object: &Object, metadata: &Value) -> ApiResult<Then> {
         let owners = self.owners(target, metadata).await?;
         if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
@@ -96,7 +97,7 @@ impl Collector {
         let options = DeleteOptions {
             propagation: Some(propagation),
             uid: Some(item.uid.to_string()),
-            // It may have other owners since.
+            // The deletion must fail if the object has got other owners since.
             resource_version: Some(object.revision().to_string()),
             ..DeleteOptions::default()
         };
@@ -104,8 +105,8 @@ impl Collector {
         Ok(Then::Rest)
     }
 
-    /// Where dependents wait for their own dependents, waiting for each other would never end: the object then no
-    /// longer blocks its owners.
+    /// If dependents wait for their own dependents, a circle of them would wait for ever. To break it, the object stops
+    /// blocking its owners.
     async fn unblock_circle(&self, item: &Item, target: Target<'_>, dependents: &[Item]) -> ApiResult<()> {
         let circular = dependents.iter().any(|dependent| {
             let served = self.served(dependent.table);
@@ -143,7 +144,7 @@ impl Collector {
         Ok(owners)
     }
 
-    /// Looks an owner up where it must be: in the namespace of the object, or outside of all.
+    /// Looks up an owner where it must be: in the namespace of the object, or among cluster-scoped objects.
     async fn standing(&self, target: Target<'_>, reference: &Value) -> ApiResult<Standing> {
         let api_version = reference.str_at(&["apiVersion"]);
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -161,7 +162,7 @@ impl Collector {
         let namespace = if stored.resource.namespaced { target.namespace } else { "" };
         let owner = Target { served: &stored, namespace, name: reference.str_at(&["name"]), subresource: "" };
         match self.seen(owner, reference.str_at(&["uid"]))? {
-            // The owner may have been made where this replica does not lead.
+            // Another replica may have stored the owner, and this one has not seen it yet.
             Standing::Absent => {
                 registry.catch_up_with(owner.served, owner.namespace, owner.name).await?;
                 self.seen(owner, reference.str_at(&["uid"]))
@@ -170,7 +171,7 @@ impl Collector {
         }
     }
 
-    /// What this replica knows of an owner.
+    /// Returns the state of an owner as this replica sees it.
     fn seen(&self, owner: Target<'_>, uid: &str) -> ApiResult<Standing> {
         let Some(object) = self.agent.registry.current(owner.served, owner.namespace, owner.name) else {
             return Ok(Standing::Absent);
@@ -185,7 +186,7 @@ impl Collector {
         })
     }
 
-    /// Takes owners away from an object.
+    /// Removes owners from an object.
     async fn disown(&self, item: &Item, target: Target<'_>, uids: &[String]) -> ApiResult<()> {
         let disown = |object: &mut Value| {
             let metadata = object.get_mut("metadata");
@@ -197,9 +198,9 @@ impl Collector {
         self.agent.edit(target, &item.uid, disown).await
     }
 
-    /// Lets an object go after its dependents have lost it as their owner.
+    /// Removes the `orphan` finalizer of an object, after removing the object from the owners of its dependents.
     async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
-        // One that is not known here yet would be collected as soon as it is.
+        // A dependent that this replica has not seen yet would keep the owner, and be collected later.
         self.agent.registry.catch_up().await?;
         tokio::time::sleep(SETTLE).await;
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
@@ -214,7 +215,8 @@ impl Collector {
         self.let_go(item, target, ORPHAN).await
     }
 
-    /// Lets an object go after the dependents that it waits for; sees to it that they go.
+    /// Removes the `foregroundDeletion` finalizer of an object once the dependents that block it are gone; deletes
+    /// those first.
     async fn foreground(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
         let blocking = self.graph.borrow().blocking(&item.uid);
         if blocking.is_empty() {

@@ -1,7 +1,7 @@
-//! Who belongs to whom: objects with owners, found by their UID and by those of their owners.
+//! The graph of ownership: objects with owners, by their own UID and by the UIDs of their owners.
 //!
-//! An object without owners is in no node; owners are known by the UID that dependents name, whether they exist or
-//! not. Only those being deleted in the presence of dependents are known themselves.
+//! Objects without owners are not in the graph. An owner is represented by the UID that its dependents name, whether it
+//! exists or not; more is known only of owners that are being deleted and wait for their dependents.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use flotilla_proto::value::Value;
 
 use crate::registry::{FOREGROUND, ORPHAN};
 
-/// A UID; shared, since it stands in several places.
+/// A UID; shared, since several maps hold it.
 pub type Uid = Arc<str>;
 
-/// Where an object is, and which one of its name is meant.
+/// The identity of an object: its table, key and UID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Item {
     /// Number of its table.
@@ -40,22 +40,23 @@ struct Node {
     deleting: bool,
 }
 
-/// Objects with owners, and owners that are being deleted.
+/// The graph: objects with owners, and owners that are being deleted.
 #[derive(Debug, Default)]
 pub struct Graph {
     nodes: HashMap<Uid, Node>,
     dependents: HashMap<Uid, BTreeSet<Uid>>,
-    /// Objects whose deletion waits for the collector.
+    /// Objects whose deletion waits for the garbage collector.
     ending: HashMap<Uid, Item>,
 }
 
 impl Graph {
-    /// Whether something is known of an object other than who its dependents are.
+    /// Returns whether the graph has an entry for the object itself, not only for its dependents.
     pub fn knows(&self, uid: &str) -> bool {
         self.nodes.contains_key(uid) || self.ending.contains_key(uid)
     }
 
-    /// Notes the present state of an object, by its metadata; what is to be looked at therefore.
+    /// Records the present state of an object, given its metadata; returns the items that must be checked because of
+    /// it.
     pub fn note(&mut self, item: Item, metadata: &Value) -> Vec<Item> {
         let mut concerned = Vec::new();
         let owners = owners(metadata);
@@ -90,7 +91,7 @@ impl Graph {
         concerned
     }
 
-    /// Forgets an object that is gone; what is to be looked at therefore.
+    /// Removes an object that is gone; returns the items that must be checked because of it.
     pub fn forget(&mut self, uid: &str) -> Vec<Item> {
         let mut concerned: Vec<Item> = self.dependents(uid).collect();
         self.ending.remove(uid);
@@ -103,7 +104,7 @@ impl Graph {
         concerned
     }
 
-    /// Forgets all objects of a table, of which nothing is known any more.
+    /// Removes all objects of a table that is no longer followed.
     pub fn forget_table(&mut self, table: usize) {
         self.ending.retain(|_, item| item.table != table);
         let lost: Vec<Uid> =
@@ -115,18 +116,18 @@ impl Graph {
         }
     }
 
-    /// All objects with owners, and all that wait for the collector.
+    /// Returns all objects with owners, and all that wait for the garbage collector.
     pub fn all(&self) -> impl Iterator<Item = Item> {
         self.nodes.values().map(|node| &node.item).chain(self.ending.values()).cloned()
     }
 
-    /// The objects that name an owner.
+    /// Returns the objects that name an owner.
     pub fn dependents(&self, owner: &str) -> impl Iterator<Item = Item> {
         let uids = self.dependents.get(owner).into_iter().flatten();
         uids.filter_map(|uid| self.nodes.get(uid)).map(|node| node.item.clone())
     }
 
-    /// The dependents for which an owner's foreground deletion waits, and whether each is being deleted itself.
+    /// Returns the dependents for which an owner's foreground deletion waits, and whether each is being deleted itself.
     pub fn blocking(&self, owner: &str) -> Vec<(Item, bool)> {
         let uids = self.dependents.get(owner).into_iter().flatten();
         let blocking = |node: &&Node| node.owners.iter().any(|of| &*of.uid == owner && of.blocked);
@@ -152,7 +153,8 @@ fn owners(metadata: &Value) -> Vec<Owner> {
     references.map(owner).collect()
 }
 
-/// The finalizer by which an object waits for the collector. Orphaning comes first.
+/// Returns the finalizer by which a deleted object waits for the garbage collector; orphaning comes first. `None` if it
+/// does not wait.
 pub fn waits(metadata: &Value) -> Option<&'static str> {
     let has = |name| metadata.list_at(&["finalizers"]).iter().any(|own| own.as_str() == Some(name));
     [ORPHAN, FOREGROUND].into_iter().find(|name| has(name))

@@ -1,7 +1,7 @@
 //! Garbage collection by owner references ("Garbage Collection", "Owners and Dependents").
 //!
-//! Every table is followed into a graph of who belongs to whom. Whatever a decision rests on is read again when it is
-//! made: the graph says only where to look.
+//! The controller follows every table and maintains a graph of ownership. The graph only finds candidates: every
+//! decision reads the objects concerned again.
 
 mod collect;
 mod graph;
@@ -26,9 +26,9 @@ use crate::metrics::queues::QueueMetrics;
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// Objects that are dealt with at a time.
+/// Objects that are processed concurrently.
 const WORKERS: usize = 32;
-/// Time given to the followers of all tables, so that an owner is let go only when dependents that were there before
+/// Time that the followers of all tables get to catch up, so that an owner is removed only when its existing dependents
 /// are known.
 const SETTLE: Duration = Duration::from_millis(20);
 
@@ -37,12 +37,12 @@ struct Collector {
     tables: RefCell<Vec<Arc<Served>>>,
     graph: RefCell<Graph>,
     queue: Queue<Item>,
-    /// Tables of which not every object was seen yet.
+    /// Number of tables whose objects have not all been seen yet.
     unseen: Cell<usize>,
     complete: Notify,
 }
 
-/// Collects garbage.
+/// Runs the garbage collector.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let collector = Collector {
@@ -72,13 +72,14 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-/// Events own nothing and come in great numbers; what cannot be listed and deleted is not stored.
+/// Returns whether a resource is followed: not events, which own nothing and are many, nor resources without list and
+/// delete.
 fn is_followed(served: &Served) -> bool {
     served.resource.name != "events" && ["list", "watch", "delete"].iter().all(|verb| served.has_verb(verb))
 }
 
 impl Collector {
-    /// Takes in the tables that are not known yet; their places.
+    /// Adds the tables that are not followed yet; returns their numbers.
     fn adopt(&self) -> Range<usize> {
         let mut tables = self.tables.borrow_mut();
         let from = tables.len();
@@ -91,12 +92,12 @@ impl Collector {
         from..tables.len()
     }
 
-    /// The resource of a kind that is defined no more, and whose table was followed.
+    /// Returns the resource of a kind whose definition is gone and whose table was followed.
     fn defined_before(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
         self.tables.borrow().iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
     }
 
-    /// The resource whose objects a table holds, as it is served now, or was.
+    /// Returns the resource of a table, as it is or was served.
     fn served(&self, table: usize) -> Arc<Served> {
         let known = self.tables.borrow()[table].clone();
         self.agent.registry.resources.of_resource(known.group(), &known.resource.name).unwrap_or(known)
@@ -142,7 +143,7 @@ impl Collector {
         self.queue.add_after(item, SETTLE);
     }
 
-    /// Looks at everything, since what happened meanwhile is not known.
+    /// Puts all objects into the queue, since changes may have been missed.
     fn review(&self) {
         let all: Vec<Item> = self.graph.borrow().all().collect();
         all.into_iter().for_each(|item| self.enqueue(item));

@@ -1,25 +1,25 @@
-//! What the status of a namespace tells of its deletion.
+//! The conditions of a namespace that report the progress of its deletion.
 
 use std::collections::BTreeMap;
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// What one look at the content of a namespace found.
+/// The result of one check of a namespace's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// How many objects remain, by `resource.group`.
+    /// The number of remaining objects, by `resource.group`.
     pub remaining: BTreeMap<String, usize>,
-    /// How many objects have a finalizer, by finalizer.
+    /// The number of objects with each finalizer.
     pub finalizers: BTreeMap<String, usize>,
-    /// What could not be deleted, and why.
+    /// Failed deletions, with their errors.
     pub failures: Vec<String>,
 }
 
 /// A condition: type, status, reason, message.
 type Condition = (&'static str, bool, &'static str, String);
 
-/// The conditions in the order in which they are written.
+/// Returns the conditions in the order in which they are written.
 fn conditions(of: &Findings) -> [Condition; 5] {
     let counts = |counts: &BTreeMap<String, usize>, verb: &str| {
         let texts: Vec<String> =
@@ -63,7 +63,7 @@ fn conditions(of: &Findings) -> [Condition; 5] {
     ]
 }
 
-/// Whether a status tells these findings already.
+/// Returns whether a status has these findings already.
 pub fn tells(namespace: &Value, findings: &Findings) -> bool {
     let present = namespace.list_at(&["status", "conditions"]);
     conditions(findings).iter().all(|wanted| present.iter().any(|own| same(own, wanted)))
@@ -76,7 +76,7 @@ fn same(own: &Value, (kind, status, reason, message): &Condition) -> bool {
         && own.str_at(&["message"]) == message
 }
 
-/// Writes findings into a status. Times of transition stay where the condition's status does not change.
+/// Writes findings into a status. Keeps the transition time of a condition whose status does not change.
 pub fn write(namespace: &mut Value, findings: &Findings, now: &str) {
     let mut list = namespace.list_at(&["status", "conditions"]).to_vec();
     for wanted in conditions(findings) {

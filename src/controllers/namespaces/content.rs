@@ -1,4 +1,4 @@
-//! Deleting what is in a namespace: pods first, and nothing else until they are gone.
+//! Deletes the content of a namespace: pods first, and all else once they are gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Deletions that are made at a time.
+/// Concurrent deletions.
 const CONCURRENT: usize = 32;
 
-/// What one attempt to empty a namespace came to.
+/// The result of one attempt to empty a namespace.
 #[derive(Default)]
 pub struct Emptied {
-    /// What the status is to tell.
+    /// The findings for the status.
     pub findings: Findings,
-    /// Where something remains: the table, and the revision as of which it does.
+    /// Tables in which objects remain, each with the revision as of which they do.
     pub held: Vec<(Arc<Table>, Revision)>,
 }
 
 impl Emptied {
-    /// Whether nothing remains.
+    /// Returns whether nothing remains.
     pub fn is_complete(&self) -> bool {
         self.findings.remaining.is_empty() && self.findings.failures.is_empty()
     }
 }
 
-/// Deletes the objects of a namespace; `is_to_be` says whether that is right still, once everything is seen here that
-/// was acknowledged. None if it is not.
+/// Deletes the objects of a namespace, unless `is_to_be`, which is asked after this replica has caught up with all
+/// acknowledged writes, returns false: then returns `None`.
 pub async fn empty(
     agent: &Agent,
     namespace: &str,
@@ -50,7 +50,7 @@ pub async fn empty(
     let is_pods = |served: &Served| served.group().is_empty() && served.resource.name == "pods";
     let (pods, others): (Vec<_>, Vec<_>) = resources.iter().filter(deletable).partition(|served| is_pods(served));
     for served in pods.iter().chain(&others) {
-        // What was acknowledged anywhere is to be seen here; one question answers that for all tables of a group alone.
+        // This replica must see every acknowledged write; one read point serves all tables of a group.
         let table = agent.registry.table(served);
         let of: Vec<String> = table.groups().collect();
         if of.len() > 1 || groups.insert(of) {
@@ -76,7 +76,7 @@ pub async fn empty(
     Ok(Some(emptied))
 }
 
-/// Deletes the objects of one table, and notes what remains; false when that is not right any more.
+/// Deletes the objects of one table, and records those that remain; returns false if the deletion is no longer right.
 async fn empty_table(
     agent: &Agent,
     served: &Arc<Served>,
@@ -86,7 +86,7 @@ async fn empty_table(
 ) -> ApiResult<bool> {
     let table = agent.registry.table(served);
     let Some(objects) = objects_of(&table, namespace).await? else { return Ok(true) };
-    // Of a namespace that is there again there were none yet.
+    // If the namespace exists again, the new one had no objects yet.
     let namespaces = agent.resource("", "namespaces")?;
     agent.registry.catch_up_with(&namespaces, "", namespace).await?;
     if !is_to_be()? {
@@ -97,7 +97,7 @@ async fn empty_table(
     let mut remaining = 0;
     let revision = scan(&table, namespace, &mut |object| {
         remaining += 1;
-        // One whose metadata cannot be read is told of by its deletion, which fails.
+        // If metadata cannot be decoded, the deletion of the object fails and is reported.
         for finalizer in others(metadata(object)).unwrap_or_default().list_at(&["finalizers"]) {
             *into.findings.finalizers.entry(finalizer.as_str().unwrap_or("").to_owned()).or_default() += 1;
         }
@@ -111,10 +111,10 @@ async fn empty_table(
     Ok(true)
 }
 
-/// An object by its key and UID.
+/// The key and UID of an object.
 type Identity = (Key, Option<String>);
 
-/// The objects of a namespace that are not being deleted yet; none when it has no objects.
+/// Returns the objects of a namespace that are not being deleted yet; `None` if it has no objects.
 async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Identity>>> {
     let (mut found, mut objects) = (false, Vec::new());
     scan(table, namespace, &mut |object| {
@@ -145,7 +145,7 @@ async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Ve
     into.findings.failures.dedup();
 }
 
-/// Shows every object of a namespace; the revision as of which they are.
+/// Calls `see` for every object of a namespace; returns the revision as of which they exist.
 async fn scan(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
     let snapshot = table.snapshot();
     let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };

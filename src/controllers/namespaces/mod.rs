@@ -1,4 +1,4 @@
-//! Namespaces that are deleted: emptied, then removed ("Namespaces", KEP-5080 for the order).
+//! Deletes namespaces: empties them, then removes them ("Namespaces", KEP-5080 for the order).
 
 mod conditions;
 mod content;
@@ -26,30 +26,32 @@ use crate::registry::{Target, now};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// The finalizer in the spec of a namespace that stands for its content.
+/// The finalizer in the spec of a namespace that keeps it until its content is deleted.
 const FINALIZER: &str = "kubernetes";
-/// Time between the deletion of a namespace and the first look at its content. Writes that were admitted before land
-/// meanwhile, on every replica, and clients get to see that it is terminating, with its content, as long as they do of
-/// the reference.
+/// Delay from the deletion of a namespace to the first listing of its content. Meanwhile writes that were admitted
+/// before become visible on every replica, and clients can observe the terminating namespace with its content, as long
+/// as in the reference.
 const SETTLE: Duration = Duration::from_secs(5);
-/// When a removed namespace is searched once more for what such writes left later than that, and when for the last
-/// time: writes that were admitted before are asked for again for a while where their group has no leader.
+/// Delay before a removed namespace is searched once more for writes that were stored late, and before the last such
+/// search: while a group has no leader, writes that were admitted before are retried for some time.
 const SWEEP: Duration = Duration::from_secs(2);
 const LAST_SWEEP: Duration = Duration::from_secs(40);
-/// Longest time without another look at what remains.
+/// Longest time between two checks of the remaining content.
 const RECHECK: Duration = Duration::from_secs(15);
 
 struct Controller {
     agent: Rc<Agent>,
     namespaces: Arc<Served>,
     queue: Rc<Queue<String>>,
-    /// What holds the content of namespaces; each entry wakes its namespace when that changes.
+    /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
+    /// changes.
     holds: RefCell<HashMap<String, JoinHandle<()>>>,
-    /// When namespaces were removed that are yet to be searched for the last time. Whoever leads next does not know.
+    /// When each namespace was removed that must still be searched for the last time. The next leader does not know
+    /// this.
     removed: RefCell<HashMap<String, Instant>>,
 }
 
-/// Whether a namespace is there and not being deleted.
+/// Returns whether a namespace exists and is not being deleted.
 pub fn is_active(agent: &Agent, name: &str) -> ApiResult<bool> {
     let namespaces = agent.resource("", "namespaces")?;
     Ok(agent.registry.current(&namespaces, "", name).is_some_and(|namespace| !is_deleting(&namespace)))
@@ -88,7 +90,8 @@ impl Controller {
         }
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
-            // Removed: what was admitted before its deletion and stored after its last look is not left behind.
+            // The namespace is removed: delete objects that were admitted before its deletion and stored after its last
+            // check.
             let emptied = content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
             if emptied.is_some_and(|emptied| !emptied.is_complete()) {
                 return Ok(Then::Again(RECHECK));
@@ -122,7 +125,7 @@ impl Controller {
         Ok(Then::Again(RECHECK))
     }
 
-    /// Tells in the status what was found, and lets go of a namespace that is empty.
+    /// Writes the findings into the status, and removes the finalizer of a namespace that is empty.
     async fn settle(&self, target: Target<'_>, namespace: &Value, uid: &str, emptied: &Emptied) -> ApiResult<()> {
         if !conditions::tells(namespace, &emptied.findings) {
             let now = now().to_string();
@@ -140,7 +143,7 @@ impl Controller {
         self.agent.edit(Target { subresource: "finalize", ..target }, uid, finalize).await
     }
 
-    /// Has the namespace looked at again as soon as something of what remains changes.
+    /// Puts the namespace into the queue again as soon as any of the remaining content changes.
     fn hold(&self, name: String, emptied: Emptied) {
         let followed = emptied.held.into_iter().take(limits::NAMESPACE_FOLLOWED_TABLES);
         let subscribed: Option<Vec<Subscription>> =

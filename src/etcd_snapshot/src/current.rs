@@ -1,11 +1,11 @@
-//! What the database of keys holds at its last revision: the last version of every key that was not deleted.
+//! The keys that exist at the last revision of the database, in their last version.
 
 use std::collections::HashMap;
 
 use crate::keyvalue::{Borrowed, revision};
 use crate::{Error, Place, Snapshot};
 
-/// A key that is there.
+/// A key that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Live {
     /// The key.
@@ -14,22 +14,22 @@ pub struct Live {
     pub mod_revision: i64,
     /// The order of writes within one revision.
     sub: i64,
-    /// The lease that it ends with; 0 for none.
+    /// The lease that it is attached to; 0 for none.
     pub lease: i64,
-    /// Where its value stands.
+    /// The location of its value.
     pub value: Place,
 }
 
-/// All keys with a prefix that are there, in the order in which they were last written.
+/// All existing keys with a prefix, in the order in which they were last written.
 #[derive(Clone, Debug, Default)]
 pub struct Current {
     /// The keys.
     pub keys: Vec<Live>,
-    /// How many keys with other prefixes there are.
+    /// Number of keys with other prefixes.
     pub others: u64,
     /// The last revision of the database.
     pub revision: i64,
-    /// How many versions it keeps, deletions among them.
+    /// Number of versions that it keeps, including deletions.
     pub versions: u64,
 }
 
@@ -41,10 +41,10 @@ struct Version {
 }
 
 impl Current {
-    /// Reads all versions, and keeps of those with a prefix the last.
+    /// Reads all versions, and returns the last one of each key with the prefix.
     ///
     /// # Errors
-    /// A page is damaged, or an entry is not as etcd writes it.
+    /// If a page is damaged, or an entry is not as etcd writes it.
     pub fn read(snapshot: &Snapshot, prefix: &[u8]) -> Result<Current, Error> {
         let (mut current, mut known) = (Current::default(), HashMap::<Box<[u8]>, Option<Version>>::new());
         let mut others = HashMap::<Box<[u8]>, bool>::new();

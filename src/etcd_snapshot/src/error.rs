@@ -8,13 +8,13 @@ pub enum Error {
     /// The file cannot be read or written.
     #[error("the snapshot cannot be read or written")]
     Io(#[from] io::Error),
-    /// It is too short to be one.
+    /// It is too short for a snapshot.
     #[error("this is no snapshot of etcd: it has {bytes} bytes, fewer than its first pages take")]
     Short {
         /// How many there are.
         bytes: u64,
     },
-    /// It ends without a hash, where one is demanded.
+    /// It has no hash, and the caller demands one.
     #[error(
         "the snapshot has no hash at its end, so that nobody can tell whether all of it is there: it has {bytes} bytes"
     )]
@@ -25,7 +25,7 @@ pub enum Error {
     /// It does not match its hash.
     #[error("the snapshot does not match the hash at its end: it is incomplete or damaged")]
     Hash,
-    /// None of the two pages that describe the file is right.
+    /// Neither of the two meta pages is valid.
     #[error("this is no snapshot of etcd, or a damaged one: page 0 {first}, page 1 {second}")]
     NoMeta {
         /// What is wrong with the first one.
@@ -33,7 +33,7 @@ pub enum Error {
         /// What is wrong with the second one.
         second: &'static str,
     },
-    /// A page is not as bbolt writes it.
+    /// A page does not have the form of bbolt.
     #[error("page {page} of the snapshot is damaged: {what}")]
     Page {
         /// Its number.
@@ -41,10 +41,10 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
-    /// What every snapshot has is not there.
+    /// A bucket that every snapshot has is missing.
     #[error("the snapshot has no bucket {0:?}")]
     NoBucket(&'static str),
-    /// An entry of the keys is not as etcd writes it.
+    /// An entry of the keys does not have the form of etcd.
     #[error("an entry of page {page} of the snapshot cannot be read: {what}")]
     Entry {
         /// The page.
@@ -52,7 +52,7 @@ pub enum Error {
         /// What is wrong.
         what: &'static str,
     },
-    /// Entries are to be written in another order than that of their revisions.
+    /// Entries are not written in the order of their revisions.
     #[error("revision {0} is to be written after a larger one")]
     Order(i64),
 }

@@ -1,12 +1,12 @@
-//! What etcd writes into its buckets: revisions as keys, and messages of keys, values and leases
-//! (`mvccpb.KeyValue`, `leasepb.Lease`).
+//! The content of etcd's buckets: revisions as keys, and messages of keys, values and leases (`mvccpb.KeyValue`,
+//! `leasepb.Lease`).
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// A key of etcd in one of its versions.
+/// One version of a key of etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyValue {
     /// The key.
@@ -19,16 +19,16 @@ pub struct KeyValue {
     pub version: i64,
     /// The value.
     pub value: Vec<u8>,
-    /// The lease that it ends with; 0 for none.
+    /// The lease that it is attached to; 0 for none.
     pub lease: i64,
 }
 
-/// A lease: what is attached to it is deleted when its time is over.
+/// A lease: the keys that are attached to it are deleted when it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// Its number.
     pub id: i64,
-    /// Its time, in seconds.
+    /// Its time to live, in seconds.
     pub ttl_seconds: i64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Revision {
 /// Bytes of a revision: two numbers of eight bytes, big-endian, with an underscore between them.
 const REVISION_BYTES: usize = 17;
 
-/// Reads a revision; the mark behind it says that the key was deleted.
+/// Parses a revision; a mark after it says that the key was deleted. `None` if the bytes are no revision.
 pub(crate) fn revision(bytes: &[u8]) -> Option<Revision> {
     let is_tombstone = match bytes.get(REVISION_BYTES..)? {
         [] => false,
@@ -58,7 +58,7 @@ pub(crate) fn revision(bytes: &[u8]) -> Option<Revision> {
     (main >= 0 && sub >= 0).then_some(Revision { main, sub, is_tombstone })
 }
 
-/// A revision as it is written.
+/// Encodes a revision.
 pub(crate) fn revision_bytes(main: i64, sub: i64) -> [u8; REVISION_BYTES] {
     let mut bytes = [b'_'; REVISION_BYTES];
     bytes[..8].copy_from_slice(&main.to_be_bytes());
@@ -66,13 +66,13 @@ pub(crate) fn revision_bytes(main: i64, sub: i64) -> [u8; REVISION_BYTES] {
     bytes
 }
 
-/// Reads fields of a message one by one.
+/// A reader of the fields of a protobuf message.
 struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// A field: a number, or bytes with where they begin.
+/// A field: a number, or bytes with their offset.
 enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8], usize),
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A key in one of its versions, where it stands.
+/// One version of a key, with the offset of its value in the message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Borrowed<'a> {
     pub(crate) key: &'a [u8],
@@ -121,7 +121,7 @@ pub(crate) struct Borrowed<'a> {
     pub(crate) mod_revision: i64,
     pub(crate) version: i64,
     pub(crate) value: &'a [u8],
-    /// Where the value begins.
+    /// The offset of the value.
     pub(crate) value_at: usize,
     pub(crate) lease: i64,
 }
@@ -146,7 +146,7 @@ impl<'a> Borrowed<'a> {
 }
 
 impl KeyValue {
-    /// Reads a message; `None` where it is none.
+    /// Parses a message; `None` if the bytes are none.
     pub fn read(bytes: &[u8]) -> Option<KeyValue> {
         let Borrowed { key, create_revision, mod_revision, version, value, lease, .. } = Borrowed::read(bytes)?;
         let (key, value) = (key.to_vec(), value.to_vec());

@@ -1,11 +1,10 @@
 //! Snapshots of etcd v3, as `etcdctl snapshot save` writes them and `etcdutl snapshot restore` takes them.
 //!
-//! Such a file is a database of bbolt (go.etcd.io/bbolt: pages of B+ trees, in buckets) with the SHA-256 of all of it
-//! at its end. [`Snapshot`] reads one and trusts nothing in it: every offset is checked, and what is wrong is told with
-//! the page where it stands. [`Current`] is what the database of keys holds at its last revision. [`Writer`] writes a
-//! new snapshot from front to back.
+//! Such a file is a database of bbolt (go.etcd.io/bbolt: buckets of B+ trees of pages) with its SHA-256 at the end.
+//! [`Snapshot`] reads one and trusts nothing in it: it checks every offset, and its errors name the page. [`Current`]
+//! holds the keys that exist at the last revision. [`Writer`] writes a new snapshot from front to back.
 //!
-//! The crate knows nothing of what the values mean.
+//! The crate does not interpret the values.
 
 mod current;
 mod error;

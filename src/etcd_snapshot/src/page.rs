@@ -1,9 +1,9 @@
 //! The layout of bbolt's pages, all numbers little-endian.
 //!
-//! A page begins with its number (8 bytes), what it is (2), how many elements it has (2), and how many pages follow
-//! that belong to it (4). Then come the elements: of a branch 16 bytes each with where its key stands, how long that
-//! is, and the page below; of a leaf 16 bytes each with flags, where its key stands, and the lengths of key and
-//! value. Places are counted from the element. Behind the elements stand keys and values.
+//! A page begins with its number (8 bytes), its type (2), its number of elements (2), and its number of overflow pages
+//! (4). Then come the elements, 16 bytes each: in a branch the position and length of the key, and the page below; in a
+//! leaf flags, the position of the key, and the lengths of key and value. Positions are relative to the element. Keys
+//! and values follow the elements.
 
 use crate::Error;
 
@@ -11,22 +11,22 @@ use crate::Error;
 pub(crate) const HEADER_BYTES: usize = 16;
 /// Bytes of an element of a branch or of a leaf.
 pub(crate) const ELEMENT_BYTES: usize = 16;
-/// Bytes that describe a bucket: the page of its root, and a counter.
+/// Bytes of a bucket's header: the page of its root, and a counter.
 pub(crate) const BUCKET_BYTES: usize = 16;
-/// The pages that describe the file: these bytes follow the header.
+/// Bytes of the meta data after the header of a meta page.
 pub(crate) const META_BYTES: usize = 64;
 
 pub(crate) const BRANCH: u16 = 0x01;
 pub(crate) const LEAF: u16 = 0x02;
 pub(crate) const META: u16 = 0x04;
 pub(crate) const FREELIST: u16 = 0x10;
-/// An element of a leaf that is a bucket.
+/// The flag of a leaf's element that is a bucket.
 pub(crate) const BUCKET: u32 = 0x01;
 
 const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
 
-/// Where something stands in the file.
+/// A location in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The page.
@@ -49,7 +49,7 @@ pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// What a page says of itself.
+/// The header of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) number: u64,
@@ -72,7 +72,7 @@ impl Header {
     }
 }
 
-/// What one of the first two pages says of the file.
+/// The content of a meta page, one of the first two pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) page_size: u32,
@@ -85,7 +85,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Reads what follows the header of a page.
+    /// Parses a meta page after its header. `Err` is what is wrong with it.
     pub(crate) fn read(page: &[u8]) -> Result<Meta, &'static str> {
         let header = Header::read(page).ok_or("is not there")?;
         let bytes = page.get(HEADER_BYTES..HEADER_BYTES + META_BYTES).ok_or("is not there")?;
@@ -118,12 +118,12 @@ impl Meta {
     }
 }
 
-/// FNV-1a with 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A part of a page: it is the `number`-th one's, and stands at `offset` in the file.
+/// A node of a tree: the bytes of page `number`, at `offset` in the file, or a part of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) number: u64,
@@ -143,7 +143,7 @@ pub(crate) struct Element<'a> {
 }
 
 impl Page {
-    /// Takes the bytes of a page, or of the page within the value of a small bucket, as a node of a tree.
+    /// Parses the bytes of a page, or of the inline page in the value of a small bucket.
     pub(crate) fn of(number: u64, offset: u64, bytes: Vec<u8>) -> Result<Page, Error> {
         let header = Header::read(&bytes).ok_or(Error::page(number, "its header is cut off"))?;
         let is_branch = match header.flags & (BRANCH | LEAF | META | FREELIST) {
@@ -174,14 +174,14 @@ impl Page {
         words().map(|words| (at, words)).ok_or(Error::page(self.number, "an element is cut off"))
     }
 
-    /// The key and the page below of an element of a branch.
+    /// Returns the key and the page below of an element of a branch.
     pub(crate) fn branch(&self, index: usize) -> Result<(&[u8], u64), Error> {
         let (at, [position, length, low, high]) = self.element(index)?;
         let (_, key) = self.part(at, position, length as usize)?;
         Ok((key, u64::from(low) | u64::from(high) << 32))
     }
 
-    /// An element of a leaf.
+    /// Returns an element of a leaf.
     pub(crate) fn leaf(&self, index: usize) -> Result<Element<'_>, Error> {
         let (at, [flags, position, key_length, value_length]) = self.element(index)?;
         let (key_length, length) = (key_length as usize, value_length as usize);

@@ -1,4 +1,4 @@
-//! A snapshot as a file: its hash, its description, its buckets.
+//! A snapshot file: its hash, its meta data, its buckets.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,26 +14,26 @@ use crate::page::{HEADER_BYTES, META_BYTES, Meta, Place};
 use crate::tree::{Pages, Root, walk};
 use crate::{Error, KeyValue};
 
-/// The database has a multiple of so many bytes; a hash follows it where there are more.
+/// The size of the database is a multiple of this; further bytes are a hash.
 const SECTOR_BYTES: u64 = 512;
 /// Bytes that are hashed at a time.
 const HASHED_BYTES: usize = 1 << 20;
 
-/// What is demanded of the hash at the end of a snapshot.
+/// How to treat the hash at the end of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// It must be there and be right.
+    /// It must be present and correct.
     Demanded,
-    /// It may be missing, as in the database of a member, and is not looked at.
+    /// It may be missing, as in the database of a member, and is not checked.
     Skipped,
 }
 
-/// What a snapshot says of itself, as far as it does.
+/// The versions that a snapshot states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     /// The version of the format of the database, such as `3.6.0`; releases before 3.6 state none.
     pub storage: Option<String>,
-    /// The revision up to which the history was given up.
+    /// The revision up to which the history was compacted.
     pub compacted: Option<i64>,
 }
 
@@ -46,10 +46,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens a file and reads what buckets there are.
+    /// Opens a file and reads its list of buckets.
     ///
     /// # Errors
-    /// It is no snapshot, or is incomplete or damaged.
+    /// If it is no snapshot, or is incomplete or damaged.
     pub fn open(path: &Path, hash: Hash) -> Result<Snapshot, Error> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -76,20 +76,20 @@ impl Snapshot {
         Ok(Snapshot { pages, buckets, bytes })
     }
 
-    /// How many bytes the file has.
+    /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The names of all buckets.
+    /// Returns the names of all buckets.
     pub fn buckets(&self) -> impl Iterator<Item = &[u8]> {
         self.buckets.keys().map(Vec::as_slice)
     }
 
-    /// Shows all keys and values of a bucket, in the order of the keys, and where each value stands.
+    /// Calls `see` for all keys and values of a bucket, in the order of the keys, with the location of each value.
     ///
     /// # Errors
-    /// There is no such bucket, one of its pages is damaged, or `see` says so.
+    /// If there is no such bucket, one of its pages is damaged, or `see` returns an error.
     pub fn walk(
         &self,
         bucket: &'static str,
@@ -102,20 +102,20 @@ impl Snapshot {
         })
     }
 
-    /// What stands at a place, which [`Snapshot::walk`] has shown.
+    /// Reads the bytes at a location, which [`Snapshot::walk`] has passed to `see`.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn read(&self, place: Place) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; place.length as usize];
         self.pages.file.read_exact_at(&mut bytes, place.offset)?;
         Ok(bytes)
     }
 
-    /// What the snapshot says of itself.
+    /// Returns the versions that the snapshot states.
     ///
     /// # Errors
-    /// A page is damaged.
+    /// If a page is damaged.
     pub fn versions(&self) -> Result<Versions, Error> {
         let mut versions = Versions::default();
         if !self.buckets.contains_key(b"meta".as_slice()) {
@@ -132,16 +132,16 @@ impl Snapshot {
         Ok(versions)
     }
 
-    /// Reads the message of a key and its value where it stands.
+    /// Reads the message of a key and its value at a location.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// If it cannot be read.
     pub fn key_value(&self, place: Place) -> Result<KeyValue, Error> {
         KeyValue::read(&self.read(place)?).ok_or(Error::Entry { page: place.page, what: "it is no message of a key" })
     }
 }
 
-/// The newer of the two descriptions of the file that is right.
+/// Returns the newer one of the valid meta pages.
 fn meta(file: &File, database: u64) -> Result<Meta, Error> {
     let read = |offset: u64| {
         let mut bytes = [0; HEADER_BYTES + META_BYTES];
@@ -163,7 +163,7 @@ fn meta(file: &File, database: u64) -> Result<Meta, Error> {
     let first = read(0)?.and_then(checked);
     let second = match &first {
         Ok(meta) => read(u64::from(meta.page_size))?.and_then(checked),
-        // How long pages are is not known then.
+        // Then the page size is unknown.
         Err(_) => {
             let sizes = (0..).map(|shift| PAGE_SIZE_MIN << shift).take_while(|size| *size <= PAGE_SIZE_MAX);
             let mut found = Err("does not begin as it must");
@@ -185,14 +185,14 @@ fn meta(file: &File, database: u64) -> Result<Meta, Error> {
     }
 }
 
-/// Compares the hash at the end of the database with what is there.
+/// Compares the hash at the end of the file with that of the database.
 fn check(file: &File, database: u64) -> Result<(), Error> {
     let mut hash = [0; SHA256_OUTPUT_LEN];
     file.read_exact_at(&mut hash, database)?;
     if digest(file, database)?.as_ref() == hash { Ok(()) } else { Err(Error::Hash) }
 }
 
-/// The SHA-256 of the first bytes of a file.
+/// Returns the SHA-256 of the first bytes of a file.
 pub(crate) fn digest(file: &File, length: u64) -> Result<ring::digest::Digest, Error> {
     struct At<'a>(&'a File, u64);
     impl Read for At<'_> {

@@ -1,4 +1,4 @@
-//! Walking a tree of pages in the order of its keys.
+//! Walks a tree of pages in the order of its keys.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -38,17 +38,17 @@ impl Pages {
     }
 }
 
-/// Where the tree of a bucket begins.
+/// The root of a bucket's tree.
 #[derive(Clone, Debug)]
 pub(crate) enum Root {
     /// On a page of its own.
     Page(u64),
-    /// In the value that stands for the bucket.
+    /// Inline in the bucket's value.
     Inline(Page),
 }
 
 impl Root {
-    /// Reads the value that stands for a bucket.
+    /// Parses the value of a bucket.
     pub(crate) fn of(value: &[u8], place: Place) -> Result<Root, Error> {
         let page = long(value, 0).filter(|_| value.len() >= BUCKET_BYTES);
         match page.ok_or(Error::page(place.page, "a bucket is cut off"))? {
@@ -63,7 +63,7 @@ impl Root {
     }
 }
 
-/// Which pages were seen: none belongs to a tree twice.
+/// The set of visited pages: a page that occurs twice is an error.
 struct Seen(Vec<u64>);
 
 impl Seen {
@@ -79,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Shows every element of a tree, in the order of the keys.
+/// Calls `see` for every element of a tree, in the order of the keys.
 pub(crate) fn walk(
     pages: &Pages,
     root: &Root,
@@ -118,7 +118,7 @@ pub(crate) fn walk(
     }
 }
 
-/// Shows the elements of a leaf. `last` is the key before it.
+/// Calls `see` for the elements of a leaf. `last` is the key before it.
 fn leaf(
     page: &Page,
     last: &mut Option<Vec<u8>>,

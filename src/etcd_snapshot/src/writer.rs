@@ -1,7 +1,7 @@
-//! Writing a snapshot from front to back.
+//! Writes a snapshot from front to back.
 //!
-//! The pages of keys come first, as they are given; then the branches above them, the other buckets, and the root. The
-//! first pages are written last, and the hash behind everything after that, so that a file that was not finished is no
+//! The pages of keys come first, in the order in which they are given; then the branches above them, the other buckets,
+//! and the root. The meta pages are written last, and the hash after that, so that an unfinished file is not a valid
 //! snapshot.
 
 use std::fs::File;
@@ -15,19 +15,19 @@ use crate::{Error, KeyValue, Lease};
 const PAGE_BYTES: usize = 4096;
 /// The page that lists free pages, of which there are none.
 const FREELIST_PAGE: u64 = 2;
-/// Bytes up to which a bucket stands in the value that stands for it.
+/// Largest size of a bucket that is stored inline.
 const INLINE_BYTES: usize = PAGE_BYTES / 4;
-/// The number of the transaction that made everything.
+/// The transaction id of the whole file.
 const TRANSACTION: u64 = 2;
-/// Buckets of etcd that begin empty.
+/// Buckets of etcd that are empty at first.
 const EMPTY: [&str; 8] = ["alarm", "auth", "authRoles", "authUsers", "cluster", "members", "members_removed", "test"];
 
-/// What a snapshot has besides keys.
+/// The parts of a snapshot besides keys.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Leases that keys name.
+    /// Leases that keys are attached to.
     pub leases: Vec<Lease>,
-    /// The present revision: watches and reads of earlier ones are told that these are gone.
+    /// The present revision: etcd answers watches and reads of earlier ones with "compacted".
     pub revision: i64,
 }
 
@@ -42,20 +42,20 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins to write into a file that is empty and can be read too.
+    /// Starts a snapshot in an empty file, which must be readable, too.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If it cannot be written.
     pub fn new(file: File) -> Result<Writer, Error> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; 3 * PAGE_BYTES])?;
         Ok(Writer { file, next: FREELIST_PAGE + 1, keys: Tree::default(), last: None })
     }
 
-    /// Writes a key. Its `mod_revision` is at least that of the key before it.
+    /// Writes a key. Its `mod_revision` must not be below that of the key before it.
     ///
     /// # Errors
-    /// It is not, or the file cannot be written.
+    /// If it is below, or the file cannot be written.
     pub fn put(&mut self, key_value: &KeyValue) -> Result<(), Error> {
         let main = key_value.mod_revision;
         let sub = match self.last {
@@ -69,10 +69,10 @@ impl Writer {
         self.keys.put(&revision_bytes(main, sub), &message, 0, &mut self.next, &mut self.file)
     }
 
-    /// Writes the rest, and makes it durable. Returns how many bytes the file has.
+    /// Writes the rest, and makes the file durable. Returns its size in bytes.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
         let keys = std::mem::take(&mut self.keys).finish(&mut self.next, &mut self.file)?;
         let mut buckets = vec![("key", bucket(keys, None))];
@@ -114,7 +114,7 @@ impl Writer {
         self.close(root)
     }
 
-    /// The value of a bucket, which stands in it if there is room.
+    /// Returns the value of a bucket, with the bucket inline if it is small.
     fn small(&mut self, tree: Tree) -> Result<Vec<u8>, Error> {
         if tree.branches.is_empty() && tree.leaf.bytes() <= INLINE_BYTES {
             let mut inline = Vec::new();
@@ -130,7 +130,7 @@ impl Writer {
             let (page_size, freelist, pages) = (PAGE_BYTES as u32, FREELIST_PAGE, self.next);
             Meta { page_size, root, freelist, pages, transaction }
         };
-        // The newer one has the number of a page that the next transaction does not write.
+        // The newer meta page is the one that the next transaction does not overwrite.
         for (number, transaction) in [(0, TRANSACTION), (1, TRANSACTION - 1)] {
             meta(transaction).write(number, &mut head);
             head.resize((number as usize + 1) * PAGE_BYTES, 0);
@@ -148,7 +148,7 @@ impl Writer {
     }
 }
 
-/// What stands for a bucket.
+/// Encodes the value of a bucket.
 fn bucket(root: u64, inline: Option<&[u8]>) -> Vec<u8> {
     let mut value = Vec::with_capacity(BUCKET_BYTES);
     value.extend_from_slice(&root.to_le_bytes());
@@ -157,10 +157,10 @@ fn bucket(root: u64, inline: Option<&[u8]>) -> Vec<u8> {
     value
 }
 
-/// A page that is being filled.
+/// A page under construction.
 #[derive(Debug, Default)]
 struct Node {
-    /// Of each element its flags, key length and value length; of a branch the page below in place of the flags.
+    /// Flags, key length and value length of each element; in a branch the page below instead of the flags.
     elements: Vec<(u64, u32, u32)>,
     content: Vec<u8>,
 }
@@ -170,7 +170,7 @@ impl Node {
         HEADER_BYTES + self.elements.len() * ELEMENT_BYTES + self.content.len()
     }
 
-    /// Whether one more element leaves the page one page.
+    /// Returns whether one more element fits into one page.
     fn has_room(&self, bytes: usize) -> bool {
         self.elements.is_empty()
             || (self.bytes() + ELEMENT_BYTES + bytes <= PAGE_BYTES && self.elements.len() < usize::from(u16::MAX) - 1)
@@ -204,7 +204,7 @@ impl Node {
         out.extend_from_slice(&self.content);
     }
 
-    /// Writes a page of its own; its number.
+    /// Writes the page; returns its number.
     fn flush(&mut self, flags: u16, next: &mut u64, out: &mut impl Write) -> Result<u64, Error> {
         let pages = self.bytes().div_ceil(PAGE_BYTES);
         let mut page = Vec::with_capacity(pages * PAGE_BYTES);
@@ -219,12 +219,12 @@ impl Node {
     }
 }
 
-/// A tree that is given its elements in the order of their keys.
+/// A tree under construction, whose elements come in the order of their keys.
 #[derive(Debug, Default)]
 struct Tree {
     leaf: Node,
     first: Vec<u8>,
-    /// The pages that are written, with the first key of each.
+    /// The written pages, with the first key of each.
     branches: Vec<(Vec<u8>, u64)>,
 }
 
@@ -241,7 +241,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes what is left and the branches above; the page of the root.
+    /// Writes the remaining elements and the branches above; returns the page of the root.
     fn finish(mut self, next: &mut u64, out: &mut impl Write) -> Result<u64, Error> {
         let number = self.leaf.flush(LEAF, next, out)?;
         self.branches.push((self.first, number));

@@ -1,8 +1,8 @@
-//! How Go's standard library reads and writes text, where clients of Kubernetes see it.
+//! Parses and formats text as Go's standard library does, where clients of Kubernetes can observe it.
 //!
-//! Definitions, expressions and webhooks hold text that the reference hands to Go's own parsers, and its refusals show
-//! their words. Read [`regexp`] for patterns, [`url`] for addresses of servers, [`netip`] for addresses of hosts,
-//! [`strconv`] for numbers and quoted text. Nothing here knows of Kubernetes, of requests or of storage.
+//! The reference passes text in definitions, expressions and webhooks to Go's parsers, and its error messages contain
+//! theirs. [`regexp`] is for patterns, [`url`] for URLs, [`netip`] for IP addresses, [`strconv`] for numbers and quoted
+//! text. The crate does not depend on Kubernetes, requests or storage.
 
 pub mod limits;
 pub mod netip;

@@ -1,4 +1,4 @@
-//! Addresses of hosts and their ranges as Go's `net/netip` reads and writes them.
+//! IP addresses and prefixes, parsed and formatted as Go's `net/netip` does.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::strconv::quote;
 
-/// Why a text is no address: the text, the fault, and from where on it could not be read.
+/// Why a text is not an address: the text, the fault, and the rest from which on it could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({}): {fault}{}", quote(text), at(rest))]
 pub struct AddrError {
@@ -34,7 +34,7 @@ pub enum AddrFault {
     /// A zero before other digits.
     #[error("IPv4 field has octet with leading zero")]
     LeadingZero,
-    /// A number that is no byte.
+    /// A number above 255.
     #[error("IPv4 field has value >255")]
     Octet,
     /// No number between two points.
@@ -46,7 +46,7 @@ pub enum AddrFault {
     /// Less than four numbers.
     #[error("IPv4 address too short")]
     Short4,
-    /// A sign that is no digit.
+    /// A character that is not a digit.
     #[error("unexpected character")]
     Sign4,
     /// A group of more than four digits.
@@ -61,7 +61,7 @@ pub enum AddrFault {
     /// An IPv4 address behind too many groups.
     #[error("too many hex fields to fit an embedded IPv4 at the end of the address")]
     EmbeddedLong,
-    /// A sign that is neither a digit nor a colon.
+    /// A character that is neither a digit nor a colon.
     #[error("unexpected character, want colon")]
     Colon,
     /// A colon at the end.
@@ -81,7 +81,7 @@ pub enum AddrFault {
     EmptyEllipsis,
 }
 
-/// An address, IPv6 ones perhaps with a zone.
+/// An IP address; an IPv6 address may have a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addr {
     ip: IpAddr,
@@ -89,7 +89,7 @@ pub struct Addr {
 }
 
 impl Addr {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     /// When Go would refuse it, in Go's words.
@@ -103,27 +103,27 @@ impl Addr {
         }
     }
 
-    /// The address without its zone.
+    /// Returns the address without its zone.
     pub fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// The zone; empty for none.
+    /// Returns the zone; empty for none.
     pub fn zone(&self) -> &str {
         &self.zone
     }
 
-    /// Whether this is an IPv4 address; one within IPv6 is not.
+    /// Returns whether this is an IPv4 address; one within IPv6 is not.
     pub fn is_v4(&self) -> bool {
         self.ip.is_ipv4()
     }
 
-    /// Whether this is an IPv4 address written within IPv6.
+    /// Returns whether this is an IPv4 address written within IPv6.
     pub fn is_v4_in_v6(&self) -> bool {
         matches!(self.ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
     }
 
-    /// How many bits the address has.
+    /// Returns how many bits the address has.
     pub fn bits(&self) -> u8 {
         if self.is_v4() { 32 } else { 128 }
     }
@@ -132,17 +132,17 @@ impl Addr {
         self.ip.to_canonical()
     }
 
-    /// Whether no host has this address.
+    /// Returns whether no host has this address.
     pub fn is_unspecified(&self) -> bool {
         self.ip.is_unspecified() && self.zone.is_empty()
     }
 
-    /// Whether this is an address of the host itself.
+    /// Returns whether this is an address of the host itself.
     pub fn is_loopback(&self) -> bool {
         self.plain().is_loopback()
     }
 
-    /// Whether this is an address of several hosts on one link.
+    /// Returns whether this is an address of several hosts on one link.
     pub fn is_link_local_multicast(&self) -> bool {
         match self.plain() {
             IpAddr::V4(ip) => ip.octets().starts_with(&[224, 0, 0]),
@@ -150,7 +150,7 @@ impl Addr {
         }
     }
 
-    /// Whether this is an address of one host on one link.
+    /// Returns whether this is an address of one host on one link.
     pub fn is_link_local_unicast(&self) -> bool {
         match self.plain() {
             IpAddr::V4(ip) => ip.is_link_local(),
@@ -158,7 +158,7 @@ impl Addr {
         }
     }
 
-    /// Whether this is an address of one host beyond its link.
+    /// Returns whether this is an address of one host beyond its link.
     pub fn is_global_unicast(&self) -> bool {
         let is_broadcast = self.plain() == IpAddr::V4(Ipv4Addr::BROADCAST);
         let is_unspecified = self.plain() == IpAddr::V4(Ipv4Addr::UNSPECIFIED) || self.is_unspecified();
@@ -166,7 +166,7 @@ impl Addr {
         !is_broadcast && !is_unspecified && !self.is_loopback() && !is_multicast && !self.is_link_local_unicast()
     }
 
-    /// The bits as a number, at the upper end of it.
+    /// Returns the bits as the upper bits of a number.
     fn number(&self) -> u128 {
         match self.ip {
             IpAddr::V4(ip) => u128::from(u32::from(ip)) << 96,
@@ -182,7 +182,7 @@ impl From<Ipv4Addr> for Addr {
 }
 
 impl Ord for Addr {
-    /// IPv4 before IPv6, then by the bits, then by the zone.
+    /// Orders IPv4 before IPv6, then by the bits, then by the zone.
     fn cmp(&self, other: &Self) -> Ordering {
         (self.bits(), self.number(), &self.zone).cmp(&(other.bits(), other.number(), &other.zone))
     }
@@ -202,7 +202,7 @@ impl fmt::Display for Addr {
     }
 }
 
-/// A fault, and from where on the text could not be read.
+/// A fault, and the rest of the text from which on it could not be parsed.
 type Fail<'t> = (AddrFault, &'t str);
 
 fn parse_v4(text: &str) -> Result<[u8; 4], Fail<'_>> {
@@ -303,7 +303,7 @@ fn parse_groups(text: &str) -> Result<[u8; 16], Fail<'_>> {
     expand(&bytes, ellipsis)
 }
 
-/// Puts zeros where `::` stood.
+/// Inserts zeros at the position of `::`.
 fn expand<'t>(bytes: &[u8], ellipsis: Option<usize>) -> Result<[u8; 16], Fail<'t>> {
     let mut all = [0; 16];
     match ellipsis {
@@ -318,7 +318,7 @@ fn expand<'t>(bytes: &[u8], ellipsis: Option<usize>) -> Result<[u8; 16], Fail<'t
     Ok(all)
 }
 
-/// Why a text is no range of addresses.
+/// Why a text is not a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({}): {fault}", quote(text))]
 pub struct PrefixError {
@@ -332,13 +332,13 @@ pub enum PrefixFault {
     /// No length.
     #[error("no '/'")]
     Slash,
-    /// What stands before the length is no address.
+    /// The text before the length is not an address.
     #[error(transparent)]
     Addr(AddrError),
     /// An address with a zone.
     #[error("IPv6 zones cannot be present in a prefix")]
     Zone,
-    /// A length that is no number.
+    /// A length that is not a number.
     #[error("bad bits after slash: {}", quote(.0))]
     Bits(String),
     /// A length of more bits than the address has.
@@ -346,7 +346,7 @@ pub enum PrefixFault {
     Length,
 }
 
-/// A range of addresses: those that begin with the same bits.
+/// A prefix: the range of addresses that begin with the same bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     addr: Addr,
@@ -374,23 +374,23 @@ impl Prefix {
         }
     }
 
-    /// A range of the addresses that share the first bits with one.
+    /// Returns the range of addresses that share the first `length` bits with `addr`.
     pub fn new(addr: Addr, length: u8) -> Self {
         let length = length.min(addr.bits());
         Self { addr, length }
     }
 
-    /// The address as it was written, whose bits behind the length may be set.
+    /// Returns the address as it was written; its bits after the prefix may be set.
     pub fn addr(&self) -> &Addr {
         &self.addr
     }
 
-    /// How many bits all addresses share.
+    /// Returns how many bits all addresses share.
     pub fn length(&self) -> u8 {
         self.length
     }
 
-    /// The same range, written with its first address.
+    /// Returns the same range with its first address.
     pub fn masked(&self) -> Self {
         let number = self.addr.number() & mask(self.length);
         let ip = match self.addr.ip {
@@ -400,7 +400,7 @@ impl Prefix {
         Self { addr: Addr { ip, zone: String::new() }, length: self.length }
     }
 
-    /// Whether an address is in the range.
+    /// Returns whether an address is in the range.
     pub fn contains(&self, addr: &Addr) -> bool {
         let shares = (addr.number() ^ self.addr.number()) & mask(self.length) == 0;
         addr.zone.is_empty() && addr.bits() == self.addr.bits() && shares

@@ -1,8 +1,8 @@
-//! Numbers and quoted text as Go's `strconv` reads and writes them.
+//! Numbers and quoted text, parsed and formatted as Go's `strconv` does.
 
 use std::fmt::Write;
 
-/// Why a text is no number: the function that read it, the text, the fault.
+/// Why a text is not a number: the parsing function, the text, the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("strconv.{function}: parsing {}: {fault}", quote(text))]
 pub struct NumberError {
@@ -14,7 +14,7 @@ pub struct NumberError {
 /// What can be wrong with a number, in Go's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NumberFault {
-    /// The text is no number.
+    /// The text is not a number.
     #[error("invalid syntax")]
     Syntax,
     /// The number does not fit.
@@ -27,7 +27,7 @@ impl NumberError {
         Self { function, text: text.to_owned(), fault }
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn fault(&self) -> NumberFault {
         self.fault
     }
@@ -36,7 +36,7 @@ impl NumberError {
 /// Reads a decimal integer with or without a sign.
 ///
 /// # Errors
-/// When the text is none, or the number does not fit.
+/// If the text is not a number, or the number does not fit.
 pub fn parse_int(text: &str) -> Result<i64, NumberError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let fault = if is_digits(digits) { NumberFault::Range } else { NumberFault::Syntax };
@@ -46,7 +46,7 @@ pub fn parse_int(text: &str) -> Result<i64, NumberError> {
 /// Reads a decimal integer without a sign.
 ///
 /// # Errors
-/// When the text is none, or the number does not fit.
+/// If the text is not a number, or the number does not fit.
 pub fn parse_uint(text: &str) -> Result<u64, NumberError> {
     let fail = |fault| NumberError::new("ParseUint", text, fault);
     if !is_digits(text) {
@@ -62,7 +62,7 @@ fn is_digits(text: &str) -> bool {
 /// Reads a truth value.
 ///
 /// # Errors
-/// When the text is none of those that Go takes.
+/// If the text is not one that Go accepts.
 pub fn parse_bool(text: &str) -> Result<bool, NumberError> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -74,7 +74,7 @@ pub fn parse_bool(text: &str) -> Result<bool, NumberError> {
 /// Reads a floating-point number: decimal or hexadecimal, with `_` between digits, `inf`, `nan`.
 ///
 /// # Errors
-/// When the text is none, or the number is too large.
+/// If the text is not a number, or the number is too large.
 pub fn parse_float(text: &str) -> Result<f64, NumberError> {
     let fail = |fault| NumberError::new("ParseFloat", text, fault);
     let (digits, is_negative) = match text.as_bytes().first() {
@@ -104,12 +104,12 @@ pub fn parse_float(text: &str) -> Result<f64, NumberError> {
 }
 
 fn decimal_float(text: &str) -> Option<f64> {
-    // What else the standard library would read: names of numbers, and signs.
+    // Rust's parser would also accept names of numbers, and signs.
     let is_plain = text.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.');
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Whether each `_` stands between digits, or between a prefix and a digit.
+/// Returns whether each `_` stands between digits, or between a prefix and a digit.
 fn are_underscores_between(digits: &str, is_hexadecimal: bool) -> bool {
     let bytes = if is_hexadecimal { &digits.as_bytes()[1..] } else { digits.as_bytes() };
     let is_digit = |byte: &u8| byte.is_ascii_digit() || is_hexadecimal && byte.is_ascii_hexdigit();
@@ -147,13 +147,13 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
     Some(scaled(mantissa, is_inexact, exponent.clamp(-100_000, 100_000)))
 }
 
-/// `mantissa * 2^exponent`, where something below the mantissa may have been left out.
+/// Returns `mantissa * 2^exponent`, rounded; `is_inexact` says that nonzero bits below the mantissa were dropped.
 fn scaled(mantissa: u64, is_inexact: bool, exponent: i32) -> f64 {
     if mantissa == 0 {
         return 0.0;
     }
     let bits = 64 - mantissa.leading_zeros() as i32;
-    // The exponent of the last bit that the result can keep.
+    // The exponent of the lowest bit that the result can represent.
     let last = (exponent + bits - 53).max(-1074);
     let drop = last - exponent;
     let kept = if drop <= 0 {
@@ -174,7 +174,7 @@ fn scaled(mantissa: u64, is_inexact: bool, exponent: i32) -> f64 {
     if last < -1000 { kept as f64 * power(last + 1000) * power(-1000) } else { kept as f64 * power(last) }
 }
 
-/// Writes a number with as few digits as tell it from all others, with an exponent where Go's `%g` and `%v` have one.
+/// Formats a number with the fewest digits that identify it, and with an exponent where Go's `%g` and `%v` have one.
 pub fn format_float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -192,7 +192,7 @@ pub fn format_float(number: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Writes a number with an exponent of at least two digits and so many digits behind the point.
+/// Formats a number with an exponent of at least two digits and `precision` digits after the point.
 pub fn format_exponent(number: f64, precision: usize) -> String {
     let scientific = format!("{number:.precision$e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
@@ -230,12 +230,12 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Whether Go prints a sign as it is: letters, marks, numbers, punctuation, symbols and the space of ASCII.
+/// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the ASCII space.
 fn is_printed(sign: char) -> bool {
     if sign.is_ascii() {
         return !sign.is_ascii_control();
     }
-    // The standard library escapes the same signs, and marks only at the beginning of a text.
+    // Rust's standard library escapes the same characters, and marks only at the beginning of a text.
     let mut text = String::from("a");
     text.push(sign);
     text.escape_debug().count() == 2

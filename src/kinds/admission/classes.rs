@@ -1,4 +1,5 @@
-//! Classes of storage and ingress for objects that name none, and finalizers that guard what is in use.
+//! Default classes of storage and ingress for objects that name none, and finalizers that protect objects in use
+//! (plugins DefaultStorageClass, DefaultIngressClass, StorageObjectInUseProtection).
 
 use std::cmp::Reverse;
 
@@ -10,7 +11,8 @@ const STORAGE_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 const INGRESS_DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// Of several default classes the newest, then the first by name.
+/// Returns the name of the default class: of several the newest, then the first by name. `None` if no class is marked
+/// as the default.
 fn default_of<'a>(classes: impl Iterator<Item = &'a Value>, marks: &[&str]) -> Option<&'a str> {
     let is_default =
         |class: &&Value| marks.iter().any(|mark| class.str_at(&["metadata", "annotations", mark]) == "true");
@@ -19,7 +21,7 @@ fn default_of<'a>(classes: impl Iterator<Item = &'a Value>, marks: &[&str]) -> O
     classes.filter(is_default).min_by_key(age).map(name)
 }
 
-/// Whether a claim that is created leaves its class open.
+/// Returns whether a new claim states no class.
 pub fn needs_storage_class(claim: &Value) -> bool {
     let old = claim.at(&["metadata", "annotations", "volume.beta.kubernetes.io/storage-class"]);
     claim.at(&["spec", "storageClassName"]).is_null() && old.is_null()
@@ -32,7 +34,7 @@ pub fn default_storage_class<'a>(claim: &mut Value, classes: impl Iterator<Item 
     }
 }
 
-/// Whether an ingress that is created leaves its class open.
+/// Returns whether a new ingress states no class.
 pub fn needs_ingress_class(ingress: &Value) -> bool {
     let old = ingress.at(&["metadata", "annotations", "kubernetes.io/ingress.class"]);
     ingress.at(&["spec", "ingressClassName"]).is_null() && old.is_null()
@@ -45,7 +47,7 @@ pub fn default_ingress_class<'a>(ingress: &mut Value, classes: impl Iterator<Ite
     }
 }
 
-/// Adds the finalizer that keeps an object of this resource until nobody uses it.
+/// Adds the finalizer that keeps an object of this resource from being removed while others use it.
 pub fn protect(resource: &str, object: &mut Value) {
     if let Some(guard) = GUARDS.iter().find(|guard| guard.resource == resource) {
         hold(object, guard.finalizer);

@@ -1,11 +1,12 @@
-//! LimitRanges: what containers get that state no resources, and how much each may have (LimitRanger).
+//! LimitRanges: default resources of containers that state none, and the bounds that each pod and claim must keep
+//! (plugin LimitRanger).
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use crate::kinds::pod::quantities::{Amounts, of_containers};
 
-/// Tells on a pod what was added to it.
+/// The annotation of a pod that lists the resources which the plugin added.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const LISTS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
 /// Amounts up to this are compared in thousandths, larger ones in units.
@@ -32,7 +33,8 @@ pub fn set_default_resources(pod: &mut Value, range: &Value) {
     }
 }
 
-/// The defaults of a range for containers, sorted by name; of several for one resource the last counts.
+/// Returns the defaults of a range for containers, sorted by name; if several limits name one resource, the last one
+/// counts.
 fn defaults(range: &Value, which: &str) -> Map {
     let mut all = Map::new();
     for limit in limits_of(range, "Container") {
@@ -48,7 +50,7 @@ fn limits_of<'r>(range: &'r Value, kind: &str) -> impl Iterator<Item = &'r Value
     range.list_at(&["spec", "limits"]).iter().filter(move |limit| limit.str_at(&["type"]) == kind)
 }
 
-/// Adds what a container does not state; the names of what was added.
+/// Adds the defaults that a container does not state; returns the names of the added resources.
 fn fill(container: &mut Value, which: &str, defaults: &Map) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in defaults.iter() {
@@ -70,7 +72,7 @@ fn fill(container: &mut Value, which: &str, defaults: &Map) -> Vec<String> {
     set
 }
 
-/// Checks a new pod against a range. `Err` says everything that is wrong.
+/// Checks a new pod against a range. `Err` lists everything that is wrong.
 pub fn check_pod_limits(pod: &Value, range: &Value) -> Result<(), String> {
     let mut wrong = Vec::new();
     for limit in range.list_at(&["spec", "limits"]) {
@@ -94,7 +96,7 @@ pub fn check_pod_limits(pod: &Value, range: &Value) -> Result<(), String> {
     joined(&wrong)
 }
 
-/// Checks a claim against a range.
+/// Checks a claim against a range. `Err` lists everything that is wrong.
 pub fn check_claim_limits(claim: &Value, range: &Value) -> Result<(), String> {
     let mut wrong = Vec::new();
     let mut requests = Amounts::default();
@@ -113,7 +115,8 @@ fn joined(wrong: &[String]) -> Result<(), String> {
     }
 }
 
-/// What a pod needs as a whole: what it states itself goes before the sum of its containers.
+/// Returns the amounts that a pod needs as a whole: resources that the pod itself states take precedence over the sum
+/// of its containers.
 fn of_pod(pod: &Value, which: &str) -> Amounts {
     let mut amounts = pod.map_at(&["spec"]).map(|spec| of_containers(spec, which)).unwrap_or_default();
     if let Some(own) = pod.map_at(&["spec", "resources", which]) {
@@ -127,7 +130,8 @@ fn of_pod(pod: &Value, which: &str) -> Amounts {
     amounts
 }
 
-/// Amounts as they are compared with what is enforced.
+/// Converts a request, a limit and the enforced bound to integers of one unit: thousandths if all are small, else
+/// units.
 fn comparable(amounts: [Option<&Quantity>; 2], enforced: &Quantity) -> ([i64; 2], i64) {
     let value = |amount: Option<&Quantity>| amount.map_or(0, Quantity::value);
     let small = amounts.iter().all(|amount| value(*amount) <= MILLI_MAX) && enforced.value() <= MILLI_MAX;
@@ -137,10 +141,12 @@ fn comparable(amounts: [Option<&Quantity>; 2], enforced: &Quantity) -> ([i64; 2]
     (amounts.map(value), enforced.value())
 }
 
-/// Says why requests and limits of a resource break a bound: kind of limit, resource, both amounts, bound.
+/// A rule: takes the kind of limit, the resource, its request and limit, and the bound. Returns the message if they
+/// break the bound, else `None`.
 type Rule = fn(&str, &str, [Option<&Quantity>; 2], &Quantity) -> Option<String>;
 
-/// Checks requests and limits against one limit; without limits, as of claims, requests alone have bounds.
+/// Checks requests and limits against one item of a LimitRange; claims have no limits, so only their requests are
+/// checked.
 fn check(limit: &Value, requests: &Amounts, limits: Option<&Amounts>, wrong: &mut Vec<String>) {
     let kind = limit.str_at(&["type"]);
     let mut each = |which: &str, rule: Rule| {

@@ -1,5 +1,6 @@
-//! What the admission plugins that are on by default do to objects: pure functions over the object and whatever had
-//! to be looked up. `Err` says why a write is refused, as `... is forbidden: ` goes on.
+//! The pure half of admission: what each plugin that is on by default does to an object. The functions take the object
+//! and everything that was looked up for them. `Err` is the reason of a refusal, the text that follows `... is
+//! forbidden: `.
 //!
 //! They run in this order, between defaults and the kind's own preparation: limit ranges, service account, node taint,
 //! priority, tolerations, default storage class, protection, runtime class, default ingress class, topology labels.

@@ -1,4 +1,5 @@
-//! NodeRestriction: what nodes may write of what is theirs (Kubernetes documentation, "NodeRestriction").
+//! The plugin NodeRestriction: limits a node's writes to its own Node object and its own pods (Kubernetes
+//! documentation, "NodeRestriction"). `Err` of these functions is the reason of a refusal.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +9,12 @@ use crate::field::quote;
 use crate::rules::semantic;
 use crate::rules::shown;
 
-/// Why a node may not do something.
+/// `Ok` if the node may make the write, else the reason why not.
 type Verdict = Result<(), String>;
 
-/// The annotation of pods that a node shows for what it runs by itself.
+/// The annotation of mirror pods, which a node creates for the static pods that it runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Labels of nodes that kubelets set.
+/// Labels that a kubelet may set on its node.
 const LABELS: [&str; 11] = [
     "beta.kubernetes.io/arch",
     "beta.kubernetes.io/instance-type",
@@ -27,14 +28,15 @@ const LABELS: [&str; 11] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 ];
-/// Namespaces of further such labels.
+/// Prefixes of further labels that a kubelet may set.
 const LABEL_NAMESPACES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
-/// Namespace of labels by which nodes are kept apart: not theirs to set.
+/// Prefix of labels that isolate nodes from each other: a node must not set them.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 /// Lists of containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// A new pod: only one that mirrors what the node runs by itself. What its owner's UID must be is asked for last.
+/// Checks that a node creates only mirror pods of its own static pods. Returns the UID of the owner that the pod
+/// states; the caller compares it with the UID of the node.
 ///
 /// # Errors
 /// Why not.
@@ -64,10 +66,10 @@ pub fn mirror_pod(node: &str, pod: &Value) -> Result<String, String> {
     Ok(owner.str_at(&["uid"]).to_owned())
 }
 
-/// A mirror pod refers to nothing of the cluster.
+/// Checks that a mirror pod refers to no other objects of the cluster.
 ///
 /// # Errors
-/// What it refers to.
+/// The sort of object that the pod refers to.
 pub fn refers_to_nothing(node: &str, pod: &Value) -> Verdict {
     match referred(pod) {
         Some(what) => Err(format!("node {} can not create pods that reference {what}", quote(node))),
@@ -75,7 +77,7 @@ pub fn refers_to_nothing(node: &str, pod: &Value) -> Verdict {
     }
 }
 
-/// What of the cluster a pod refers to.
+/// Returns the sort of object that a pod refers to; `None` if it refers to none.
 fn referred(pod: &Value) -> Option<&'static str> {
     if !pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
         return Some("serviceaccounts");
@@ -87,7 +89,7 @@ fn referred(pod: &Value) -> Option<&'static str> {
         })
     };
     let volumes = pod.list_at(&["spec", "volumes"]);
-    // What volumes of this sort name is a secret of the namespace, wherever they name it.
+    // Several types of volumes refer to a Secret, each by a field of another name.
     let secret_of = |(name, source): (&str, &Value)| match name {
         "azureFile" | "secret" => !source.str_at(&["secretName"]).is_empty(),
         "projected" => source.list_at(&["sources"]).iter().any(|source| !source.at(&["secret"]).is_null()),
@@ -132,7 +134,8 @@ fn referred_by_volume(volume: &Value) -> Option<&'static str> {
     of(volume, &SORTS).or_else(|| volume.list_at(&["projected", "sources"]).iter().find_map(|it| of(it, &SOURCES)))
 }
 
-/// The status of a pod: only of one that runs there, and not of what others say in it.
+/// Checks a node's write of a pod's status: the pod must run on this node, and the labels and the fields that other
+/// writers own must stay the same.
 ///
 /// # Errors
 /// Why not.
@@ -154,7 +157,8 @@ pub fn pod_status(node: &str, pod: &Value, old: &Value) -> Verdict {
     Ok(())
 }
 
-/// The status of a claim: what of it kubelets write when a volume has grown.
+/// Checks a node's write of a claim's status: only the fields that a kubelet sets after a volume was resized may
+/// change.
 ///
 /// # Errors
 /// Why not.
@@ -186,7 +190,7 @@ pub fn claim_status(node: &str, claim: &Value, old: &Value) -> Verdict {
     ))
 }
 
-/// A new node: this one, with labels that are its own to set.
+/// Checks a node's creation of its own Node object: it must have no labels that the node may not set.
 ///
 /// # Errors
 /// Why not.
@@ -200,7 +204,8 @@ pub fn new_node(this: &str, node: &Value) -> Verdict {
     }
 }
 
-/// A changed node: neither its taints nor its owners, nor labels that are not its own to set.
+/// Checks a node's update of its own Node object: taints, owners, and labels that the node may not set must stay the
+/// same.
 ///
 /// # Errors
 /// Why not.
@@ -223,7 +228,7 @@ pub fn changed_node(this: &str, node: &Value, old: &Value) -> Verdict {
     }
 }
 
-/// Labels that differ and are not a node's own to set, in order.
+/// Returns the changed labels that a node may not set, sorted and joined by commas.
 fn forbidden_labels(node: &Value, old: &Value) -> String {
     let path = ["metadata", "labels"];
     let of = |node: &Value| node.map_at(&path).into_iter().flat_map(Map::iter).map(|(key, _)| key.to_owned()).collect();

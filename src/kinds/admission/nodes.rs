@@ -1,11 +1,12 @@
-//! What nodes give their pods, and how they begin.
+//! Plugins about nodes: topology labels for pods (PodTopologyLabels) and the taint of new nodes
+//! (TaintNodesByCondition).
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::tolerations::append;
 
-/// Labels that pods take over from their node (KEP-4742).
+/// Labels that are copied from a node to its pods (KEP-4742).
 pub const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -17,7 +18,8 @@ pub fn copy_topology_labels(object: &mut Value, node: &Value) {
     }
 }
 
-/// A new node takes no pods until it reports that it is ready (TaintNodesByCondition).
+/// Adds the taint `not-ready` to a new node, so that it gets no pods until it reports that it is ready
+/// (TaintNodesByCondition).
 pub fn taint_new_node(node: &mut Value) {
     let known = |taint: &Value| taint.str_at(&["key"]) == NOT_READY && taint.str_at(&["effect"]) == "NoSchedule";
     if !node.list_at(&["spec", "taints"]).iter().any(known) {

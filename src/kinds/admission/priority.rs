@@ -1,4 +1,4 @@
-//! Priority: classes become numbers (KEP-268, KEP-902).
+//! The plugin Priority: resolves the priority class of a pod to a number (KEP-268, KEP-902).
 
 use flotilla_proto::value::Value;
 
@@ -6,14 +6,14 @@ use flotilla_proto::value::Value;
 const DEFAULT: i64 = 0;
 const PREEMPTS: &str = "PreemptLowerPriority";
 
-/// The class that is the default: the one of lowest priority among those that claim to be.
+/// Returns the default class: of several that are marked as such the one of lowest priority.
 fn default_class<'a>(classes: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let value = |class: &&Value| class.int_at(&["value"]).unwrap_or(0);
     classes.filter(|class| class.is_true_at(&["globalDefault"])).min_by_key(value)
 }
 
-/// Resolves the priority of a pod that is created. `named` is the class that it names, if that exists; `all` are all
-/// classes, and only looked at where the pod names none.
+/// Resolves the priority of a new pod. `named` is the class that the pod names, `None` if it does not exist; `all` are
+/// all classes, which are only used if the pod names none.
 pub fn set_priority<'a>(
     pod: &mut Value,
     named: Option<&'a Value>,
@@ -47,7 +47,7 @@ pub fn set_priority<'a>(
     Ok(())
 }
 
-/// An update that leaves the priority out keeps it.
+/// Keeps the old priority of a pod when an update does not state it.
 pub fn keep_priority(pod: &mut Value, old: &Value) {
     for key in ["priority", "preemptionPolicy"] {
         let was = old.at(&["spec", key]);

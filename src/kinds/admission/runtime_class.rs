@@ -1,4 +1,4 @@
-//! What a RuntimeClass adds to its pods: overhead and where they run (KEP-688).
+//! The plugin RuntimeClass: adds the overhead and the scheduling constraints of a RuntimeClass to its pods (KEP-688).
 
 use flotilla_proto::value::{Map, Value};
 
@@ -51,7 +51,7 @@ pub fn check_overhead(pod: &Value, class: Option<&Value>) -> Result<(), String> 
     }
 }
 
-/// Whether two lists of resources state the same amounts.
+/// Returns whether two lists of resources state the same amounts.
 fn same(a: &Value, b: &Value) -> bool {
     let wrap = |list: &Value| {
         let mut holder = Value::object();
@@ -63,7 +63,7 @@ fn same(a: &Value, b: &Value) -> bool {
     semantic::equal(&wrap(a), &wrap(b))
 }
 
-/// Both lists without tolerations that others include.
+/// Joins two lists of tolerations, without those that others include.
 fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<Value> = Vec::new();
@@ -77,7 +77,7 @@ fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether whatever is tolerated by `inner` is tolerated by `outer`.
+/// Returns whether `outer` tolerates every taint that `inner` tolerates.
 fn includes(outer: &Value, inner: &Value) -> bool {
     let text = |toleration: &'_ Value, key: &str| toleration.str_at(&[key]).to_owned();
     let seconds = |toleration: &Value| toleration.int_at(&["tolerationSeconds"]);

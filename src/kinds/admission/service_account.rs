@@ -1,4 +1,4 @@
-//! Pods act as a service account and get its token (ServiceAccount plugin, KEP-1205).
+//! The plugin ServiceAccount: gives each pod a service account and mounts its token (KEP-1205).
 
 use std::collections::HashSet;
 
@@ -14,12 +14,12 @@ const DEFAULT: &str = "default";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Beginning of the name of the volume with the token.
 const VOLUME_PREFIX: &str = "kube-api-access-";
-/// An hour and a little, by which the server knows tokens that may be used for longer.
+/// Life of the token in seconds. The odd seconds beyond an hour mark tokens whose life the server may extend.
 const TOKEN_SECONDS: i64 = 3607;
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Whether a pod mirrors a static one of the kubelet, which has no account.
+/// Returns whether a pod is a mirror pod of a static pod of the kubelet; such pods have no service account.
 pub fn is_mirror_pod(pod: &Value) -> bool {
     pod.at(&["metadata", "annotations", MIRROR]).as_str().is_some()
 }
@@ -82,7 +82,7 @@ fn mount_token(pod: &mut Value, suffix: &str) {
     }
 }
 
-/// Mounts the token unless something else stands there.
+/// Mounts the token, unless another volume is mounted at that path; returns whether it did.
 fn mount(container: &mut Map, name: &str) -> bool {
     let mounts = container.entry("volumeMounts");
     if mounts.is_null() {
@@ -154,7 +154,7 @@ fn check_secrets(pod: &Value, account: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a mirror pod: the kubelet made it, so it has no account and no secrets.
+/// Checks a mirror pod: since the kubelet made it, it must have no service account and no secrets.
 pub fn check_mirror_pod(pod: &Value) -> Result<(), String> {
     if !pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
         return Err("a mirror pod may not reference service accounts".into());

@@ -1,13 +1,13 @@
-//! Pods stay for a while on nodes that cannot be reached (DefaultTolerationSeconds).
+//! The plugin DefaultTolerationSeconds: pods stay for a while on nodes that are not ready or not reachable.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// Seconds for which a pod stays.
+/// Seconds for which a pod stays on such a node.
 const SECONDS: i64 = 300;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// Adds what a pod does not say itself of nodes that are lost.
+/// Adds tolerations for nodes that are not ready or not reachable, unless the pod states its own.
 pub fn tolerate_lost_nodes(pod: &mut Value) {
     let own = pod.list_at(&["spec", "tolerations"]);
     let missing: Vec<Value> = TAINTS
@@ -26,7 +26,7 @@ pub fn tolerate_lost_nodes(pod: &mut Value) {
     append(pod, &["spec", "tolerations"], missing);
 }
 
-/// Adds items to a list, which is made if there is none.
+/// Adds items to a list; creates the list if it is absent.
 pub(super) fn append(object: &mut Value, path: &[&str], items: Vec<Value>) {
     if items.is_empty() {
         return;

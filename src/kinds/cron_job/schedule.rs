@@ -1,4 +1,4 @@
-//! Schedules in the form of crontab(5), with the words that robfig/cron has for what is wrong, and time zones.
+//! Schedules in the syntax of crontab(5), with the error messages of robfig/cron, and time zones.
 
 use flotilla_proto::duration;
 
@@ -11,7 +11,7 @@ const ZONE_PART_BYTES_MAX: usize = 14;
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Lowest and highest number of a field, and names that its numbers have.
+/// The range of a field, and the names that its numbers have.
 struct Bounds {
     min: u64,
     max: u64,
@@ -26,7 +26,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 6, names: DAYS },
 ];
 
-/// Checks a schedule. `zone_allowed` says that the old one named a time zone itself.
+/// Checks a schedule. `zone_allowed` tolerates a time zone inside the schedule, because the stored one has one.
 pub fn validate(schedule: &str, zone_allowed: bool, has_zone: bool, path: &Path<'_>, errors: &mut Errors) {
     if let Err(why) = parse(schedule) {
         errors.invalid_str(path, schedule, why);

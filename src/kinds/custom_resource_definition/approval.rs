@@ -1,4 +1,5 @@
-//! Groups that belong to the Kubernetes project: what is defined in them needs its approval (KEP-1111).
+//! Protected groups, which belong to the Kubernetes project: definitions in them need an annotation with their approval
+//! (KEP-1111).
 
 use flotilla_proto::value::Value;
 
@@ -7,20 +8,20 @@ use crate::field::{Errors, Path, quote};
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const LINK: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the annotation says about the approval of a definition in a protected group.
+/// The approval of a definition in a protected group, as its annotation states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// There is none.
+    /// There is no annotation.
     Missing,
-    /// The definition does without.
+    /// The annotation says that the definition is unapproved on purpose.
     Bypassed,
-    /// It names where the approval was given.
+    /// The annotation has the URL of the approval.
     Given,
-    /// It says nothing that is understood.
+    /// The annotation has another value.
     Invalid,
 }
 
-/// What a definition says about its approval.
+/// Returns the approval that a definition states.
 pub fn approval(object: &Value) -> Approval {
     match text(object) {
         "" => Approval::Missing,
@@ -44,7 +45,7 @@ fn is_url(text: &str) -> bool {
     })
 }
 
-/// Whether a definition is in a group that belongs to the project.
+/// Returns whether a definition is in a protected group.
 pub fn is_protected(object: &Value) -> bool {
     let group = object.str_at(&["spec", "group"]);
     ["k8s.io", "kubernetes.io"]
@@ -52,7 +53,7 @@ pub fn is_protected(object: &Value) -> bool {
         .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// What is told of the approval of a definition.
+/// Returns the message of the condition about the approval.
 pub fn message(object: &Value) -> String {
     let (text, wanted) =
         (text(object), format!("protected groups must have approval annotation {}", quote(ANNOTATION)));
@@ -66,7 +67,7 @@ pub fn message(object: &Value) -> String {
     }
 }
 
-/// Checks the approval of a definition, unless the one that it takes the place of says the same.
+/// Checks the approval of a definition, unless the stored definition states the same.
 pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let state = approval(object);
     if !is_protected(object) || old.is_some_and(|old| approval(old) == state) {

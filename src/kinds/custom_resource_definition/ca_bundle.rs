@@ -1,4 +1,4 @@
-//! The certificates by which the webhook of a definition is known.
+//! The CA bundle that verifies the conversion webhook of a definition.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ fn bundle(object: &Value) -> &str {
     object.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])
 }
 
-/// What is wrong with the certificates of a definition, if there are any.
+/// Returns what is wrong with the CA bundle of a definition; `None` if it is valid or absent.
 pub fn fault(object: &Value) -> Option<&'static str> {
     let text = STANDARD.decode(bundle(object)).unwrap_or_default();
     if text.is_empty() {
@@ -27,7 +27,7 @@ pub fn fault(object: &Value) -> Option<&'static str> {
     (!readable).then_some("unable to load root certificates: failed to parse certificate: x509: malformed certificate")
 }
 
-/// Checks the certificates of a definition that takes the place of an established one whose own are sound.
+/// Checks the CA bundle in an update of an established definition whose stored CA bundle is valid.
 pub fn validate(object: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     if let Some(why) = fault(object).filter(|_| fault(old).is_none()) {
         errors.invalid_str(&path.child("caBundle"), bundle(object), why);

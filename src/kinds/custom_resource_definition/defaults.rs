@@ -1,4 +1,4 @@
-//! Defaults that a schema states: they must be valid by it themselves ("Defaulting").
+//! Defaults in schemas: each must be valid by its own schema ("Defaulting").
 
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
@@ -7,7 +7,7 @@ use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
 use crate::custom::{rules, validate};
 use crate::field::{Errors, Path};
 
-/// Checks every default of a schema, which must be structural.
+/// Checks every default in a structural schema. `pruned` forbids unknown fields in defaults.
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
     let mut budget = rules::BUDGET;
     validate_at(schema, Place { resource: true, in_metadata: false, pruned }, path, &mut budget, errors);
@@ -15,15 +15,16 @@ pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Erro
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// Whether values are objects with a kind and metadata.
+    /// Whether values here are objects with `apiVersion`, `kind` and `metadata`.
     resource: bool,
-    /// Whether this is inside of such metadata.
+    /// Whether this schema is inside of such `metadata`.
     in_metadata: bool,
     /// Whether defaults must not have unknown fields.
     pruned: bool,
 }
 
-/// Checks the defaults of a schema and of those inside it, as long as rules have something left of their budget.
+/// Checks the defaults of a schema and of the schemas inside it. CEL rules are evaluated on them until `budget` is used
+/// up.
 fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
     let in_metadata = place.in_metadata && !place.resource;
     let default = schema.at(&["default"]);
@@ -43,7 +44,7 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
             return;
         }
     }
-    // Defaults of fields that no property names are never applied, so that nothing is asked of them.
+    // Defaults under `additionalProperties` are never applied, so they are not checked.
     if let Some(items) = parts::items(schema) {
         let place = Place { resource: parts::is_on(items, EMBEDDED), in_metadata, ..place };
         validate_at(items, place, &path.child("items"), budget, errors);
@@ -58,14 +59,14 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
     }
 }
 
-/// Whether a schema's own default has fields that the schema does not know.
+/// Returns whether a schema's own default has fields that the schema does not know.
 pub fn is_unpruned(schema: &Value) -> bool {
     let default = schema.at(&["default"]);
     !default.is_null() && has_unknown(default, Some(schema), parts::is_on(schema, EMBEDDED), false)
 }
 
-/// Whether a value has fields that its schema, if there is one, does not know and would have removed. They stay where
-/// the schema says so, or is that of the items of a list whose schema says so (`kept`).
+/// Returns whether a value has unknown fields, which pruning by its schema would remove. `kept` says that the schema of
+/// the enclosing list preserves unknown fields.
 fn has_unknown(value: &Value, schema: Option<&Value>, resource: bool, kept: bool) -> bool {
     let kept = kept || schema.is_some_and(|schema| parts::is_on(schema, PRESERVE));
     let inside = |value: &Value, schema: Option<&Value>, kept: bool| {

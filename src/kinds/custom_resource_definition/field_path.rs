@@ -1,4 +1,4 @@
-//! Paths of fields as definitions write them: `.spec.replicas`, `.metadata['a.b']`.
+//! Field paths in definitions: `.spec.replicas`, `.metadata['a.b']`.
 
 use flotilla_proto::value::Value;
 
@@ -7,16 +7,17 @@ use super::parts::{self, ADDITIONAL};
 /// A field that a path leads to.
 #[derive(Debug, PartialEq)]
 pub struct Found<'a> {
-    /// The names on the way.
+    /// The names from the root to the field.
     pub names: Vec<String>,
-    /// Its schema; absent where the schema leaves the field open.
+    /// The schema of the field; absent where the schema does not describe the field.
     pub schema: Option<&'a Value>,
 }
 
 const UNKNOWN: &str = "does not refer to a valid field";
 const END: &str = "unexpected end of JSON path";
 
-/// Follows a path through a schema; `brackets` tells whether names may stand in brackets.
+/// Follows a path through a schema. `brackets` allows names in brackets. `Err` is the reason why the path leads to no
+/// field.
 pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<Found<'a>, String> {
     let mut found = Found { names: Vec::new(), schema: Some(schema) };
     let mut rest = path;
@@ -43,7 +44,7 @@ pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<Found<'
     Ok(found)
 }
 
-/// Takes the next delimiter, quoted text or name.
+/// Takes the next delimiter, quoted text or name off `rest`.
 fn next<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = *rest;
     let first = text.chars().next()?;

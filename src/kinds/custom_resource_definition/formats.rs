@@ -1,11 +1,12 @@
-//! Formats of values that a schema may name. Those that nobody knows are warned of: they are never checked.
+//! The formats that schemas may name. Values are not checked against unknown formats, so a definition with one gets a
+//! warning.
 
 use flotilla_proto::value::Value;
 
 use super::parts;
 use crate::field::quote;
 
-/// Formats of texts that are known, without hyphens.
+/// Known formats of strings, without hyphens.
 const OF_TEXTS: [&str; 26] = [
     "bsonobjectid",
     "byte",
@@ -44,7 +45,7 @@ fn is_known(kind: &str, format: &str) -> bool {
     }
 }
 
-/// The formats that a definition names and nobody knows.
+/// Returns the unknown formats that a definition names.
 fn unknown(object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for version in object.list_at(&["spec", "versions"]) {
@@ -61,7 +62,7 @@ fn collect(schema: &Value, found: &mut Vec<String>) {
     parts::inside(schema).for_each(|schema| collect(schema, found));
 }
 
-/// Warns of formats that nobody knows and that the definition did not name before.
+/// Warns of unknown formats that the stored definition does not name.
 pub fn warn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     let before = old.map(unknown).unwrap_or_default();
     let new = unknown(object).into_iter().filter(|format| !before.contains(format));

@@ -1,4 +1,4 @@
-//! Schemas inside error messages: the reference's internal structure, with every member.
+//! Prints schemas in error messages as the reference does: as its internal Go structure, with every member.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -7,12 +7,12 @@ use super::parts;
 use crate::field::shown as text;
 use crate::rules::shown;
 
-/// The form of a member of a schema.
+/// How the internal structure represents a member.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
     Flag,
-    /// What is absent unless it is set.
+    /// The value as it is; null unless it is set.
     Plain,
     Docs,
     Schema,
@@ -73,7 +73,7 @@ const MEMBERS: [(&str, &str, Form); 44] = [
     ("XValidations", "x-kubernetes-validations", Rules),
 ];
 
-/// The internal names of what a schema says, in the order of the internal structure.
+/// Returns the internal names of the members that a schema sets, in the order of the internal structure.
 pub fn stated(schema: &Value) -> impl Iterator<Item = &'static str> {
     let is_set = |keyword: &str, form: Form| match form {
         Text => !schema.str_at(&[keyword]).is_empty(),
@@ -83,17 +83,17 @@ pub fn stated(schema: &Value) -> impl Iterator<Item = &'static str> {
     MEMBERS.iter().filter(move |(_, keyword, form)| is_set(keyword, *form)).map(|(name, ..)| *name)
 }
 
-/// A schema as messages show it.
+/// Formats a schema for messages.
 pub fn schema_shown(schema: &Value) -> String {
     text(&internal(schema))
 }
 
-/// The value of `items` as messages show it.
+/// Formats the value of `items` for messages.
 pub fn items_shown(items: &Value) -> String {
     text(&shaped(items, SchemaOrSchemas))
 }
 
-/// A schema in its internal form.
+/// Converts a schema to its internal form.
 pub fn internal(schema: &Value) -> Value {
     if schema.as_object().is_none() {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! What stands under `allOf`, `anyOf`, `oneOf` and `not`: it may restrict values, but says nothing of their structure.
+//! Schemas under `allOf`, `anyOf`, `oneOf` and `not`: they may restrict values, but must not describe their structure.
 
 use flotilla_proto::structural::Pattern;
 use flotilla_proto::value::{Map, Value};
@@ -12,7 +12,7 @@ const EMPTY: &str = "must be empty to be structural";
 const UNDEFINED: &str = "must be undefined to be structural";
 const FALSE: &str = "must be false to be structural";
 
-/// Keywords that tell structure, and what is said of them where they may not stand.
+/// Keywords that describe structure, and the error about each of them under a junctor.
 const STRUCTURE: [(&str, &str); 13] = [
     ("type", EMPTY),
     (ADDITIONAL, UNDEFINED),
@@ -29,14 +29,15 @@ const STRUCTURE: [(&str, &str); 13] = [
     (RULES, EMPTY),
 ];
 
-/// Checks what a schema says under its junctors. The ways to write "a number or a text" may name those types.
+/// Checks the schemas under the junctors of a schema. Only the forms of "an integer or a string" may name these types
+/// there.
 pub fn validate_junctors(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let first = parts::branches(schema, "allOf").first();
     let pair = first.filter(|first| is_int_or_string(first));
     validate_restrictions(schema, is_int_or_string(schema), pair.is_some(), path, errors);
 }
 
-/// Whether `anyOf` holds an integer and a text and nothing else.
+/// Returns whether `anyOf` is exactly an integer and a string.
 fn is_int_or_string(schema: &Value) -> bool {
     let is_only = |schema: &Value, kind: &str| {
         let mut members = schema.as_object().into_iter().flat_map(Map::iter);
@@ -84,7 +85,7 @@ fn validate_nested(schema: &Value, skip: bool, path: &Path<'_>, errors: &mut Err
     }
 }
 
-/// Whether a keyword says something of the structure.
+/// Returns whether a schema sets a structural keyword.
 fn states(schema: &Value, keyword: &str) -> bool {
     match keyword {
         "default" | LIST_TYPE | MAP_TYPE => parts::has(schema, keyword),
@@ -93,7 +94,7 @@ fn states(schema: &Value, keyword: &str) -> bool {
     }
 }
 
-/// Checks that whatever is restricted under the junctors of `restricting` has a place in the structure of `schema`.
+/// Checks that `schema` describes every field that the junctors of `restricting` restrict.
 pub fn validate_completeness(
     restricting: &Value,
     schema: &Value,

@@ -1,4 +1,4 @@
-//! What the keywords of a schema may hold, wherever they stand.
+//! Checks the values of a schema's keywords, at any depth.
 
 use flotilla_proto::value::Value;
 
@@ -9,18 +9,18 @@ use crate::field::{Errors, Path};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What holds at a place because of what stands around it.
+/// Facts about a place in a schema that follow from its surroundings.
 #[derive(Clone, Copy)]
 struct Place {
     rules: Rules,
     root: bool,
-    /// Whether this is inside the metadata, kind or version of an object.
+    /// Whether the place is inside the metadata, kind or version of an object.
     in_metadata: bool,
-    /// Why there may be no default, if so.
+    /// The reason why a default is forbidden here, if it is.
     no_default: Option<&'static str>,
 }
 
-/// Whether a schema's type is one of OpenAPI.
+/// Returns whether a schema's type is one of OpenAPI.
 pub fn is_known_type(schema: &Value) -> bool {
     TYPES.contains(&parts::kind(schema))
 }
@@ -69,7 +69,7 @@ fn validate_named(schema: &Value, keyword: &str, place: Place, path: &Path<'_>, 
     }
 }
 
-/// Checks the schemas of fields, named and unnamed.
+/// Checks the schemas under `properties`, `patternProperties` and `additionalProperties`.
 fn validate_fields(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) {
     let additional = schema.at(&[ADDITIONAL]);
     let within = Place { root: false, ..place };

@@ -1,4 +1,5 @@
-//! How lists and objects are merged, and what identifies the items of a list ("Merge strategy").
+//! Keywords for server-side apply: how lists and objects are merged, and which keys identify the items of a list
+//! ("Merge strategy").
 
 use flotilla_proto::value::Value;
 
@@ -10,7 +11,7 @@ use crate::field::{ErrorKind, Errors, Path, shown};
 const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
 const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 
-/// Checks what a schema says of merging.
+/// Checks the merge keywords of a schema.
 pub fn validate(schema: &Value, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
     validate_type(schema, MAP_TYPE, "object", path, errors);
     validate_choice(schema, MAP_TYPE, &MAP_TYPES, path, errors);
@@ -50,7 +51,7 @@ fn validate_choice(schema: &Value, keyword: &str, allowed: &[&str], path: &Path<
     }
 }
 
-/// The keyword by which the items of a set are not merged as a whole.
+/// Returns the keyword that must be `atomic` in the items of a set and is not; `None` for all other schemas.
 pub fn loose_item(schema: &Value) -> Option<&'static str> {
     if parts::kind(schema) != "array" || schema.str_at(&[LIST_TYPE]) != "set" {
         return None;
@@ -63,7 +64,7 @@ pub fn loose_item(schema: &Value) -> Option<&'static str> {
     }
 }
 
-/// Checks a list whose items are identified by some of their fields.
+/// Checks a list of type `map`, whose items are identified by keys.
 fn validate_map_list(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !parts::is_filled(schema, LIST_MAP_KEYS) {
         errors.required(&path.child(LIST_MAP_KEYS), "must not be empty if x-kubernetes-list-type is map");
@@ -105,7 +106,8 @@ fn validate_map_list(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that whatever identifies the items of a list is there in each of them.
+/// Checks that the items of sets and maps are not nullable, and that every key of a map is required in its items or has
+/// a default.
 pub fn validate_keys(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let list_type = schema.str_at(&[LIST_TYPE]);
     let Some(items) = parts::items(schema).filter(|_| matches!(list_type, "set" | "map")) else { return };

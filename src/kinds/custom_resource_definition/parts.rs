@@ -5,7 +5,7 @@ use flotilla_proto::order;
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
 
-/// The keyword for fields that no property names.
+/// The keyword for the schema of fields that `properties` does not name.
 pub const ADDITIONAL: &str = "additionalProperties";
 /// The keyword for a value with metadata of its own.
 pub const EMBEDDED: &str = "x-kubernetes-embedded-resource";
@@ -13,7 +13,7 @@ pub const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 /// The keyword for a value whose unknown fields are kept.
 pub const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
-/// The keyword for what identifies the items of a list.
+/// The keyword for the keys that identify the items of a list.
 pub const LIST_MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 /// The keyword for how lists are merged.
 pub const LIST_TYPE: &str = "x-kubernetes-list-type";
@@ -21,50 +21,50 @@ pub const LIST_TYPE: &str = "x-kubernetes-list-type";
 pub const MAP_TYPE: &str = "x-kubernetes-map-type";
 /// The keyword for rules in CEL.
 pub const RULES: &str = "x-kubernetes-validations";
-/// What every resource has.
+/// The fields that every resource has.
 pub const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Whether a keyword is there at all.
+/// Returns whether a keyword is present.
 pub fn has(schema: &Value, keyword: &str) -> bool {
     !schema.at(&[keyword]).is_null()
 }
 
-/// Whether the keyword holds a flag that is on.
+/// Returns whether a keyword is present and `true`.
 pub fn is_on(schema: &Value, keyword: &str) -> bool {
     schema.is_true_at(&[keyword])
 }
 
-/// The type that a schema states, empty without.
+/// Returns the `type` of a schema; empty if it has none.
 pub fn kind(schema: &Value) -> &str {
     schema.str_at(&["type"])
 }
 
-/// The one schema of all items.
+/// Returns the schema of a list's items; `None` if there is none or there are several.
 pub fn items(schema: &Value) -> Option<&Value> {
     schema.get("items").filter(|items| items.as_object().is_some())
 }
 
-/// The schemas in a list, as those under `anyOf`.
+/// Returns the schemas in a list, as those under `anyOf`.
 pub fn branches<'a>(schema: &'a Value, keyword: &str) -> &'a [Value] {
     schema.list_at(&[keyword])
 }
 
-/// The schemas in a map, as those under `properties`.
+/// Returns the schemas in a map with their names, as those under `properties`.
 pub fn members<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     schema.at(&[keyword]).as_object().into_iter().flat_map(Map::iter)
 }
 
-/// The schema of a property.
+/// Returns the schema of a property.
 pub fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get("properties")?.get(name)
 }
 
-/// The schema of fields that no property names.
+/// Returns the schema under `additionalProperties`.
 pub fn additional(schema: &Value) -> Option<&Value> {
     schema.get(ADDITIONAL).filter(|additional| additional.as_object().is_some())
 }
 
-/// Whether a keyword holds an object or list that is not empty.
+/// Returns whether a keyword holds an object or list that is not empty.
 pub fn is_filled(schema: &Value, keyword: &str) -> bool {
     match schema.at(&[keyword]) {
         Value::Array(items) => !items.is_empty(),
@@ -73,7 +73,7 @@ pub fn is_filled(schema: &Value, keyword: &str) -> bool {
     }
 }
 
-/// The schemas right inside a schema.
+/// Returns the direct subschemas of a schema.
 pub fn inside(schema: &Value) -> impl Iterator<Item = &Value> {
     let lists = ["items", "allOf", "anyOf", "oneOf"].into_iter().flat_map(|keyword| branches(schema, keyword));
     let single = ["not", ADDITIONAL, "additionalItems"].into_iter().map(|keyword| schema.at(&[keyword]));
@@ -82,12 +82,12 @@ pub fn inside(schema: &Value) -> impl Iterator<Item = &Value> {
     items(schema).into_iter().chain(lists).chain(single).chain(named).filter(|inside| inside.as_object().is_some())
 }
 
-/// Whether something holds of a schema or of one inside it.
+/// Returns whether `holds` is true for a schema or one inside it.
 pub fn any(schema: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
     schema.as_object().is_some() && (holds(schema) || inside(schema).any(|schema| any(schema, holds)))
 }
 
-/// Whether a schema says nothing that a structural one has no place for.
+/// Returns whether a schema has only keywords that a structural schema can express.
 pub fn is_expressible(schema: &Value) -> bool {
     let filled = ["patternProperties", "dependencies", "definitions"];
     !any(schema, &|schema| {

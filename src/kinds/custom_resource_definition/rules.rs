@@ -1,4 +1,4 @@
-//! The rules of a schema in CEL ("Validation rules").
+//! CEL rules in schemas (`x-kubernetes-validations`; "Validation rules").
 
 use std::collections::HashSet;
 
@@ -12,17 +12,19 @@ use super::field_path;
 use super::parts::{self, RULES};
 use crate::field::{Errors, FieldError, Path};
 
-/// What a stored definition has that another takes the place of: it may stay, whatever is asked of new ones.
+/// The rules, messages and schemas of the stored definition. They stay valid in an update, even if new ones would be
+/// refused.
 #[derive(Debug, Default)]
 pub struct Stored<'a> {
     rules: HashSet<&'a str>,
     messages: HashSet<&'a str>,
-    /// The versions whose schemas stay as they are.
+    /// Names of the versions whose schemas the update does not change.
     unchanged: HashSet<&'a str>,
 }
 
 impl<'a> Stored<'a> {
-    /// What a definition shares with the one before it, if there was one.
+    /// Collects the rules of the stored definition, if there is one, and compares its schemas with those of the new
+    /// one.
     pub fn of(object: &'a Value, old: Option<&'a Value>) -> Self {
         let Some(old) = old else { return Self::default() };
         let (mut stored, path) = (Self::default(), ["schema", "openAPIV3Schema"]);
@@ -54,7 +56,8 @@ impl<'a> Stored<'a> {
         if is_stored { STORED_MINOR } else { MINOR }
     }
 
-    /// Compiles and prices the rules of the schema of a version. Those around the places of `faults` make no sense yet.
+    /// Compiles the rules in the schema of a version and estimates their cost. Rules at places with `faults`, errors
+    /// that were found before, are skipped, since they could not be compiled sensibly.
     pub fn judge(&self, schema: &Value, version: &str, faults: &[FieldError], path: &Path<'_>) -> Errors {
         if !parts::any(schema, &|schema| parts::is_filled(schema, RULES)) {
             return Errors::default();
@@ -71,7 +74,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Checks the rules of one schema as far as nothing has to be compiled.
+/// Checks the rules of one schema, except for the checks that need compilation.
 pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let is_path = |path: &str| !parts::is_expressible(schema) || field_path::find(path, schema, true).is_ok();
     for (index, rule) in parts::branches(schema, RULES).iter().enumerate() {

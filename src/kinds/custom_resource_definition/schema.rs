@@ -1,4 +1,4 @@
-//! The schema of a version, as a whole.
+//! Checks the schema of a version as a whole.
 
 use flotilla_proto::value::Value;
 
@@ -6,26 +6,27 @@ use super::rules::Stored;
 use super::{defaults, internal, keywords, lists, parts, structural};
 use crate::field::{ErrorKind, Errors, Path};
 
-/// What a root may say where the schema of the status is taken out of it, as messages list it.
+/// Keywords that are allowed at the root of a schema when the status subresource is enabled, as messages list them.
 const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
     MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
     XPreserveUnknownFields XValidations";
 
-/// What is asked of schemas. Definitions that were stored before a rule existed need not keep it.
+/// The checks that apply to a definition's schemas. A definition that was stored before a check existed need not pass
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
-    /// Types must be known.
+    /// Types must be those of OpenAPI.
     pub known_types: bool,
     /// Defaults must not have unknown fields.
     pub pruned_defaults: bool,
-    /// Items of sets must be merged as a whole.
+    /// Items of sets must be atomic.
     pub atomic_sets: bool,
-    /// What identifies the items of a list must always be there.
+    /// The keys of lists must be required or have a default.
     pub certain_keys: bool,
 }
 
 impl Rules {
-    /// The rules for a definition that takes the place of another, or of none.
+    /// Returns the checks for a definition that replaces `old`, or for a new one.
     pub fn replacing(old: Option<&Value>) -> Self {
         let versions = old.map_or(&[][..], |old| old.list_at(&["spec", "versions"]));
         let keeps = |breaks: &dyn Fn(&Value) -> bool| {
@@ -45,19 +46,19 @@ impl Rules {
     }
 }
 
-/// Whether a schema has defaults.
+/// Returns whether a schema has defaults.
 pub fn has_defaults(schema: &Value) -> bool {
     parts::any(schema, &|schema| parts::has(schema, "default"))
 }
 
-/// The schema of a version, or of all.
+/// A schema of one version, or the schema that all versions share.
 #[derive(Clone, Copy)]
 pub struct Stated<'a> {
     /// The schema.
     pub schema: &'a Value,
     /// The version, or the first of all.
     pub version: &'a str,
-    /// Whether objects have a status of their own.
+    /// Whether the status subresource is enabled.
     pub status: bool,
 }
 
@@ -90,12 +91,12 @@ pub fn validate(stated: Stated<'_>, rules: Rules, stored: &Stored<'_>, path: &Pa
         errors.0.append(&mut found.0);
     }
     if !expressible && errors.0.len() == begin {
-        // Everything else that has no place in structural schemas was found by its keyword.
+        // All other keywords that a structural schema cannot express were found before.
         errors.invalid_str(&path, "", "OpenAPIV3Schema 'schema' is not supported");
     }
 }
 
-/// Checks that the schema of a status can be taken out of the root without losing what it says.
+/// Checks that the root has only keywords that allow validating the status separately.
 fn validate_root(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let kind = parts::kind(schema);
     for name in internal::stated(schema) {

@@ -10,8 +10,8 @@ use crate::field::{Errors, Path};
 /// Most selectable fields of a version.
 const FIELDS_MAX: usize = 8;
 
-/// Checks selectable fields, of which there may be too many if there were before (`kept`). `schema` is the one that
-/// stands beside them; without it there may be none, and `why` says so.
+/// Checks the selectable fields beside `schema`. `kept` tolerates too many of them, because the stored definition has
+/// the same. Without a schema there must be none; `why` is the message then.
 pub fn validate_beside(schema: &Value, fields: &[Value], kept: bool, why: &str, path: &Path<'_>, errors: &mut Errors) {
     if schema.is_null() && !fields.is_empty() {
         errors.invalid_str(&path.child("selectableFields"), "", why);
@@ -57,7 +57,8 @@ fn validate(fields: &[Value], schema: &Value, kept: bool, path: &Path<'_>, error
     }
 }
 
-/// Whether a definition had more selectable fields than are allowed in this version, and still has the same.
+/// Returns whether the stored definition has more selectable fields in this version than are allowed, and the new one
+/// the same.
 pub fn are_kept(fields: &[Value], version: &str, old: Option<&Value>) -> bool {
     let versions = old.map_or(&[][..], |old| old.list_at(&["spec", "versions"]));
     fields.len() > FIELDS_MAX

@@ -1,4 +1,4 @@
-//! The structure that every value under a schema must have ("Specifying a structural schema").
+//! Checks that schemas are structural: they describe the structure of every value ("Specifying a structural schema").
 
 use flotilla_proto::value::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::field::{Errors, Path};
 
 const OBJECT_IF_EMBEDDED: &str = "must be object if x-kubernetes-embedded-resource is true";
 
-/// Where a schema stands.
+/// The place of a schema: it decides which checks apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -16,7 +16,7 @@ enum Level {
     Field,
 }
 
-/// Checks that a schema is structural. What is wrong is stated in the order of its text.
+/// Checks that a schema is structural. Errors come in the order of the schema's text.
 pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut found = Errors::default();
     validate_invariants(schema, Level::Root, path, &mut found);
@@ -73,7 +73,7 @@ fn validate_type(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Err
     }
 }
 
-/// Checks what a schema says of the fields that every resource has.
+/// Checks the schemas of the fields that every resource has.
 fn validate_resource(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Errors) {
     let embedded = parts::is_on(schema, EMBEDDED);
     let resource = embedded || level == Level::Root;
@@ -98,7 +98,7 @@ fn validate_resource(schema: &Value, level: Level, path: &Path<'_>, errors: &mut
     }
 }
 
-/// Whether the schema of metadata says more than what the names of objects may be.
+/// Returns whether the schema of `metadata` restricts more than `name` and `generateName`.
 fn says_too_much(metadata: &Value) -> bool {
     let of_names = |properties: &Value| {
         let mut names = properties.as_object().into_iter().flat_map(Map::keys);
@@ -114,7 +114,7 @@ fn says_too_much(metadata: &Value) -> bool {
     })
 }
 
-/// Whether a member stands for nothing: its absence would mean the same.
+/// Returns whether a member has the zero value, which means the same as its absence.
 pub fn is_unset(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

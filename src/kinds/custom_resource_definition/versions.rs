@@ -1,4 +1,5 @@
-//! The versions of CustomResourceDefinitions. What all of them share the reference moves out of them, and names so.
+//! The versions of CustomResourceDefinitions. The reference moves members that all versions share out of the versions,
+//! and names their old place in messages; so do these checks.
 
 use std::collections::HashSet;
 
@@ -16,13 +17,13 @@ const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float
 /// Most bytes in the warning of a deprecated version.
 const WARNING_BYTES_MAX: usize = 256;
 
-/// The member that all versions share, which the reference moves out of them.
+/// Returns the value of a member if all versions share it.
 fn shared<'a>(versions: &'a [Value], field: &str) -> Option<&'a Value> {
     let first = versions.first()?.at(&[field]);
     versions.iter().all(|version| version.at(&[field]) == first).then_some(first)
 }
 
-/// The versions as messages show them: without what they share.
+/// Formats the versions for messages: without the members that they share.
 fn versions_shown(spec: &Value) -> String {
     let Some(versions) = spec.at(&["versions"]).as_array() else { return "null".to_owned() };
     let mut versions = versions.to_vec();
@@ -42,7 +43,7 @@ fn versions_shown(spec: &Value) -> String {
     text(&Value::Array(versions.iter().map(shown).collect()))
 }
 
-/// Adds one error for everything that is wrong with a name.
+/// Adds one error that lists everything that is wrong with a name.
 pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors: &mut Errors) {
     let messages = names::dns1035_label(text);
     if !messages.is_empty() {
@@ -50,7 +51,7 @@ pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors
     }
 }
 
-/// Checks what every version has of its own, and the versions together.
+/// Checks the members of each version, and the versions together.
 pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
     let spec = object.at(&["spec"]);
     let versions = spec.list_at(&["versions"]);
@@ -95,7 +96,7 @@ fn has_status(version: &Value) -> bool {
     !version.at(&["subresources", "status"]).is_null()
 }
 
-/// Checks what all versions share, under the names that the reference gives it outside of them.
+/// Checks the members that all versions share, under the paths that the reference gives them outside of the versions.
 pub fn validate_shared(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
     let versions = object.list_at(&["spec", "versions"]);
     let Some(first) = versions.first() else { return };

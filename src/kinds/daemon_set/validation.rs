@@ -1,4 +1,4 @@
-//! What holds for a DaemonSet.
+//! Validation of DaemonSets.
 
 use flotilla_proto::value::Value;
 

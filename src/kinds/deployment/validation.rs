@@ -1,4 +1,4 @@
-//! What holds for a Deployment.
+//! Validation of Deployments.
 
 use flotilla_proto::value::Value;
 
@@ -92,7 +92,7 @@ fn strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Says that the type of a strategy, shown whole, is none of those allowed.
+/// Adds the error that the type of a strategy is not allowed; the message shows the whole strategy.
 pub fn unsupported(path: &Path<'_>, structure: &str, strategy: &Value, allowed: &[&str], errors: &mut Errors) {
     let allowed: Vec<String> = allowed.iter().map(|word| crate::field::quote(word)).collect();
     let detail = format!("supported values: {}", allowed.join(", "));

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers between v1 and v2. What v1 has no fields for stands in annotations.
+//! Converts HorizontalPodAutoscalers between v1 and v2. Annotations of v1 hold the fields that v1 does not have.
 
 use flotilla_proto::json;
 use flotilla_proto::value;
@@ -41,7 +41,7 @@ fn put(object: &mut Value, path: &[&str], value: &Value) {
     }
 }
 
-/// An object of members that are there.
+/// Returns an object of the members that are not null.
 fn object(members: &[(&str, &Value)]) -> Value {
     let present = members.iter().filter(|(_, value)| !value.is_null());
     Value::Object(present.map(|(key, value)| (*key, (*value).clone())).collect::<Map>())
@@ -57,7 +57,7 @@ fn is_cpu_utilization(metric: &Value) -> bool {
         && !metric.at(&["resource", "target", "averageUtilization"]).is_null()
 }
 
-/// A v2 object as v1.
+/// Converts a v2 object to v1.
 pub fn to_v1(scaler: &mut Value) {
     drop_annotations(scaler);
     let spec = scaler.at(&["spec"]).clone();
@@ -176,13 +176,13 @@ fn metric_status_to_v1(metric: &Value) -> Value {
     converted
 }
 
-/// The list or object in an annotation, if it has one in it.
+/// Returns the list or object in an annotation; `None` if it has none.
 fn annotation(scaler: &Value, key: &str) -> Option<Value> {
     let text = scaler.at(&["metadata", "annotations", key]).as_str()?;
     json::parse(text.as_bytes()).ok().filter(|value| value.as_array().is_some() || value.as_object().is_some())
 }
 
-/// A v1 object as v2.
+/// Converts a v1 object to v2.
 pub fn to_v2(scaler: &mut Value) {
     let cpu = scaler.remove_at(&CPU_FIELD).filter(|percent| !percent.is_null());
     let current_cpu = scaler.remove_at(&CURRENT_CPU_FIELD).filter(|percent| !percent.is_null());
@@ -215,7 +215,8 @@ pub fn to_v2(scaler: &mut Value) {
     drop_annotations(scaler);
 }
 
-/// Go reads keys in any case; the server writes them with capitals. Members that are null are left out.
+/// Lowers the first letter of each key, and drops null members: the reference writes these keys with capitals, and Go
+/// reads them in any case.
 fn lower_keys(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -240,7 +241,7 @@ fn target(kind: &str, members: &[(&str, &Value)]) -> Value {
     object(&all)
 }
 
-/// The name and selector of a metric.
+/// Returns the name and selector of a metric.
 fn identifier(source: &Value, selector: &str) -> Value {
     let name = source.str_at(&["metricName"]).into();
     object(&[("name", &name), ("selector", source.at(&[selector]))])

@@ -1,4 +1,4 @@
-//! What a HorizontalPodAutoscaler looks at.
+//! Validation of the metrics of HorizontalPodAutoscalers.
 
 use flotilla_proto::value::Value;
 
@@ -7,7 +7,7 @@ use crate::field::{Errors, Path};
 use crate::rules::{names, resources};
 
 const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-/// Sources in the order in which they are looked at, with the type that asks for them.
+/// Sources of metrics in the order in which they are checked, each with its `type`.
 const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),
@@ -30,7 +30,7 @@ pub(super) fn validate(spec: &Value, old: Option<&Value>, path: &Path<'_>, error
     }
 }
 
-/// Whether a metric of the stored object refers to an object of an impossible version.
+/// Returns whether a metric of the stored object refers to an object of an invalid version.
 fn has_bad_version(old: Option<&Value>) -> bool {
     let options = Reference { core_group: true, ..Reference::default() };
     let metrics = old.map_or(&[][..], |old| old.list_at(&["spec", "metrics"]));

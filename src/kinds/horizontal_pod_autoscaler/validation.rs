@@ -1,4 +1,4 @@
-//! What holds for a HorizontalPodAutoscaler.
+//! Validation of HorizontalPodAutoscalers.
 
 use flotilla_proto::value::Value;
 
@@ -11,12 +11,12 @@ const PERIOD_SECONDS_MAX: i64 = 1800;
 /// Longest stabilization window, in seconds.
 const WINDOW_SECONDS_MAX: i64 = 3600;
 
-/// What a reference to a scaled object may leave open.
+/// What is tolerated in a reference to an object.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reference {
     /// The version may be anything.
     pub any_version: bool,
-    /// The core group may be meant.
+    /// The group may be empty, which means the core group.
     pub core_group: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn validate(scaler: &Value, old: Option<&Value>, errors: &mut Errors)
     }
 }
 
-/// What is wrong with the version of a reference.
+/// Returns what is wrong with the version of a reference; `None` if it is valid.
 pub(super) fn version_error(reference: &Value, options: Reference) -> Option<String> {
     let version = reference.str_at(&["apiVersion"]);
     if options.any_version {

@@ -39,7 +39,7 @@ fn parse(interval: &str, completions: i64) -> Result<(i64, i64), String> {
     }
 }
 
-/// The first index that two sets share; intervals that cannot be read are left out.
+/// Returns the first index that two sets share; ignores intervals that cannot be parsed.
 pub fn overlap(a: &str, b: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|interval| parse(interval, completions).ok()).collect()

@@ -1,4 +1,4 @@
-//! When a Job fails, succeeds or replaces its pods.
+//! Validation of the policies that say when a Job fails, succeeds or replaces its pods.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ pub fn validate(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Says which words are allowed where none was sent.
+/// Adds the error for a missing word, with the allowed ones.
 fn missing(path: &Path<'_>, allowed: &[&str], errors: &mut Errors) {
     let allowed: Vec<String> = allowed.iter().map(|word| crate::field::quote(word)).collect();
     errors.required(path, format!("valid values: [{}]", allowed.join(" ")));

@@ -1,4 +1,4 @@
-//! What holds for the spec of a Job, alone or in a CronJob.
+//! Validation of the spec of a Job, alone or in a CronJob.
 
 use flotilla_proto::value::Value;
 

@@ -1,4 +1,4 @@
-//! Writes of a Job's status: counters, and conditions that end a Job for good.
+//! Validation of writes to a Job's status: its counters, and the conditions that end a Job for good.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn is(job: &Value, kind: &str, status: &str) -> bool {
     conditions.any(|c| c.str_at(&["type"]) == kind && c.str_at(&["status"]) == status)
 }
 
-/// What a Job's conditions say.
+/// The state of a Job, as its conditions state it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State {
     complete: bool,
@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// A status write with what it changes.
+/// A status write: the Job after and before it, and both states.
 struct Write<'a> {
     job: &'a Value,
     old: &'a Value,

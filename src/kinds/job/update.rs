@@ -1,4 +1,5 @@
-//! What may change in a Job: while it is suspended, where its pods run and what they need.
+//! Validation of updates of a Job: most of its spec is immutable; while it is suspended, the scheduling and resources
+//! of its pods may change.
 
 use flotilla_proto::value::Value;
 
@@ -23,7 +24,7 @@ pub fn validate(job: &Value, old: &Value, errors: &mut Errors) {
     errors.append(repeated.0);
     let path = Path::root("spec");
     let (new, was) = (job.at(&["spec"]), old.at(&["spec"]));
-    // The reference checks the spec twice; only what is wrong shows it.
+    // The reference checks the spec twice, so errors appear twice.
     if !errors.is_empty() {
         spec::validate_job(new, &path, &options, any_value, errors);
     }
@@ -68,7 +69,7 @@ fn completions(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether the pods of the old Job are not running, so that what they run on may change.
+/// Returns whether no pods of the old Job run, so that its template may change.
 fn may_change_template(old: &Value) -> bool {
     let status = old.at(&["status"]);
     let suspended = status

@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods.
+//! Annotations of pods that have a meaning for Kubernetes.
 
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
@@ -7,22 +7,22 @@ use super::spec::for_each_container;
 use super::{app_armor, paths, scheduling};
 use crate::field::{Errors, Path, quote};
 
-/// Says that a pod mirrors a static one of the kubelet.
+/// Marks a mirror pod, which the kubelet creates for one of its static pods.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// Seccomp profile of a pod, before the field.
+/// Seccomp profile of a pod, before the field existed.
 pub const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 /// Beginning of the annotation with the seccomp profile of one container.
 pub const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const SECCOMP_LOCALHOST: &str = "localhost/";
 
-/// Whether metadata is that of a mirror pod.
+/// Returns whether metadata is that of a mirror pod.
 pub fn is_mirror(metadata: &Value) -> bool {
     metadata.at(&["annotations", MIRROR]).as_str().is_some()
 }
 
-/// Whether the deletion cost, if there is one, is a 32-bit integer in plain form.
+/// Returns whether the deletion cost is absent or a 32-bit integer in plain form.
 pub fn is_deletion_cost_valid(annotations: &Value) -> bool {
     annotations.at(&[DELETION_COST]).as_str().is_none_or(|cost| {
         let plain = cost == "0" || cost.starts_with(|c: char| matches!(c, '-' | '1'..='9'));
@@ -30,8 +30,8 @@ pub fn is_deletion_cost_valid(annotations: &Value) -> bool {
     })
 }
 
-/// Whether any annotation is about the security of a pod or one of its containers: few are, so that the work of
-/// looking for each container's is mostly saved.
+/// Returns whether any annotation states a seccomp or AppArmor profile. Few pods have one, so this mostly saves a
+/// search for the annotation of each container.
 pub fn concern_security(annotations: &Value) -> bool {
     let prefixes = [SECCOMP_POD, SECCOMP_CONTAINER, app_armor::ANNOTATION_PREFIX];
     let mut keys = annotations.as_object().into_iter().flat_map(Map::keys);
@@ -94,7 +94,7 @@ fn seccomp(profile: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that annotations and fields for seccomp and AppArmor say the same.
+/// Checks that the annotations for seccomp and AppArmor agree with the fields.
 pub fn agree_with_fields(annotations: &Value, spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let Some(map) = annotations.as_object().filter(|_| concern_security(annotations)) else { return };
     let text = |key: &str| map.get(key).and_then(Value::as_str);
@@ -152,7 +152,7 @@ fn seccomp_agrees(annotation: &str, field: &Value, path: &Path<'_>, errors: &mut
     }
 }
 
-/// Checks that annotations which are fixed at creation did not change.
+/// Checks that annotations which are immutable after creation did not change.
 pub fn validate_change(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     let null = &Value::Null;
     let entries = |map: &Value| map.as_object().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! AppArmor: the annotations of before 1.30 and the field that replaced them.
+//! AppArmor profiles: the annotations that were used before 1.30, and the field that replaced them.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -13,7 +13,7 @@ const UNCONFINED: &str = "unconfined";
 /// Most bytes in the name of a local profile.
 pub const PROFILE_BYTES_MAX: usize = 4095;
 
-/// The field that says what an annotation says, if it says anything.
+/// Converts an annotation's value to the field's; `None` if the value cannot be converted.
 pub fn field_for_annotation(annotation: &str) -> Option<Value> {
     match annotation {
         UNCONFINED => Some(value!({"type": "Unconfined"})),
@@ -25,7 +25,7 @@ pub fn field_for_annotation(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Whether an annotation's value has a form that is known.
+/// Returns whether an annotation's value has a known form.
 pub fn is_annotation_value(value: &str) -> bool {
     matches!(value, "" | RUNTIME_DEFAULT | UNCONFINED) || value.starts_with(LOCALHOST)
 }
@@ -35,7 +35,7 @@ fn is_valid(field: &Value) -> bool {
     profile.trim() == profile && profile.len() <= PROFILE_BYTES_MAX
 }
 
-/// Whether a field and an annotation say the same; `Err` names the part of the field that differs.
+/// Checks that a field and an annotation state the same profile; `Err` names the member of the field that differs.
 pub fn agrees(field: &Value, annotation: &str) -> Result<(), &'static str> {
     let same = match field.str_at(&["type"]) {
         "Unconfined" => annotation == UNCONFINED,
@@ -50,7 +50,7 @@ pub fn agrees(field: &Value, annotation: &str) -> Result<(), &'static str> {
     if same { Ok(()) } else { Err("type") }
 }
 
-/// Writes the field of containers that are only annotated.
+/// Sets the field of containers that have only the annotation.
 pub fn fields_from_annotations(pod: &mut Value) {
     if pod.str_at(&["spec", "os", "name"]) == "windows" {
         return;

@@ -17,8 +17,8 @@ pub fn validate(binding: &Value, errors: &mut Errors) {
     }
 }
 
-/// Assigns a pod to the binding's target. The binding's annotations are added to the pod; its labels, which admission
-/// may have taken from the node, too. `Err` says why the pod cannot be assigned: a conflict.
+/// Assigns a pod to the binding's target. Copies the binding's annotations to the pod, and its labels, which admission
+/// may have copied from the node. `Err` is the reason of a conflict, because of which the pod cannot be assigned.
 pub fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
     let name = pod.str_at(&["metadata", "name"]);
     if !pod.at(&["metadata", "deletionTimestamp"]).is_null() {

@@ -1,4 +1,4 @@
-//! Conditions of pods, as the server itself writes them.
+//! Conditions of pods that the server itself writes.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -6,12 +6,12 @@ use flotilla_proto::value::Value;
 pub use crate::rules::conditions::set;
 use crate::wall_clock;
 
-/// The current time as conditions state it.
+/// Returns the present time in the format of conditions.
 pub fn now() -> String {
     wall_clock::timestamp().to_string()
 }
 
-/// A condition that has just come about; `reason` and `message` may be empty.
+/// Returns a condition that changed at the present time; `reason` and `message` may be empty.
 pub fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
     let mut condition = value!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": (now())});
     for (key, text) in [("reason", reason), ("message", message)] {

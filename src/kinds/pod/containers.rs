@@ -1,4 +1,4 @@
-//! Containers of all three sorts.
+//! Validation of containers: init, ordinary and ephemeral ones.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::{env, handlers, mounts, requirements, security};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
-/// Most rules of when a container is restarted.
+/// Most restart rules of a container.
 const RESTART_RULES_MAX: usize = 20;
 /// Most exit codes in such a rule.
 const EXIT_CODES_MAX: usize = 255;
@@ -90,7 +90,7 @@ fn init(spec: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut E
     }
 }
 
-/// What init containers cannot have because they end.
+/// Checks that an init container that ends has no fields that only sidecars may have.
 fn only_sidecars(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if !container.at(&[key]).is_null() {
@@ -109,7 +109,7 @@ fn only_sidecars(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, 
     }
 }
 
-/// Whether an init container of the stored object asks for a restart when it is resized.
+/// Returns whether an init container of the stored object has a resize policy with a restart.
 pub fn has_init_restart_on_resize(spec: &Value) -> bool {
     let restarts = |policy: &Value| policy.str_at(&["restartPolicy"]) == "RestartContainer";
     let mut containers = spec.list_at(&["initContainers"]).iter().filter(|container| !is_sidecar(container));
@@ -183,7 +183,7 @@ pub fn pull_policy(path: &Path<'_>, policy: &str, errors: &mut Errors) {
     choice(path, policy, &["Always", "IfNotPresent", "Never"], errors);
 }
 
-/// Pods, not templates, refuse images with spaces around their names.
+/// Checks that an image name has no surrounding spaces. This applies to pods, not to templates.
 pub fn only_for_pod(container: &Value, path: &Path<'_>, errors: &mut Errors) {
     let image = container.str_at(&["image"]);
     if image.trim() != image {

@@ -1,4 +1,4 @@
-//! What the server writes into a pod that is created.
+//! Prepares a new pod: the fields that the server sets at creation.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 use super::{app_armor, conditions, dropped, pod_resources};
 use crate::rules::defaulting::{items, object, object_or_new, objects};
 
-/// Sets status, generation and everything that is derived once.
+/// Sets status, generation and all fields that are derived at creation only.
 pub fn prepare(pod: &mut Value) {
     let class = match pod.str_at(&["status", "qosClass"]) {
         "" => Value::from(pod_resources::quality_of_service(pod)),
@@ -30,7 +30,7 @@ pub fn prepare(pod: &mut Value) {
     app_armor::fields_from_annotations(pod);
 }
 
-/// Adds the pod's own labels to the selector of a term, for the keys that the term names (KEP-3633, KEP-3243).
+/// Adds the pod's labels to the selector of a term, for the label keys that the term names (KEP-3633, KEP-3243).
 fn complete(term: &mut Map, keys: &str, operator: &str, labels: Option<&Map>) {
     let chosen: Vec<Value> = term
         .get(keys)
@@ -83,7 +83,7 @@ pub fn for_each_container(spec: &mut Map, mut visit: impl FnMut(&mut Map)) {
     }
 }
 
-/// The `securityContext` of a container, made if it is absent.
+/// Returns the `securityContext` of a container; adds it if it is absent.
 pub fn security_context(container: &mut Map) -> Option<&mut Map> {
     object_or_new(container, "securityContext")
 }

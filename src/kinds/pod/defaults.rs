@@ -6,7 +6,7 @@ use super::{image, pod_resources};
 use crate::rules::defaulting::{items, object, object_or_new, objects, plain, pointer};
 use crate::rules::resources;
 
-/// Annotations in which init containers once stood; they are dropped wherever they are met.
+/// Annotations that held init containers in old versions; they are always dropped.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -14,7 +14,7 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// Defaults of a `Pod`.
+/// Sets the defaults of a `Pod`.
 pub fn pod(pod: &mut Value) {
     let Some(pod) = pod.as_object_mut() else { return };
     if let Some(metadata) = object(pod, "metadata") {
@@ -28,7 +28,7 @@ pub fn pod(pod: &mut Value) {
             host_ports(spec);
         }
         pod_spec(spec);
-        // A negative grace period means the shortest one there is.
+        // A negative grace period means the shortest one.
         if spec.get("terminationGracePeriodSeconds").and_then(Value::as_int).is_some_and(|seconds| seconds < 0) {
             spec.insert("terminationGracePeriodSeconds", 1);
         }
@@ -38,7 +38,7 @@ pub fn pod(pod: &mut Value) {
     }
 }
 
-/// Defaults of a `PodTemplateSpec`.
+/// Sets the defaults of a `PodTemplateSpec`.
 pub fn template(template: &mut Value) {
     let Some(template) = template.as_object_mut() else { return };
     if let Some(metadata) = object_or_new(template, "metadata") {
@@ -59,7 +59,7 @@ fn drop_init_container_annotations(metadata: &mut Map) {
     }
 }
 
-/// A container that limits a resource without requesting it requests its limit.
+/// Sets the request for each resource that a container limits and does not request: to the limit.
 fn requests_from_limits(spec: &mut Map) {
     for list in ["containers", "initContainers"] {
         for container in objects(spec, list) {
@@ -81,7 +81,7 @@ fn requests_from_limits(spec: &mut Map) {
     }
 }
 
-/// In the host's network every port of a container is one of the host.
+/// Sets `hostPort` of each port in a pod that uses the host's network: to the container's port.
 fn host_ports(spec: &mut Map) {
     for list in ["containers", "initContainers"] {
         for container in objects(spec, list) {
@@ -94,7 +94,7 @@ fn host_ports(spec: &mut Map) {
     }
 }
 
-/// Defaults that pods and templates share.
+/// Sets the defaults that pods and templates share.
 fn pod_spec(spec: &mut Map) {
     plain(spec, "dnsPolicy", "ClusterFirst");
     plain(spec, "restartPolicy", "Always");
@@ -114,7 +114,7 @@ fn pod_spec(spec: &mut Map) {
     round_resources(spec);
 }
 
-/// `serviceAccount` is the old name of `serviceAccountName` and always repeats it.
+/// Copies `serviceAccountName` to `serviceAccount`, its old name.
 fn service_account_alias(spec: &mut Map) {
     let text = |key: &str| spec.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let name = text("serviceAccountName").or(text("serviceAccount")).map(Value::from);
@@ -225,7 +225,7 @@ fn volume(volume: &mut Map) {
     legacy_volume(volume);
 }
 
-/// Defaults of volume types that no longer have a driver in the kubelet.
+/// Sets the defaults of volume types that no longer have a driver in the kubelet.
 fn legacy_volume(volume: &mut Map) {
     if let Some(iscsi) = object(volume, "iscsi") {
         plain(iscsi, "iscsiInterface", "default");
@@ -247,7 +247,7 @@ fn legacy_volume(volume: &mut Map) {
     }
 }
 
-/// Defaults of the `spec` of a claim or of a claim's template.
+/// Sets the defaults of the `spec` of a claim or of a claim's template.
 pub fn claim_spec(claim: &mut Map) {
     if let Some(spec) = object_or_new(claim, "spec") {
         pointer(spec, "volumeMode", "Filesystem");
@@ -267,7 +267,7 @@ fn pod_status(status: &mut Map) {
     round_resources(status);
 }
 
-/// `podIP` is the first of `podIPs`. Where both are sent and differ, `podIP` wins, for the sake of old kubelets.
+/// Makes `podIP` the first of `podIPs`. If both are sent and differ, `podIP` wins, for the sake of old kubelets.
 fn pod_ips(status: &mut Map) {
     let single = status.get("podIP").and_then(Value::as_str).filter(|ip| !ip.is_empty()).map(Value::from);
     let first = items(status, "podIPs").first().and_then(|entry| entry.get("ip")).cloned();

@@ -1,5 +1,5 @@
-//! Fields that belong to features which are off in Kubernetes 1.36: they are dropped without a word, unless the stored
-//! object uses them already.
+//! Drops the fields of features that are off in Kubernetes 1.36, without an error, unless the stored object uses them
+//! already.
 
 use flotilla_proto::value::{Map, Value};
 

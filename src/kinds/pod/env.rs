@@ -1,4 +1,4 @@
-//! Environment variables and what they are taken from.
+//! Validation of environment variables and their sources.
 
 use flotilla_proto::value::Value;
 
@@ -6,7 +6,7 @@ use super::paths;
 use crate::field::{Errors, Path};
 use crate::rules::{names, resources};
 
-/// Fields that a variable can hold.
+/// Fields of a pod that an environment variable can refer to.
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -18,10 +18,10 @@ const ENV_FIELDS: [&str; 9] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// Fields that a file can hold.
+/// Fields of a pod that a file of a volume can refer to.
 pub const FILE_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-/// Fields that have a name at all.
+/// All fields of a pod that have a name for such references.
 const NAMED_FIELDS: [&str; 14] = [
     "metadata.annotations",
     "metadata.labels",
@@ -38,7 +38,7 @@ const NAMED_FIELDS: [&str; 14] = [
     "status.podIP",
     "status.podIPs",
 ];
-/// Resources of a container that can be referred to.
+/// Resources of a container that a variable or file can refer to.
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",

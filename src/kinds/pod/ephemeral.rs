@@ -10,7 +10,7 @@ use crate::rules::{semantic, shown};
 
 const LIST: [&str; 2] = ["spec", "ephemeralContainers"];
 
-/// Takes only the ephemeral containers from the new pod.
+/// Restores everything except the ephemeral containers from the old pod.
 pub fn prepare(pod: &mut Value, old: &Value) {
     let containers = pod.at(&LIST).clone();
     for part in ["spec", "status"] {

@@ -5,30 +5,31 @@ use flotilla_proto::value::Value;
 use super::conditions;
 use crate::status::ApiError;
 
-/// Most evictions that a budget's controller may have open.
+/// Most evictions in a budget's status that its controller has not processed yet.
 const OPEN_EVICTIONS_MAX: usize = 2000;
 const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 const CAUSE: &str = "DisruptionBudget";
 /// Seconds after which a client may try again while a budget is being computed.
 const RETRY_SECONDS: u32 = 10;
 
-/// How a budget decides on a pod.
+/// The decision of a budget about the eviction of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The pod may go, and no budget changes.
+    /// The pod may be evicted without a change of the budget.
     Free,
-    /// The pod may go if it is still as it was read.
+    /// As `Free`, but only if the pod has not changed since it was read.
     FreeIfUnchanged,
-    /// The budget must be asked, and spends a disruption.
+    /// The pod may be evicted if the budget has a disruption left, which is spent.
     Ask,
 }
 
-/// Whether a pod can go whatever its budgets say: it has ended, not begun, or is being deleted.
+/// Returns whether a pod can be evicted without asking its budgets: it has ended, not begun, or is being deleted.
 pub fn ignores_budgets(pod: &Value) -> bool {
     matches!(pod.str_at(&["status", "phase"]), "Succeeded" | "Failed" | "Pending") || is_terminating(pod)
 }
 
-/// Whether such a pod must be as it was read: one that is pending may just have begun.
+/// Returns whether the deletion must fail if such a pod has changed since it was read: a pending pod may just have
+/// started.
 pub fn must_be_unchanged(pod: &Value) -> bool {
     !matches!(pod.str_at(&["status", "phase"]), "Succeeded" | "Failed") && !is_terminating(pod)
 }
@@ -42,7 +43,7 @@ fn is_ready(pod: &Value) -> bool {
     conditions.any(|c| c.str_at(&["type"]) == "Ready" && c.str_at(&["status"]) == "True")
 }
 
-/// Decides on a running pod by its only budget.
+/// Returns the decision of the only budget that selects a running pod.
 pub fn decide(pod: &Value, budget: &Value) -> Decision {
     if is_ready(pod) {
         return Decision::Ask;
@@ -53,14 +54,14 @@ pub fn decide(pod: &Value, budget: &Value) -> Decision {
     if always || enough { Decision::FreeIfUnchanged } else { Decision::Ask }
 }
 
-/// The answer where several budgets select one pod: a `Status` that is not an error of any kind.
+/// Returns the error if several budgets select one pod: a `Status` without a reason.
 pub fn several_budgets() -> ApiError {
     ApiError::unknown(
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
     )
 }
 
-/// The answer while a budget's numbers are behind its spec, or while others change it.
+/// Returns the error if a budget's status is behind its spec, or if others keep changing it.
 pub fn still_processed(budget: &Value) -> ApiError {
     let name = budget.str_at(&["metadata", "name"]);
     let mut error = refused(RETRY_SECONDS);
@@ -74,7 +75,7 @@ fn refused(retry_seconds: u32) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(429, "TooManyRequests", REFUSAL) }
 }
 
-/// Spends a disruption of a budget for a pod, or says why there is none.
+/// Spends a disruption of a budget for a pod. `Err` says why there is none left.
 pub fn spend(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), ApiError> {
     let name = budget.str_at(&["metadata", "name"]).to_owned();
     let number = |path: &[&str]| budget.int_at(path).unwrap_or(0);
@@ -122,7 +123,7 @@ fn why_none(budget: &Value, name: &str) -> String {
     if message.is_empty() { why } else { format!("{why} ({reason}): {message}") }
 }
 
-/// Says in the budget's condition that no disruption is left.
+/// Sets the budget's condition to "no disruption is left".
 fn set_insufficient(budget: &mut Value) {
     let generation = budget.int_at(&["status", "observedGeneration"]).unwrap_or(0);
     let mut condition = conditions::condition("DisruptionAllowed", "False", "InsufficientPods", "");
@@ -134,7 +135,7 @@ fn set_insufficient(budget: &mut Value) {
     conditions::set(budget, condition);
 }
 
-/// Marks a pod as evicted, before it is deleted.
+/// Sets the condition of an evicted pod, before it is deleted.
 pub fn mark(pod: &mut Value) {
     let condition =
         conditions::condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting");

@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks.
+//! Validation of probes and lifecycle hooks.
 
 use flotilla_proto::value::Value;
 
@@ -7,10 +7,10 @@ use super::spec::Surroundings;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::{names, numbers};
 
-/// Handlers in the order in which they are looked at.
+/// Handlers in the order in which they are checked.
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
-/// Checks the hooks and probes of a container that runs for as long as the pod.
+/// Checks the hooks and probes of a container that runs as long as the pod.
 pub fn validate_container(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     let hooks = path.child("lifecycle");
     for key in ["postStart", "preStop"] {

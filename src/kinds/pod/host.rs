@@ -1,11 +1,11 @@
-//! What a pod shares with its host.
+//! Validation of the namespaces that a pod shares with its host.
 
 use flotilla_proto::value::Value;
 
 use super::spec::{Options, for_each_container, has_host_users};
 use crate::field::{Errors, Path};
 
-/// In the host's network the ports of containers are those of the host.
+/// Checks that in the host's network `hostPort` equals the container's port.
 pub fn host_network_ports(spec: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     if !spec.is_true_at(&["hostNetwork"]) {
         return;
@@ -25,7 +25,7 @@ pub fn host_network_ports(spec: &Value, path: &Path<'_>, options: &Options, erro
     }
 }
 
-/// A pod with a user namespace of its own shares no other namespace with the host.
+/// Checks that a pod with a user namespace of its own shares no other namespace with the host.
 pub fn without_host_users(spec: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     const WHY: &str = "when `hostUsers` is false";
     if has_host_users(spec) {

@@ -1,17 +1,17 @@
-//! Image references, as far as the default pull policy needs them (distribution's reference grammar).
+//! Parses image references, as far as the default pull policy depends on them (distribution's reference grammar).
 
 /// Longest name of a repository with its registry, in bytes.
 const NAME_MAX: usize = 255;
 /// Longest tag, in bytes.
 const TAG_MAX: usize = 128;
 
-/// Whether an image is pulled under the tag `latest`: it names that tag, or neither a tag nor a digest.
-/// References that cannot be parsed are not.
+/// Returns whether an image is pulled under the tag `latest`: its reference has that tag, or neither a tag nor a
+/// digest. False if the reference cannot be parsed.
 pub fn is_latest(image: &str) -> bool {
     parse(image).is_some_and(|(tag, digest)| if tag.is_empty() { digest.is_empty() } else { tag == "latest" })
 }
 
-/// Tag and digest of a valid reference; either may be empty.
+/// Returns the tag and digest of a reference, either of which may be empty; `None` if it is invalid.
 fn parse(image: &str) -> Option<(&str, &str)> {
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'a'..=b'f' | b'0'..=b'9')) {
         return None;
@@ -37,7 +37,8 @@ fn parse(image: &str) -> Option<(&str, &str)> {
     valid.then_some((tag, digest))
 }
 
-/// Splits a registry off: it has a dot, a port or a capital, or is `localhost`; otherwise Docker Hub is meant.
+/// Splits off the registry: the first part is one if it has a dot, a port or a capital, or is `localhost`; otherwise
+/// Docker Hub is meant.
 fn split_domain(image: &str) -> (&str, &str) {
     match image.split_once('/') {
         Some((domain, rest))
@@ -73,7 +74,8 @@ fn is_port(port: &str) -> bool {
     !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Lower-case words joined by one dot, one or two underscores, or any number of dashes.
+/// Returns whether a part of a name is made of lower-case words joined by one dot, one or two underscores, or any
+/// number of dashes.
 fn is_component(component: &str) -> bool {
     let bytes = component.as_bytes();
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

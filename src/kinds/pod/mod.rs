@@ -1,7 +1,8 @@
-//! Pods (core), and what the kinds that hold pod templates share with them.
+//! Pods, and the rules for pod templates that other kinds share with them.
 //!
-//! `defaults` and `create` write, `spec` and the modules below it check a spec, `update`, `ephemeral`, `resize` and
-//! `status` say what may change through which door, `binding` and `eviction` are the pure halves of those subresources.
+//! `defaults` and `create` set fields. `spec` and the modules below it check a spec. `update`, `ephemeral`, `resize`
+//! and `status` define what each kind of write may change. `binding` and `eviction` are the pure halves of those
+//! subresources.
 
 mod annotations;
 mod app_armor;
@@ -48,7 +49,8 @@ use crate::rules::{Generation, Strategy, Subresource, semantic};
 /// Rules of Pods.
 pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
-    // A class that the client sends at creation counts, so the status is reset here and not before.
+    // A `qosClass` that the client sends at creation has an effect, so `prepare_create` resets the status after reading
+    // it.
     status: false,
     returns_deleted: true,
     grace_seconds: Some(grace_seconds),
@@ -83,7 +85,7 @@ const SELECTABLE: &[Selectable] = &[
     ("spec.serviceAccountName", |pod| pod.str_at(&["spec", "serviceAccountName"]).to_owned()),
     ("spec.hostNetwork", |pod| pod.is_true_at(&["spec", "hostNetwork"]).to_string()),
     ("status.phase", |pod| pod.str_at(&["status", "phase"]).to_owned()),
-    // Accepted, but no pod has a value for it.
+    // The selector is accepted, but its value is empty for every pod.
     ("status.podIPs", |_| String::new()),
     ("status.podIP", |pod| {
         let first = pod.list_at(&["status", "podIPs"]).first();
@@ -101,8 +103,8 @@ fn prepare_update(pod: &mut Value, old: &Value) {
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
 }
 
-/// What a pod is given to end: what the client asks for, else what its spec says; nothing if it never began or has
-/// ended. A negative period is the shortest one.
+/// Returns the grace period for the deletion of a pod, in seconds: the requested one, else that of its spec; 0 if the
+/// pod never started or has ended. A negative period means the shortest one.
 fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
     let idle = pod.str_at(&["spec", "nodeName"]).is_empty();
     if idle || matches!(pod.str_at(&["status", "phase"]), "Failed" | "Succeeded") {

@@ -1,4 +1,4 @@
-//! Where containers see volumes: mounts and block devices.
+//! Validation of volume mounts and block devices of containers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::paths;
 use super::volumes::Volumes;
 use crate::field::{Errors, Path};
 
-/// Path in the container by volume; of several the last.
+/// Maps each volume to its path in the container; if there are several paths, to the last one.
 fn by_name<'a>(list: &'a [Value], path: &str) -> HashMap<&'a str, &'a str> {
     list.iter().map(|item| (item.str_at(&["name"]), item.str_at(&[path]))).collect()
 }
@@ -64,7 +64,7 @@ fn validate_mounts(
     }
 }
 
-/// Errors of these name the list, not the item.
+/// Checks the paths inside the volume. As in the reference, some errors name the list, not the item.
 fn sub_paths(mount: &Value, path: &Path<'_>, item: &Path<'_>, errors: &mut Errors) {
     let (plain, expression) = (mount.str_at(&["subPath"]), mount.str_at(&["subPathExpr"]));
     if !plain.is_empty() {

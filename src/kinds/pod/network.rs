@@ -1,4 +1,4 @@
-//! Names and addresses of a pod.
+//! Validation of a pod's DNS settings and host names.
 
 use flotilla_proto::value::Value;
 

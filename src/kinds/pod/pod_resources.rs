@@ -1,4 +1,4 @@
-//! Resources of a pod as a whole (KEP-2837): their defaults, and the quality of service that follows.
+//! Resources of a pod as a whole (KEP-2837): their defaults, and the quality-of-service class that follows from them.
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
@@ -7,7 +7,7 @@ use super::quantities::{self, Amounts};
 use crate::rules::defaulting::{object, object_or_new};
 use crate::rules::resources;
 
-/// Fills the requests, and the limits of huge pages, of a pod that has resources of its own.
+/// Sets the default requests, and limits of huge pages, of a pod that states resources of its own.
 pub fn set_defaults(spec: &mut Map) {
     let Some(own) = spec.get("resources").and_then(Value::as_object) else { return };
     let has = |key: &str| own.get(key).and_then(Value::as_object).is_some_and(|list| !list.is_empty());
@@ -66,7 +66,7 @@ fn add_missing(resources: &mut Map, list: &str, amounts: Vec<(String, String)>) 
     }
 }
 
-/// The quality of service class of a pod, from what it requests and limits of CPU and memory.
+/// Returns the quality-of-service class of a pod, computed from its requests and limits of CPU and memory.
 pub fn quality_of_service(pod: &Value) -> &'static str {
     let mut requests = Amounts::default();
     let mut limits = Amounts::default();
@@ -94,7 +94,7 @@ pub fn quality_of_service(pod: &Value) -> &'static str {
     if guaranteed && equal && requests.len() == limits.len() { "Guaranteed" } else { "Burstable" }
 }
 
-/// Adds the positive amounts of CPU and memory; returns how many of the two there were.
+/// Adds the positive amounts of CPU and memory to `total`; returns how many of the two there were.
 fn add_compute(total: &mut Amounts, list: Option<&Map>) -> usize {
     let Some(list) = list else { return 0 };
     let mut found = 0;

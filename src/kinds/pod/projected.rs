@@ -1,4 +1,4 @@
-//! Volumes that collect several sources, and files with facts of the pod.
+//! Validation of projected volumes, and of files with fields of the pod (downward API).
 
 use std::collections::HashSet;
 
@@ -108,7 +108,7 @@ fn token(token: &Value, volume: &Path<'_>, path: &Path<'_>, options: &Options, e
     }
 }
 
-/// The tokens that a pod spec projects, with the positions of their volume and source.
+/// Returns the tokens that a pod spec projects, with the positions of their volume and source.
 pub fn tokens(spec: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     let volumes = spec.list_at(&["volumes"]).iter().enumerate();
     volumes.flat_map(|(v, volume)| {
@@ -117,7 +117,7 @@ pub fn tokens(spec: &Value) -> impl Iterator<Item = (usize, usize, &Value)> {
     })
 }
 
-/// Whether the stored object has a token whose path leaves the volume.
+/// Returns whether the stored object has a token whose path leaves the volume.
 pub fn has_token_outside(spec: &Value) -> bool {
     let mut errors = Errors::default();
     tokens(spec).for_each(|(_, _, token)| paths::not_reserved(&Path::root(""), token.str_at(&["path"]), &mut errors));

@@ -1,11 +1,11 @@
-//! Lists of resources: names that mean something, and arithmetic on whole lists.
+//! Lists of resources: which names pods can use, and arithmetic on whole lists.
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use crate::rules::resources::{amount, is_huge_pages};
 
-/// Whether pods as a whole, not only containers, can have a resource.
+/// Returns whether a pod as a whole can request a resource.
 pub fn is_for_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_pages(name)
 }
@@ -15,22 +15,22 @@ pub fn is_for_pods(name: &str) -> bool {
 pub struct Amounts(Vec<(String, Quantity)>);
 
 impl Amounts {
-    /// The amounts with their names.
+    /// Returns the amounts with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
         self.0.iter().map(|(name, amount)| (name.as_str(), amount))
     }
 
-    /// The amount of a resource.
+    /// Returns the amount of a resource; `None` if the list does not have it.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, amount)| amount)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no amounts.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Number of resources.
+    /// Returns the number of resources.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -42,7 +42,7 @@ impl Amounts {
         }
     }
 
-    /// Adds an amount.
+    /// Adds an amount to that of the same name.
     pub fn add(&mut self, name: &str, amount: Quantity) {
         self.merge(name, amount, |known, more| known.plus(&more));
     }
@@ -54,24 +54,24 @@ impl Amounts {
         }
     }
 
-    /// Adds amounts.
+    /// Adds all amounts of another list.
     pub fn add_all(&mut self, other: &Self) {
         other.iter().for_each(|(name, amount)| self.add(name, amount.clone()));
     }
 
-    /// Takes another amount instead.
+    /// Replaces the amount of a resource.
     pub fn set(&mut self, name: &str, amount: Quantity) {
         self.merge(name, amount, |_, other| other);
     }
 
-    /// Takes of each resource the larger amount.
+    /// Replaces each amount by the larger one of both lists.
     pub fn raise(&mut self, other: &Self) {
         let larger = |known: Quantity, other: Quantity| if other > known { other } else { known };
         other.iter().for_each(|(name, amount)| self.merge(name, amount.clone(), larger));
     }
 }
 
-/// What the containers of a pod need together of `which` (`requests` or `limits`), by what is stated of each.
+/// Returns the `requests` or `limits` (`which`) that the containers of a pod need together, from their specs.
 pub fn of_containers(spec: &Map, which: &str) -> Amounts {
     together(spec, |container| {
         let mut own = Amounts::default();
@@ -80,8 +80,8 @@ pub fn of_containers(spec: &Map, which: &str) -> Amounts {
     })
 }
 
-/// What the containers of a pod need together: all containers and sidecars at once, or any one init container beside
-/// the sidecars started before it.
+/// Returns the amounts that the containers of a pod need together, where `of` gives those of one container: the maximum
+/// of all containers plus sidecars, and of each init container plus the sidecars that start before it.
 pub fn together(spec: &Map, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let list = |key: &str| spec.get(key).and_then(Value::as_array).unwrap_or(&[]);
     let mut total = Amounts::default();
@@ -104,7 +104,7 @@ pub fn together(spec: &Map, of: impl Fn(&Value) -> Amounts) -> Amounts {
     total
 }
 
-/// Whether an init container goes on while the others run.
+/// Returns whether an init container is a sidecar, which runs beside the ordinary containers.
 pub fn is_sidecar(container: &Value) -> bool {
     container.str_at(&["restartPolicy"]) == "Always"
 }

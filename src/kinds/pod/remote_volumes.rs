@@ -1,4 +1,4 @@
-//! Volumes on network storage and of drivers outside the tree.
+//! Validation of volumes on network storage and of drivers that are not part of Kubernetes.
 
 use flotilla_proto::value::Value;
 
@@ -77,7 +77,7 @@ fn nfs(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a name has the form that its prefix asks for (RFC 3721).
+/// Returns whether an iSCSI name has the form that its prefix demands (RFC 3721).
 fn is_iscsi_name(name: &str) -> bool {
     let alphanumeric = |text: &str, length: usize| {
         text.chars().count() == length + 1 && text.chars().skip(1).all(|c| c.is_ascii_alphanumeric())
@@ -89,7 +89,7 @@ fn is_iscsi_name(name: &str) -> bool {
     }
 }
 
-/// `yyyy-mm.authority:anything`.
+/// Returns whether a text has the form `yyyy-mm.authority:anything`.
 fn is_qualified_iscsi_name(rest: &str) -> bool {
     let bytes = rest.as_bytes();
     let digits =
@@ -146,7 +146,7 @@ fn flocker(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a text is `host:port`, where an IPv6 host stands in brackets.
+/// Returns whether a text is `host:port`, with an IPv6 host in brackets.
 fn is_host_and_port(text: &str) -> bool {
     match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').is_some_and(|(host, port)| {

@@ -1,4 +1,4 @@
-//! What containers and pods request and limit of resources.
+//! Validation of the resource requests and limits of containers and pods.
 
 use std::collections::HashSet;
 
@@ -19,14 +19,14 @@ pub fn validate_container(needs: &Value, claims: &[&str], path: &Path<'_>, optio
     }
 }
 
-/// Checks what a pod needs beside what its containers need.
+/// Checks the overhead of a pod.
 pub fn validate_overhead(overhead: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let mut found = Found::default();
     limits(overhead.as_object(), resources::check_container_name, &path.child("limits"), options, &mut found, errors);
     found.check(path, errors);
 }
 
-/// Whether a list of resources has what huge pages need.
+/// Whether a list of resources has huge pages, and CPU or memory, without which huge pages are refused.
 #[derive(Default)]
 struct Found {
     compute: bool,
@@ -107,7 +107,7 @@ fn requests(
     }
 }
 
-/// Whether an amount of huge pages is a whole number of pages of the size that the name states.
+/// Returns whether an amount of huge pages is a multiple of the page size in the name.
 fn is_even(name: &str, amount: &Quantity) -> bool {
     let size = name.strip_prefix("hugepages-").and_then(|size| Quantity::parse(size).ok());
     size.is_some_and(|size| size.sign() > 0 && size.is_whole() && amount.value() % size.value() == 0)
@@ -122,7 +122,7 @@ fn whole_pages(name: &str, value: &Value, path: &Path<'_>, options: &Options, er
     }
 }
 
-/// Whether the stored object has parts of huge pages.
+/// Returns whether the stored object has amounts of huge pages that are not multiples of the page size.
 pub fn has_uneven_huge_pages(spec: &Value) -> bool {
     let uneven = |list: Option<&Map>| {
         let mut entries = list.into_iter().flat_map(Map::iter);

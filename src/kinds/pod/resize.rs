@@ -15,7 +15,8 @@ fn list<'a>(pod: &'a Value, list: &str) -> &'a [Value] {
     pod.list_at(&["spec", list])
 }
 
-/// Takes only resources and resize policies from the new pod, unless its containers are other ones.
+/// Restores everything except resources and resize policies from the old pod, unless the names of the containers
+/// differ.
 pub fn prepare(pod: &mut Value, old: &Value) {
     if LISTS.iter().all(|key| list(pod, key).len() == list(old, key).len()) {
         let resources = pod.at(&RESOURCES).clone();
@@ -35,7 +36,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
 }
 
-/// The old containers with new resources; the new ones as they are if they have other names.
+/// Returns the old containers with the new resources; the new containers if their names differ, which validation then
+/// refuses.
 fn merge(new: &[Value], old: &[Value]) -> Vec<Value> {
     let name = |container: &Value| container.str_at(&["name"]).to_owned();
     if new.iter().zip(old).any(|(new, old)| name(new) != name(old)) {
@@ -143,7 +145,7 @@ fn pod_level(pod: &Value, old: &Value, munged: &mut Value, path: &Path<'_>, erro
     put(munged, &RESOURCES, &kept);
 }
 
-/// Puts the old CPU and memory back.
+/// Restores the old CPU and memory.
 fn drop_compute(resources: &mut Value, old: &Value) {
     for list in ["limits", "requests"] {
         for name in ["cpu", "memory"] {
@@ -183,7 +185,7 @@ fn nothing_removed(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// A container with its old CPU and memory; its claims do not count.
+/// Restores the old CPU and memory of a container, and drops its claims, for a comparison of the rest.
 fn without_compute(container: &mut Value, old: &Value) {
     if container.at(&["resources"]).is_null() {
         container.set_at(&["resources"], Value::object());

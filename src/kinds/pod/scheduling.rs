@@ -1,4 +1,4 @@
-//! Where a pod may run: affinity and tolerations.
+//! Validation of affinity and tolerations.
 
 use flotilla_proto::value::Value;
 
@@ -75,7 +75,7 @@ fn pod_term(term: &Value, any_value: bool, path: &Path<'_>, errors: &mut Errors)
     labels::validate_label_key(key, &key_path, errors);
 }
 
-/// Whether a term of the stored object has a selector that breaks a rule.
+/// Returns whether an affinity term of the stored object has an invalid selector.
 pub fn has_invalid_selector(spec: &Value) -> bool {
     let mut errors = Errors::default();
     let path = Path::root("");
@@ -89,7 +89,7 @@ pub fn has_invalid_selector(spec: &Value) -> bool {
     !errors.is_empty()
 }
 
-/// Whether required node affinity of the stored object has a value that no label can have.
+/// Returns whether the required node affinity of the stored object has a value that no label can have.
 pub fn has_impossible_node_affinity(spec: &Value) -> bool {
     node_selector::has_impossible_value(spec.at(&["affinity", "nodeAffinity", REQUIRED]))
 }

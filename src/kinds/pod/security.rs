@@ -1,4 +1,4 @@
-//! Security contexts of pods and containers.
+//! Validation of the security contexts of pods and containers.
 
 use std::collections::HashSet;
 
@@ -158,7 +158,7 @@ fn is_sysctl_name(name: &str) -> bool {
     name.len() <= SYSCTL_BYTES_MAX && name.split(['.', '/']).all(segment)
 }
 
-/// What of the host's a sysctl would change, if the pod shares it.
+/// Returns the namespace of the host that a sysctl would change because the pod shares it; `None` if it changes none.
 fn contradiction(name: &str, spec: &Value) -> Option<&'static str> {
     let slash_first = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
     let name: String = if slash_first {
@@ -218,7 +218,7 @@ fn sysctls(spec: &Value, list: &[Value], path: &Path<'_>, options: &Options, err
     }
 }
 
-/// Whether the stored object has a sysctl that contradicts the host's namespaces.
+/// Returns whether the stored object has a sysctl that would change a namespace of the host.
 pub fn has_contradicting_sysctl(spec: &Value) -> bool {
     let sysctls = spec.list_at(&["securityContext", "sysctls"]);
     sysctls.iter().any(|sysctl| contradiction(sysctl.str_at(&["name"]), spec).is_some())

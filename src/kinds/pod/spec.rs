@@ -1,4 +1,4 @@
-//! What holds for the spec of a pod, alone or in a template.
+//! Validation of the spec of a pod, alone or in a template.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,13 @@ use crate::rules::{names, shown};
 /// Longest deadline, in seconds.
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
 
-/// What is tolerated, because a pod and not a template is checked, or because the stored object has it already.
+/// Exceptions from the rules, because a pod and not a template is checked, or because the stored object already breaks
+/// them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// A pod is checked, not a template.
     pub is_pod: bool,
-    /// The deletion cost may be anything.
+    /// The deletion cost may have any value.
     pub any_deletion_cost: bool,
     /// Selectors in affinity terms may have values that no label can have.
     pub any_selector_value: bool,
@@ -25,7 +26,7 @@ pub struct Options {
     pub any_node_affinity_value: bool,
     /// Amounts of huge pages need not be multiples of the page.
     pub uneven_huge_pages: bool,
-    /// Selectors of spread constraints may be anything.
+    /// Selectors of spread constraints are not checked.
     pub any_spread_selector: bool,
     /// Label keys of spread constraints are checked by the older rule.
     pub old_spread_keys: bool,
@@ -46,12 +47,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// What is tolerated of a pod, given the stored one.
+    /// Returns the exceptions for a pod, given the stored one.
     pub fn of_pod(old: Option<&Value>) -> Self {
         Self { is_pod: true, ..Self::of_template(old) }
     }
 
-    /// What is tolerated of a pod that replaces a stored one: as much as has a meaning for what is not shared by both.
+    /// Returns the exceptions for an update of a pod. If both share their spec, which is then not checked, only the
+    /// exceptions for the rest are computed.
     pub fn of_update(pod: &Value, old: &Value) -> Self {
         if !is_shared(pod, old) {
             return Self::of_pod(Some(old));
@@ -60,12 +62,12 @@ impl Options {
         Self { is_pod: true, any_deletion_cost, ..Self::of_all() }
     }
 
-    /// What is tolerated of every pod and template.
+    /// Returns the exceptions that apply to every pod and template.
     fn of_all() -> Self {
         Self { no_privileged: capabilities::refuses_privileged(), ..Self::default() }
     }
 
-    /// What is tolerated of a template, given the stored one.
+    /// Returns the exceptions for a template, given the stored object.
     pub fn of_template(old: Option<&Value>) -> Self {
         let Some(old) = old else { return Self::of_all() };
         let spec = old.at(&["spec"]);
@@ -88,14 +90,14 @@ impl Options {
     }
 }
 
-/// Whether the spec of a stored pod stays as it is. It was checked when it was stored, by rules that tolerate less, so
-/// that nothing can be wrong with it. Whether a pod is a mirror pod counts for its spec.
+/// Returns whether an update leaves the spec of a pod unchanged. Such a spec is not checked again: it passed stricter
+/// checks when it was stored. Becoming a mirror pod, or ceasing to be one, counts as a change, since other rules apply.
 pub fn is_shared(pod: &Value, old: &Value) -> bool {
     let is_mirror = |pod: &Value| super::annotations::is_mirror(pod.at(&["metadata"]));
     pod.at(&["spec"]).is_same(old.at(&["spec"])) && is_mirror(pod) == is_mirror(old)
 }
 
-/// Whether a pod uses the host's user namespace.
+/// Returns whether a pod uses the host's user namespace.
 pub fn has_host_users(spec: &Value) -> bool {
     spec.at(&["hostUsers"]) != &Value::Bool(false)
 }
@@ -118,10 +120,10 @@ pub fn for_each_container(spec: &Value, path: &Path<'_>, mut visit: impl FnMut(&
     }
 }
 
-/// What parts of a pod need to know of the rest.
+/// Facts about a pod that the checks of its parts need.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    /// What is tolerated.
+    /// The exceptions from the rules.
     pub options: &'a Options,
     /// Valid volumes by name.
     pub volumes: volumes::Volumes<'a>,
@@ -175,7 +177,7 @@ pub fn validate(spec: &Value, metadata: Option<&Value>, path: &Path<'_>, options
     later_fields(spec, path, &around, errors);
 }
 
-/// One of a few words; the empty one is missing.
+/// Checks that a word is one of those allowed; an empty one is reported as missing.
 pub fn choice(path: &Path<'_>, word: &str, allowed: &[&str], errors: &mut Errors) {
     if word.is_empty() {
         errors.required(path, "");

@@ -1,4 +1,4 @@
-//! Topology spread constraints, and label keys that terms borrow from the pod.
+//! Validation of topology spread constraints, and of the label keys whose values terms copy from the pod.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -59,13 +59,13 @@ fn min_domains(domains: &Value, action: &str, path: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// The keys that a selector names.
+/// Returns the keys that a selector names.
 fn selector_keys(selector: &Value) -> impl Iterator<Item = &str> {
     let exact = selector.map_at(&["matchLabels"]).into_iter().flat_map(Map::keys);
     exact.chain(selector.list_at(&["matchExpressions"]).iter().map(|expression| expression.str_at(&["key"])))
 }
 
-/// The rule before selectors were completed with these keys.
+/// Checks label keys by the older rule, for objects from before the server added the keys to selectors.
 fn match_keys(constraint: &Value, path: &Path<'_>, errors: &mut Errors) {
     let keys = constraint.list_at(&["matchLabelKeys"]);
     let selector = constraint.at(&["labelSelector"]);
@@ -83,8 +83,8 @@ fn match_keys(constraint: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks `matchLabelKeys` and `mismatchLabelKeys`. By the time of this check the selector has been completed with the
-/// keys, so a key stands there twice if the client named it too.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`. The server has already added these keys to the selector, so a key
+/// that the client also put there occurs twice.
 pub fn match_and_mismatch_keys(term: &Value, path: &Path<'_>, errors: &mut Errors) {
     let selector = term.at(&["labelSelector"]);
     for list in ["matchLabelKeys", "mismatchLabelKeys"] {
@@ -121,14 +121,14 @@ pub fn match_and_mismatch_keys(term: &Value, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// Whether a selector of the stored object breaks a rule.
+/// Returns whether a selector of the stored object is invalid.
 pub fn has_invalid_selector(spec: &Value) -> bool {
     breaks(spec, |constraint, path, errors| {
         labels::validate_selector(constraint.at(&["labelSelector"]), Default::default(), path, errors);
     })
 }
 
-/// Whether label keys of the stored object break a rule.
+/// Returns whether label keys of the stored object are invalid.
 pub fn has_invalid_keys(spec: &Value) -> bool {
     breaks(spec, match_and_mismatch_keys)
 }

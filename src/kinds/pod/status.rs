@@ -1,4 +1,4 @@
-//! Writes of a pod's status.
+//! Preparation and validation of writes to a pod's status.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::rules::{addresses, names};
 const HEALTH_MESSAGE_BYTES_MAX: usize = 1024;
 const STATES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Restores what a status write cannot change.
+/// Restores the fields that a status write cannot change.
 pub fn prepare(pod: &mut Value, old: &Value) {
     if pod.str_at(&["status", "qosClass"]).is_empty() {
         keep(pod, old, &["status", "qosClass"]);
@@ -25,7 +25,7 @@ pub fn prepare(pod: &mut Value, old: &Value) {
     dropped::drop_from_status(pod, old);
 }
 
-/// Observed generations that are not sent stay, for the pod and each of its conditions.
+/// Keeps the observed generations of the pod and of its conditions if the client does not send them.
 fn keep_observed_generations(pod: &mut Value, old: &Value) {
     const KEY: &str = "observedGeneration";
     let Some(status) = pod.as_object_mut().and_then(|pod| object(pod, "status")) else { return };
@@ -110,7 +110,7 @@ fn nominated_node(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// A container that ended stays ended, unless it may be restarted.
+/// Checks that a terminated container stays terminated, unless its restart policy allows a restart.
 fn transitions(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut before = STATES.iter().flat_map(|list| old.list_at(&["status", list]));
     if before.all(|status| status.at(&["state", "terminated"]).is_null()) {
@@ -223,7 +223,7 @@ fn extended_claims(pod: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The addresses in a list of `{ip}`.
+/// Returns the addresses in a list of `{ip}`.
 fn ips(list: &[Value]) -> Vec<Value> {
     list.iter().map(|entry| entry.at(&["ip"]).clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! What holds for a pod template.
+//! Validation of pod templates.
 
 use flotilla_proto::value::Value;
 
@@ -24,7 +24,7 @@ pub fn validate(template: &Value, path: &Path<'_>, options: &Options, errors: &m
     }
 }
 
-/// Checks the annotations of a template that mean something to pods.
+/// Checks the annotations of a template that have a meaning for pods.
 pub fn validate_annotations(template: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let notes = template.at(&["metadata", "annotations"]);
     annotations::validate(notes, template.at(&["spec"]), options.any_deletion_cost, path, errors);

@@ -1,4 +1,5 @@
-//! What may change in a pod: images, deadline, tolerations, gates, and while it is gated where it may run.
+//! Validation of updates of a pod: images, deadline, tolerations and scheduling gates may change, and while the pod is
+//! gated also its scheduling constraints.
 
 use flotilla_proto::value::Value;
 
@@ -16,7 +17,7 @@ const ONLY_MUTABLE: &str = "pod updates may not change fields other than `spec.c
 const NODE_AFFINITY: [&str; 3] = ["spec", "affinity", "nodeAffinity"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks what every write of a pod's spec checks, whichever subresource it comes through.
+/// Checks the rules that apply to every write of a pod's spec, through any subresource.
 pub fn common(pod: &Value, old: &Value, errors: &mut Errors) {
     let options = Options::of_update(pod, old);
     metadata::validate_again(NameRule::Subdomain, true, pod, errors);
@@ -27,7 +28,7 @@ pub fn common(pod: &Value, old: &Value, errors: &mut Errors) {
     annotation_change(pod, old, &options, errors);
 }
 
-/// Checks annotations against those that were.
+/// Checks the annotations against the old ones.
 pub fn annotation_change(pod: &Value, old: &Value, options: &Options, errors: &mut Errors) {
     let metadata = Path::root("metadata");
     let path = metadata.child("annotations");
@@ -82,7 +83,7 @@ fn images(containers: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the deadline; false if nothing more is to be checked.
+/// Checks the deadline; returns false if the other checks must be skipped.
 fn deadline(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) -> bool {
     let of = |pod: &Value| pod.int_at(&["spec", "activeDeadlineSeconds"]);
     match (of(pod), of(old)) {
@@ -124,7 +125,7 @@ fn scheduling_gates(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Takes back what was allowed to change.
+/// Restores the mutable fields in a copy of the pod, so that the rest can be compared.
 fn forgive(munged: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         let old = old.list_at(&["spec", list]);
@@ -142,7 +143,7 @@ fn forgive(munged: &mut Value, old: &Value) {
     }
 }
 
-/// A gated pod may become harder to place, never easier.
+/// Checks the scheduling constraints of a gated pod: they may become stricter, never looser.
 fn gated(munged: &mut Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     let selector = ["spec", "nodeSelector"];
     let (new, was) = (munged.at(&selector), old.at(&selector));

@@ -1,4 +1,4 @@
-//! What holds for a whole pod.
+//! Validation of whole pods.
 
 use flotilla_proto::value::Value;
 
@@ -6,7 +6,7 @@ use super::spec::{self, Options};
 use super::{annotations, containers, projected};
 use crate::field::{Errors, Path};
 
-/// Checks metadata of a pod, at creation and on every update.
+/// Checks the metadata of a pod, at creation and on every update.
 pub fn metadata(pod: &Value, options: &Options, errors: &mut Errors) {
     let (notes, path) = (pod.at(&["metadata", "annotations"]), Path::root("metadata"));
     let own = pod.at(&["spec"]);

@@ -1,4 +1,4 @@
-//! Warnings of volumes: types whose drivers are gone, and files that hide each other.
+//! Warnings about volumes: types without a driver, and files that hide each other.
 
 use flotilla_proto::value::Value;
 
@@ -16,7 +16,7 @@ const OLD_TYPES: [(&str, &str, &str); 7] = [
 ];
 const OLD_CEPH: &str = "deprecated in v1.28, non-functional in v1.31+";
 
-/// Warns of the volumes of a pod spec.
+/// Adds the warnings about the volumes of a pod spec.
 pub fn of_volumes(volumes: &[Value], path: &Path<'_>, into: &mut Vec<String>) {
     for (n, volume) in volumes.iter().enumerate() {
         let path = path.index(n);
@@ -39,7 +39,7 @@ pub fn of_volumes(volumes: &[Value], path: &Path<'_>, into: &mut Vec<String>) {
     volumes.iter().for_each(|volume| overlaps(volume, into));
 }
 
-/// Warns of parts of bytes in the spec of a claim.
+/// Warns of sizes in the spec of a claim that are not whole bytes.
 pub fn of_claim(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
     let path = path.child("resources");
     for list in ["requests", "limits"] {
@@ -52,7 +52,7 @@ pub fn of_claim(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
     }
 }
 
-/// A file of a volume, and where it comes from.
+/// A file of a volume, and its source.
 #[derive(Debug, PartialEq, Eq)]
 struct File {
     path: String,

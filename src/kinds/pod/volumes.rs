@@ -1,4 +1,4 @@
-//! Volumes of a pod.
+//! Validation of the volumes of a pod.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::rules::{names, resources};
 /// Valid volumes by name.
 pub type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// Types of volumes in the order in which they are looked at, with the names that errors give them where a second
-/// type stands, and where the type itself is wrong.
+/// Types of volumes in the order in which they are checked. With each go the name in the error about a second type, and
+/// the name in errors about the type itself.
 const SOURCES: [(&str, &str, &str); 29] = [
     ("hostPath", "hostPath", "hostPath"),
     ("gitRepo", "gitRepo", "gitRepo"),
@@ -48,7 +48,7 @@ const SOURCES: [(&str, &str, &str); 29] = [
 /// Longest volume name and iSCSI portal together, where an initiator is named.
 const ISCSI_BYTES_MAX: usize = 64;
 
-/// Checks the volumes of a pod; returns those that hold.
+/// Checks the volumes of a pod; returns the valid ones by name.
 pub fn validate<'a>(
     volumes: &'a [Value],
     metadata: Option<&Value>,
@@ -83,7 +83,7 @@ pub fn validate<'a>(
     valid
 }
 
-/// Whether a claim is the one that is made for an ephemeral volume of the pod.
+/// Returns whether a claim is the one that is created for an ephemeral volume of the pod.
 fn is_made_for(claim: &str, pod: &str, volumes: &[Value]) -> bool {
     let Some(volume) = claim.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-')) else { return false };
     volumes.iter().any(|other| other.get("ephemeral").is_some() && other.str_at(&["name"]) == volume)
@@ -169,7 +169,7 @@ fn host_path(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Volumes of a Secret or ConfigMap.
+/// Checks a volume of a Secret or ConfigMap.
 fn keyed(source: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     required(source, &[name], path, errors);
     paths::mode(&path.child("defaultMode"), source.int_at(&["defaultMode"]), errors);
@@ -179,7 +179,7 @@ fn keyed(source: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks which key goes to which file.
+/// Checks the mapping of a key to a file.
 pub fn key_to_path(item: &Value, path: &Path<'_>, errors: &mut Errors) {
     required(item, &["key", "path"], path, errors);
     paths::not_reserved(&path.child("path"), item.str_at(&["path"]), errors);

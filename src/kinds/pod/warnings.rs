@@ -1,4 +1,4 @@
-//! What a pod spec may be warned of: fields that do nothing any more, and likely mistakes.
+//! Warnings about pod specs: fields without effect, and likely mistakes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const NULL_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// Warns of a pod that is created.
+/// Adds the warnings about a new pod.
 pub fn of_pod(pod: &Value, into: &mut Vec<String>) {
     app_armor_of_pod(pod, into);
     let messages = names::dns1123_label(pod.str_at(&["metadata", "name"]));
@@ -34,7 +34,7 @@ pub fn of_pod(pod: &Value, into: &mut Vec<String>) {
     of_both(pod, &Path::root(""), false, into);
 }
 
-/// Warns of a pod template at `path`.
+/// Adds the warnings about a pod template at `path`.
 pub fn of_template(template: &Value, path: &Path<'_>, into: &mut Vec<String>) {
     if !template.is_null() {
         of_both(template, path, true, into);
@@ -99,7 +99,7 @@ fn node_labels(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
     }
 }
 
-/// Warns of a term that selects nodes by old labels; of impossible values too where these are no errors.
+/// Warns of a node selector term with deprecated labels, and, if `check_values`, of values that no label can have.
 pub fn node_term(term: &Value, check_values: bool, path: &Path<'_>, into: &mut Vec<String>) {
     let path = path.child("matchExpressions");
     for (n, expression) in term.list_at(&["matchExpressions"]).iter().enumerate() {
@@ -149,7 +149,7 @@ fn duplicates(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
     }
 }
 
-/// Warns of parts of bytes.
+/// Warns of amounts that are not whole bytes.
 fn fractions(list: Option<&Map>, path: &Path<'_>, into: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         let Some(amount) = list.and_then(|list| list.get(name)).map(resources::amount) else { continue };
@@ -214,7 +214,7 @@ fn app_armor_warning(path: &Path<'_>, key: &str) -> String {
     format!("{}: deprecated since v1.30; use the \"appArmorProfile\" field instead", path.key(key))
 }
 
-/// Warns of AppArmor annotations of a pod, whose fields were written from them where they could be understood.
+/// Warns of AppArmor annotations of a pod; the server has already set the fields from them where it could.
 fn app_armor_of_pod(pod: &Value, into: &mut Vec<String>) {
     let spec = pod.at(&["spec"]);
     let notes = pod.at(&["metadata", "annotations"]);

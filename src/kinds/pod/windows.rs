@@ -1,4 +1,4 @@
-//! What depends on the operating system of a pod.
+//! Validation of the fields that depend on the operating system of a pod.
 
 use flotilla_proto::value::Value;
 

@@ -1,4 +1,4 @@
-//! What holds for a ReplicaSet.
+//! Validation of ReplicaSets.
 
 use flotilla_proto::value::Value;
 

@@ -1,4 +1,4 @@
-//! What holds for a ReplicationController.
+//! Validation of ReplicationControllers.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::kinds::replica_set::validation::counts;
 use crate::kinds::templates;
 use crate::rules::{numbers, selector, semantic};
 
-/// Beginning of annotations that keep what a conversion between versions could not.
+/// Prefix of annotations that hold fields which a conversion between versions could not convert.
 const NON_CONVERTIBLE: &str = "non-convertible.kubernetes.io/";
 
 pub(super) fn validate(controller: &Value, errors: &mut Errors) {

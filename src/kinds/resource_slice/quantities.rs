@@ -1,4 +1,4 @@
-//! What devices have: attributes, counters, and capacities with the policies by which they are shared.
+//! Validation of the properties of devices: attributes, counters, and capacities with the policies for sharing them.
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::Value;
@@ -55,7 +55,7 @@ pub(super) fn validate_attribute(attribute: &Value, path: &Path<'_>, errors: &mu
     }
 }
 
-/// Whether a text is a semantic version.
+/// Returns whether a text is a semantic version.
 fn is_version(text: &str) -> bool {
     let number = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
@@ -70,7 +70,7 @@ fn is_version(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(word))
 }
 
-/// Checks how much of a capacity requests may ask for.
+/// Checks the policy that limits the amounts of a capacity that requests may ask for.
 pub(super) fn validate_policy(capacity: &Value, policy: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (values, range) = (policy.list_at(&["validValues"]), policy.at(&["validRange"]));
     let default = policy.at(&["default"]);

@@ -10,7 +10,7 @@ use crate::kinds::{service, service_change};
 use crate::rules::addresses;
 use crate::status::{ApiError, ApiResult};
 
-/// Takes an address for every family of the service.
+/// Allocates an address for every family of the service.
 pub(super) fn take_addresses(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     let headless = object.list_at(&["spec", "clusterIPs"]).first().and_then(Value::as_str) == Some("None");
     if service::kind(object) == "ExternalName" || headless {
@@ -54,7 +54,8 @@ fn take_address(object: &Value, family: &str, wanted: &str, allocations: &mut dy
     }
 }
 
-/// Takes the addresses that a changed service needs besides those that it has; those that it gives up are returned.
+/// Allocates the addresses that a changed service needs in addition to those that it has; returns those that it gives
+/// up.
 pub(super) fn update_addresses(
     object: &mut Value,
     old: &Value,

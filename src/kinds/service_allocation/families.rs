@@ -1,4 +1,4 @@
-//! Which families of addresses a service has.
+//! Chooses the address families of a service.
 
 use flotilla_proto::value::Value;
 
@@ -8,7 +8,7 @@ use crate::kinds::{service, service_addresses, service_change};
 use crate::rules::addresses;
 use crate::status::ApiResult;
 
-/// Settles policy and families, as far as addresses, the cluster and the old service leave a choice.
+/// Sets the family policy and the families, unless the addresses, the cluster and the old service leave no choice.
 pub(super) fn choose_families(object: &mut Value, old: Option<&Value>, allocations: &dyn Allocations) -> ApiResult<()> {
     if service::kind(object) == "ExternalName" || old.is_some_and(|old| service_change::keeps_preferred(object, old)) {
         return Ok(());
@@ -45,7 +45,8 @@ pub(super) fn choose_families(object: &mut Value, old: Option<&Value>, allocatio
     Ok(())
 }
 
-/// A service of one family gives up the second address; others must say that they do.
+/// Under the policy `SingleStack`, removes the second address and family unless the client changed them. Under other
+/// policies, adds an error if the client removed them.
 fn reduce(object: &mut Value, old: &Value, single: bool, errors: &mut Errors) {
     let path = Path::root("spec.ipFamilyPolicy");
     for (field, what) in [("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")] {
@@ -109,7 +110,7 @@ fn check_configured(object: &Value, allocations: &dyn Allocations, errors: &mut 
     }
 }
 
-/// Gives a service without families the preferred one, and one of both families the other one.
+/// Adds the preferred family to a service without families, and the second one if it needs both.
 fn add_families(object: &mut Value, preferred: &str, both: bool) {
     let mut families = object.list_at(&["spec", "ipFamilies"]).to_vec();
     if families.is_empty() {

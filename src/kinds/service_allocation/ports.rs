@@ -1,4 +1,4 @@
-//! The node ports of a service, and the port at which its health is asked for.
+//! The node ports of a service, and the port for checks of its health.
 
 use flotilla_proto::value::Value;
 
@@ -23,7 +23,7 @@ fn take_port(object: &Value, index: usize, wanted: i64, allocations: &mut dyn Al
         0 => allocations
             .take_port(None)
             .map_err(|refusal| ApiError::internal(format!("failed to allocate a nodePort: {refusal}")))?,
-        // What no port can be is outside of every range; any number at its end gives the same answer.
+        // A number that is no port is outside of every range, as 0 is, so that it gets the same answer.
         wanted => allocations.take_port(Some(u16::try_from(wanted).unwrap_or(0))).map_err(|refusal| {
             let path = Path::root("spec.ports");
             invalid_field(object, &path.index(index).child("nodePort"), &wanted.into(), refusal.to_string())
@@ -32,7 +32,7 @@ fn take_port(object: &Value, index: usize, wanted: i64, allocations: &mut dyn Al
     Ok(taken.into())
 }
 
-/// Takes the node ports of a new service. Ports of equal number and different protocol share one.
+/// Allocates the node ports of a new service. Ports of equal number and different protocol share one.
 pub(super) fn take_new_ports(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     let numbers: Vec<i64> =
         object.list_at(&["spec", "ports"]).iter().map(|port| port.int_at(&["port"]).unwrap_or(0)).collect();

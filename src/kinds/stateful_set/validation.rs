@@ -1,4 +1,4 @@
-//! What holds for a StatefulSet.
+//! Validation of StatefulSets.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -32,7 +32,7 @@ const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'repl
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 const MORE: &str = "cannot be greater than status.replicas";
 
-/// What is not checked again on update, because it cannot change or was wrong before.
+/// Checks that an update skips, because the field cannot change or was wrong before.
 #[derive(Clone, Copy, Default)]
 struct Skip {
     immutable: bool,
@@ -150,8 +150,8 @@ fn selector_and_template(spec: &Value, path: &Path<'_>, options: &Options, skip:
     template::validate_annotations(template, &path.child("annotations"), options, errors);
 }
 
-/// The template as its pods will have it: with volumes for the claims, and without names that the set gives. `None`
-/// where it is the same.
+/// Returns the template as its pods will have it: with volumes for the claims, and without names that the set assigns.
+/// `None` if nothing differs.
 fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
     let named = ["subdomain", "hostname"].iter().any(|key| !template.str_at(&["spec", key]).is_empty());
     if !named && claims.is_empty() {
@@ -201,7 +201,7 @@ pub(super) fn warnings(set: &Value, old: Option<&Value>, into: &mut Vec<String>)
     let claims = spec.child("volumeClaimTemplates");
     for (n, claim) in set.list_at(&["spec", "volumeClaimTemplates"]).iter().enumerate() {
         let item = claims.index(n);
-        // On update the path is spelled with Go's name of the field.
+        // On update the reference spells the path with Go's name of the field.
         let named = item.child("Spec");
         volume_warnings::of_claim(claim.at(&["spec"]), if old.is_none() { &item } else { &named }, into);
     }

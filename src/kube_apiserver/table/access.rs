@@ -1,4 +1,4 @@
-//! Flags about who asks and what they may.
+//! Flags about authentication and authorization.
 
 use super::{Kind, Section, accepted, acts, refused, told};
 

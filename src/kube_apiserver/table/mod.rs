@@ -1,5 +1,5 @@
-//! Every flag of kube-apiserver 1.36.3, by the sections of its help: the one table of what they are and what becomes of
-//! them here.
+//! The table of all flags of kube-apiserver 1.36.3, by the sections of its help: their types, defaults, and effect
+//! here.
 
 mod access;
 mod auditing;
@@ -10,7 +10,7 @@ mod own;
 mod serving;
 mod storage;
 
-/// What a flag takes.
+/// The type of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A truth value; true without one.
@@ -37,13 +37,13 @@ pub enum Kind {
     Settings,
     /// Names of features with truth values.
     Gates,
-    /// `label=values`, each quoted where it has commas.
+    /// `label=values`, each quoted if it has commas.
     Labels,
     /// First and last port.
     PortRange,
     /// An amount.
     Quantity,
-    /// How much is logged.
+    /// The verbosity of the log.
     Level,
     /// Whole numbers, separated by commas.
     Integers,
@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What help calls it; a truth value needs no word.
+    /// Returns the name of the type in the help; empty for a truth value.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "",
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// What a flag without a value means.
+    /// Returns the value that a flag without one stands for; `None` if the value is required.
     pub const fn alone(self) -> Option<&'static str> {
         match self {
             Self::Bool | Self::Version => Some("true"),
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Whether several flags add up.
+    /// Returns whether the values of several flags add up.
     pub const fn is_list(self) -> bool {
         matches!(
             self,
@@ -106,18 +106,18 @@ impl Kind {
     }
 }
 
-/// What becomes of a flag.
+/// The effect of a flag here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It does what it does in Kubernetes.
+    /// It has the effect that it has in Kubernetes.
     Acts,
-    /// It is accepted; that it changes nothing surprises nobody.
+    /// It is accepted and changes nothing, as users expect.
     Accepted,
-    /// It is accepted, and one line of the log says what is so instead.
+    /// It is accepted, and the server logs what it does instead.
     Told(&'static str),
-    /// The server does not start, since to ignore it would be dangerous, or of no use to anybody.
+    /// The server does not start, since ignoring the flag would be dangerous, or of no use to anybody.
     Refused(&'static str),
-    /// It is no flag of Kubernetes, but one of this server.
+    /// It is a flag of this server, not of Kubernetes.
     Own,
 }
 
@@ -128,13 +128,13 @@ pub struct Flag {
     pub name: &'static str,
     /// Its letter, if it has one.
     pub short: Option<char>,
-    /// What it takes.
+    /// The type of its value.
     pub kind: Kind,
-    /// What holds without it; may be empty.
+    /// Its default; may be empty.
     pub default: &'static str,
-    /// What it is for.
+    /// Its description.
     pub help: &'static str,
-    /// What becomes of it.
+    /// Its effect here.
     pub fate: Fate,
 }
 
@@ -167,12 +167,12 @@ pub static SECTIONS: [Section; 16] = [
     misc::GLOBAL,
 ];
 
-/// All flags, in the order of their sections.
+/// Returns all flags, in the order of their sections.
 pub fn flags() -> impl Iterator<Item = &'static Flag> {
     SECTIONS.iter().flat_map(|section| section.flags)
 }
 
-/// The flag of a name.
+/// Returns the flag of a name; `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Flag> {
     flags().find(|flag| flag.name == name)
 }

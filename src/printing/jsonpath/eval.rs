@@ -1,4 +1,4 @@
-//! From steps to values.
+//! Evaluates a path on an object.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,19 +7,19 @@ use flotilla_proto::value::Value;
 
 use super::{Filter, Node, Path, Slice};
 
-/// A value on the way: part of the object, or a literal.
+/// An intermediate value: a part of the object, or a literal.
 type Found<'a> = Cow<'a, Value>;
 
-/// A step that cannot be taken, which makes the whole path fail.
+/// The error that a step does not fit its value; it makes the whole path fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch;
 
 impl Path {
-    /// The values that the path leads to; none where keys are missing.
+    /// Returns the values that the path leads to; none where keys are missing.
     ///
     /// # Errors
-    /// When an index is out of bounds, a list is expected where something else stands, or values of different types
-    /// are compared.
+    /// If an index is out of bounds, a step needs a list and finds another value, or values of different types are
+    /// compared.
     pub fn find<'a>(&self, object: &'a Value) -> Result<Vec<Cow<'a, Value>>, Mismatch> {
         self.walk(vec![Cow::Borrowed(object)])
     }
@@ -32,10 +32,11 @@ impl Path {
     }
 }
 
-/// How many values a step may lead to: paths that look everywhere at every step would else multiply them without end.
+/// Most values that a step may lead to: paths with a wildcard at every step would otherwise multiply them without
+/// bound.
 const FOUND_MAX: usize = 100_000;
 
-/// What `each` finds for every value together.
+/// Collects what `each` finds for every value.
 fn gather<'a>(
     values: &[Found<'a>],
     mut each: impl FnMut(&Found<'a>, &mut Vec<Found<'a>>) -> Result<(), Mismatch>,
@@ -91,7 +92,7 @@ fn member<'a>(value: &Found<'a>, name: &str) -> Option<Found<'a>> {
     }
 }
 
-/// Members or items; of a string its bytes.
+/// Returns the members or items of a value; the bytes of a string.
 fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
     let of_text = |text: &str| text.bytes().map(|byte| Cow::Owned(Value::Int(byte.into()))).collect();
     match value {
@@ -105,7 +106,7 @@ fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
     }
 }
 
-/// The value and everything in it that has parts, outer ones first.
+/// Collects the value and all objects and lists in it, outer ones first.
 fn descend<'a>(value: &Found<'a>, found: &mut Vec<Found<'a>>) {
     if !matches!(value.as_ref(), Value::Object(_) | Value::Array(_)) {
         return;
@@ -138,7 +139,7 @@ impl Slice {
         })
     }
 
-    /// The bounds in a list of this length; `None` when they enclose nothing.
+    /// Returns the bounds in a list of this length; `None` when they enclose nothing.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize)>, Mismatch> {
         let length = i64::try_from(length).map_err(|_| Mismatch)?;
         let mut from = self.from.unwrap_or(0);
@@ -173,7 +174,7 @@ impl Filter {
     fn takes(&self, item: &Found<'_>) -> Result<bool, Mismatch> {
         let left = self.left.walk(vec![item.clone()]);
         let Some((operator, right)) = &self.test else {
-            // What fails on the way counts as being there.
+            // A part that fails to evaluate counts as existing.
             return Ok(left.map_or(true, |left| !left.is_empty()));
         };
         let left = left?;
@@ -189,7 +190,7 @@ impl Filter {
     }
 }
 
-/// Scalars of one type can be compared; booleans only for being equal.
+/// Compares scalars of one type; booleans only for equality.
 fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, Mismatch> {
     let order = match (left, right) {
         (Value::Bool(a), Value::Bool(b)) if matches!(operator, "==" | "!=") => a.cmp(b),

@@ -1,23 +1,23 @@
 //! The JSONPath of kubectl and of custom resources' columns (kubernetes.io "JSONPath Support"), for one expression:
 //! `.spec.list[?(@.name=="a")].value`.
 //!
-//! It differs from RFC 9535 in what it takes and in that type errors make the whole expression fail.
+//! It differs from RFC 9535 in its syntax, and in that type errors make the whole expression fail.
 
 mod eval;
 mod parse;
 
 use flotilla_proto::value::Float;
 
-/// Why a text is no path.
+/// Why a text is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A bracket, quote or filter is not closed.
     #[error("unterminated {0}")]
     Unterminated(&'static str),
-    /// A character has no meaning where it stands.
+    /// A character has no meaning at its position.
     #[error("unrecognized character in action: {0:?}")]
     Character(char),
-    /// What stands in brackets is no index, slice or key.
+    /// The text in brackets is not an index, slice or key.
     #[error("invalid array index {0}")]
     Index(String),
     /// A number cannot be read.
@@ -47,7 +47,7 @@ enum Node {
     Field(String),
     /// All members or items.
     Wildcard,
-    /// The values and all that is in them.
+    /// The values and all values inside them.
     Recursive,
     /// Items from, to, by step.
     Slice(Slice),
@@ -63,7 +63,7 @@ enum Node {
     Float(Float),
     /// A literal.
     Bool(bool),
-    /// A word without meaning, which fails when it is evaluated.
+    /// An unknown word, which fails when it is evaluated.
     Word,
 }
 
@@ -72,13 +72,13 @@ struct Slice {
     from: Option<i64>,
     to: Option<i64>,
     step: Option<i64>,
-    /// Whether the end follows from the start: a single index.
+    /// Whether this is a single index, from which the end follows.
     is_index: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     left: Path,
-    /// Operator and right side; without, the left side must exist.
+    /// Operator and right side; `None` if the left side only has to exist.
     test: Option<(String, Path)>,
 }

@@ -1,4 +1,4 @@
-//! From text to steps.
+//! Parses the text of a path into steps.
 
 use flotilla_proto::value::Float;
 
@@ -8,7 +8,7 @@ impl Path {
     /// Parses the inside of a `{...}` action.
     ///
     /// # Errors
-    /// When the text is no path.
+    /// If the text is not a valid path.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse(text, DEPTH_MAX)
     }
@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes what stands in front of the first character for which `is_end` says so.
+    /// Takes the text before the first character for which `is_end` is true.
     fn take(&mut self, is_end: impl Fn(char) -> bool) -> &'a str {
         let end = self.rest.find(is_end).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    /// A field's name; a backslash takes the meaning from the character behind it.
+    /// Parses a field's name; a backslash escapes the character after it.
     fn field(&mut self) {
         let mut is_escaped = false;
         let end = self.rest.find(|c| {
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Where the parenthesis closes that is outside of quotes.
+/// Returns the position of the first closing parenthesis outside of quotes.
 fn filter_end(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut previous = ' ';

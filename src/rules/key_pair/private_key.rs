@@ -1,4 +1,5 @@
-//! Private keys in DER: what of them tells which certificates are theirs (RFC 5208, RFC 5915, RFC 8017, RFC 8410).
+//! Parses private keys in DER, as far as needed to find the certificates that belong to them (RFC 5208, RFC 5915, RFC
+//! 8017, RFC 8410).
 
 /// Object identifiers of algorithms.
 pub(super) const RSA: &str = "1.2.840.113549.1.1.1";
@@ -17,7 +18,7 @@ const OCTETS: u8 = 0x04;
 const BITS: u8 = 0x03;
 const OID: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
-/// Where a key of an elliptic curve states its public half.
+/// The tag of the public half in a key of an elliptic curve.
 const PUBLIC: u8 = 0xa1;
 
 /// A private key.
@@ -28,23 +29,23 @@ pub(super) enum PrivateKey {
 }
 
 impl PrivateKey {
-    /// Reads a key of any form. `None` if it has none of them.
+    /// Parses a key in any of these forms. `None` if it has none of them.
     pub(super) fn parse(der: &[u8]) -> Option<Self> {
         rsa(der).or_else(|| wrapped(der)).or_else(|| ec(der))
     }
 }
 
-/// PKCS #1.
+/// Parses PKCS #1.
 fn rsa(der: &[u8]) -> Option<PrivateKey> {
     let mut members = Der(only(der, SEQUENCE)?);
     members.member(INTEGER)?;
     let modulus = members.member(INTEGER)?.to_vec();
-    // Exponents, primes and what follows from them.
+    // Skips the exponents, the primes and the numbers that follow from them.
     (0..7).try_for_each(|_| members.member(INTEGER).map(drop))?;
     Some(PrivateKey::Rsa { modulus })
 }
 
-/// PKCS #8.
+/// Parses PKCS #8.
 fn wrapped(der: &[u8]) -> Option<PrivateKey> {
     let mut members = Der(only(der, SEQUENCE)?);
     members.member(INTEGER)?;
@@ -57,7 +58,7 @@ fn wrapped(der: &[u8]) -> Option<PrivateKey> {
     }
 }
 
-/// SEC 1.
+/// Parses SEC 1.
 fn ec(der: &[u8]) -> Option<PrivateKey> {
     let mut members = Der(only(der, SEQUENCE)?);
     members.member(INTEGER)?;
@@ -65,21 +66,21 @@ fn ec(der: &[u8]) -> Option<PrivateKey> {
     let mut public = None;
     for (tag, content) in members {
         if tag == PUBLIC {
-            // The first byte tells how many bits of the last one are not used.
+            // The first byte is the number of unused bits in the last byte.
             public = Some(only(content, BITS)?.get(1..)?.to_vec());
         }
     }
     Some(PrivateKey::Ec { secret, public })
 }
 
-/// The content of the only element that there is, which has a tag.
+/// Returns the content of the only element in `der`; `None` if it has another tag or is not the only one.
 fn only(der: &[u8], tag: u8) -> Option<&[u8]> {
     let mut reader = Der(der);
     let content = reader.member(tag)?;
     reader.0.is_empty().then_some(content)
 }
 
-/// Reads one element after the other.
+/// A reader of DER elements in sequence.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {

@@ -1,11 +1,11 @@
-//! Unified differences of texts, with the same choice of matching lines as Python's difflib, which clients see.
+//! Unified diffs of texts. Clients see them in messages, so they pair lines as Python's difflib does.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
-/// From this many lines on, lines that stand too often are not matched first.
+/// In texts of at least this many lines, frequent lines are not matched first.
 const POPULAR_FROM: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ struct Matcher<'a> {
     places: HashMap<&'a str, Vec<usize>>,
 }
 
-/// The difference between two texts, without a header; empty if there is none.
+/// Returns the unified diff of two texts, without a header; empty if they are equal.
 pub fn unified(a: &str, b: &str) -> String {
     let matcher = Matcher::new(a, b);
     let mut out = String::new();
@@ -75,7 +75,7 @@ impl<'a> Matcher<'a> {
         Self { a, b, places }
     }
 
-    /// The longest run of equal lines within bounds; of several the one that begins first.
+    /// Returns the longest run of equal lines within bounds; of several the one that begins first.
     fn longest(&self, (a_low, a_high): (usize, usize), (b_low, b_high): (usize, usize)) -> Match {
         let mut best = Match { a: a_low, b: b_low, size: 0 };
         let mut lengths: HashMap<usize, usize> = HashMap::new();
@@ -108,7 +108,7 @@ impl<'a> Matcher<'a> {
         best
     }
 
-    /// All runs of equal lines, in order, neighbours joined.
+    /// Returns all runs of equal lines, in order; adjacent runs are joined.
     fn matches(&self) -> Vec<Match> {
         let mut open = vec![((0, self.a.len()), (0, self.b.len()))];
         let mut found = Vec::new();

@@ -21,7 +21,7 @@ static STRUCTURES: LazyLock<HashMap<&'static str, &'static str>> =
 /// Deepest nesting of structures; no structure contains itself.
 const DEPTH_MAX: usize = 32;
 
-/// A value in the internal form of `structure`.
+/// Converts a value to the internal form of `structure`.
 pub fn internal(structure: &str, value: &Value) -> Value {
     if value.is_null() {
         return Value::Null;
@@ -31,17 +31,17 @@ pub fn internal(structure: &str, value: &Value) -> Value {
     Value::Object(map)
 }
 
-/// A value in its internal form, as error messages show it.
+/// Formats a value in its internal form for messages.
 pub fn text(structure: &str, value: &Value) -> String {
     String::from_utf8_lossy(&json::to_vec(&internal(structure, value))).into_owned()
 }
 
-/// What differs between two values in their internal forms.
+/// Returns the diff of two values in their internal forms.
 pub fn difference(structure: &str, old: &Value, new: &Value) -> String {
     unified(&pretty(&internal(structure, old)), &pretty(&internal(structure, new)))
 }
 
-/// JSON indented by one space.
+/// Formats a value as JSON, indented by one space.
 fn pretty(value: &Value) -> String {
     let mut bytes = Vec::new();
     json::write_pretty(value, &mut bytes);

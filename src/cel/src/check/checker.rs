@@ -1,4 +1,4 @@
-//! Checking of expressions.
+//! The checker of expressions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::syntax::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Places
 use crate::types::Type;
 use crate::value::Value;
 
-/// Checks an expression. It is of use only if nothing was reported.
+/// Checks an expression. The result is usable only if no issue was reported.
 pub fn check(ast: Ast, environment: &Environment, issues: &mut Issues) -> Checked {
     let Ast { mut root, places } = ast;
     let count = places.len();
@@ -41,7 +41,7 @@ struct Checker<'c> {
     references: Vec<Option<Reference>>,
 }
 
-/// What a name was found to be.
+/// The declaration that a name resolves to.
 struct Found {
     name: Arc<str>,
     of: Type,
@@ -166,7 +166,7 @@ impl Checker<'_> {
         self.refer(id, Reference::Function(vec![Arc::new(overload)]));
     }
 
-    /// The type of a field of what `operand` is.
+    /// Returns the type of a field of `operand`; reports an issue if there is none.
     fn field(&mut self, id: ExprId, operand: &mut Expr, field: &str, optional: bool) -> Type {
         self.expr(operand);
         let of = self.bindings.resolve(&self.type_of(operand));
@@ -235,7 +235,7 @@ impl Checker<'_> {
         self.environment.candidates(name).into_iter().find_map(|name| self.environment.function(&name))
     }
 
-    /// The function `a.b.f` of `a.b.f(c)`, where it is one.
+    /// Returns the function `a.b.f` of a call `a.b.f(c)`, if there is one of this qualified name.
     fn namespaced(&self, call: &Call) -> Option<Arc<FunctionDecl>> {
         let prefix = call.receiver.as_ref()?.qualified_name()?;
         self.function(&format!("{prefix}.{}", call.function))
@@ -254,7 +254,7 @@ impl Checker<'_> {
             let with: HashMap<Arc<str>, Type> =
                 overload.parameters.iter().map(|name| (name.clone(), self.bindings.fresh())).collect();
             let wanted: Vec<Type> = overload.signature.arguments.iter().map(|each| instantiate(each, &with)).collect();
-            // Upstream forgets the ban on comparing different numbers within loops.
+            // Upstream does not enforce the ban on comparing different number types within loops.
             let is_banned =
                 !self.environment.base.compares_numbers && self.scopes.is_empty() && compares_numbers(overload);
             if is_banned || !self.bindings.assign_all(&arguments, &wanted) {
@@ -316,7 +316,7 @@ impl Checker<'_> {
         Type::list(of.unwrap_or_else(|| self.bindings.fresh()))
     }
 
-    /// What an optional holds, where one must be.
+    /// Returns the type inside an optional; reports an issue if the type is no optional.
     fn unwrapped(&mut self, id: ExprId, found: Type) -> Type {
         match found.optional_of() {
             Some(inner) => inner.clone(),
@@ -448,7 +448,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether the overload compares numbers of two types.
+/// Returns whether the overload compares numbers of two types.
 fn compares_numbers(overload: &OverloadDecl) -> bool {
     let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
     match &overload.signature.arguments[..] {

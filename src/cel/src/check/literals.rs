@@ -1,5 +1,5 @@
-//! Literals that are looked at when an expression is compiled: durations, timestamps, patterns, and whether all items
-//! of a list or a map are of one type.
+//! Checks literals when an expression is compiled: durations, timestamps, patterns, format strings, and whether all
+//! items of a list or map have one type.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::syntax::{Call, Expr, ExprId, ExprKind};
 use crate::types::Type;
 use crate::value::Value;
 
-/// Looks at the literals of a checked expression.
+/// Checks the literals of a checked expression.
 pub fn check_literals(checked: &Checked, issues: &mut Issues) {
     for function in ["duration", "timestamp", "matches"] {
         visit(&checked.ast.root, &mut |expr| {
@@ -26,7 +26,7 @@ pub fn check_literals(checked: &Checked, issues: &mut Issues) {
         if let ExprKind::Call(call) = &expr.kind
             && &*call.function == "format"
         {
-            // What is formatted may be of any types.
+            // The values to format may have different types.
             call.receiver
                 .iter()
                 .chain(&call.arguments)
@@ -46,7 +46,7 @@ pub fn check_literals(checked: &Checked, issues: &mut Issues) {
     check_formats(checked, issues);
 }
 
-/// Looks at texts that are formatted, where the text and the list of values are written down.
+/// Checks calls of `format` whose text and list of values are literals.
 pub fn check_formats(checked: &Checked, issues: &mut Issues) {
     visit(&checked.ast.root, &mut |expr| {
         if let ExprKind::Call(call) = &expr.kind
@@ -57,7 +57,7 @@ pub fn check_formats(checked: &Checked, issues: &mut Issues) {
     });
 }
 
-/// How far a text was read.
+/// The progress through a format string.
 struct Reading {
     used: usize,
     refused: Option<usize>,
@@ -150,7 +150,7 @@ fn check_map(expr: &Expr, checked: &Checked, issues: &mut Issues) {
     }
 }
 
-/// Whether two types are the same, whatever type parameters stand for.
+/// Returns whether two types are the same, ignoring type parameters.
 fn equivalent(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Param(_), Type::Param(_)) => true,
@@ -160,7 +160,7 @@ fn equivalent(one: &Type, other: &Type) -> bool {
     }
 }
 
-/// Looks at an expression and all its parts.
+/// Calls `see` for an expression and all its parts.
 fn visit(expr: &Expr, see: &mut impl FnMut(&Expr)) {
     see(expr);
     match &expr.kind {

@@ -1,4 +1,4 @@
-//! The checker: what type each part of an expression has, and which variable or overload each name means.
+//! The checker: finds the type of each part of an expression, and the variable or overload that each name means.
 
 mod checker;
 mod literals;
@@ -18,21 +18,21 @@ use crate::syntax::{Ast, Expr, ExprId, ExprKind, parse};
 use crate::types::Type;
 use crate::value::Value;
 
-/// Who knows objects with declared fields.
+/// A source of object types with declared fields.
 pub trait Provider: std::fmt::Debug + Send + Sync {
-    /// Whether there is an object type of this name.
+    /// Returns whether there is an object type of this name.
     fn has_object(&self, name: &str) -> bool;
 
-    /// The type of a field of an object type, by the field's name in expressions.
+    /// Returns the type of a field of an object type, by the field's name in expressions.
     fn field(&self, object: &str, field: &str) -> Option<Type>;
 
-    /// An object that an expression makes of a map of its fields. The map itself, unless told otherwise.
+    /// Converts a map of fields to an object that an expression constructs. By default returns the map itself.
     fn make<'a>(&self, _object: &str, fields: Value<'a>) -> Outcome<Value<'a>> {
         Ok(fields)
     }
 }
 
-/// Knows no objects.
+/// A provider without object types.
 #[derive(Debug)]
 pub struct NoObjects;
 
@@ -46,12 +46,12 @@ impl Provider for NoObjects {
     }
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub enum Reference {
     /// A variable, or a constant with its value.
     Ident(Arc<str>, Option<Value<'static>>),
-    /// A function: the overloads that may be meant, one where the types tell.
+    /// A function: the possible overloads; exactly one if the types determine it.
     Function(Vec<Arc<OverloadDecl>>),
 }
 
@@ -65,12 +65,12 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// What an expression of a client is in an environment. It is parsed, checked against what is declared there, and
-    /// its literals are looked at. What it may cost tells [`crate::cost::estimate`], and
-    /// [`Program::new`](crate::eval::Program::new) makes of it what is evaluated.
+    /// Parses the text of an expression, checks it against the declarations of an environment, and checks its literals.
+    /// [`crate::cost::estimate`] then estimates its cost, and [`Program::new`](crate::eval::Program::new) compiles it
+    /// for evaluation.
     ///
     /// # Errors
-    /// What is wrong with it, as cel-go shows it: each issue with its place, its line and a mark below.
+    /// What is wrong with it, formatted as cel-go does: each issue with its position, its line and a mark below.
     pub fn of(text: &str, environment: &Environment) -> Result<Self, String> {
         with_room(|| {
             let (source, mut issues) = (Source::new(text), Issues::default());
@@ -85,28 +85,28 @@ impl Checked {
         })
     }
 
-    /// The type of a part.
+    /// Returns the type of a part.
     pub fn type_of(&self, id: ExprId) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Error)
     }
 
-    /// The type of the whole.
+    /// Returns the type of the whole.
     pub fn output(&self) -> &Type {
         self.type_of(self.ast.root.id)
     }
 
-    /// What a part means, if it is a name or a call.
+    /// Returns the meaning of a part; `None` if it is neither a name nor a call.
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id as usize)?.as_ref()
     }
 
-    /// Whether a name in it means the variable.
+    /// Returns whether a name in it means the variable.
     pub fn refers_to(&self, variable: &str) -> bool {
         let means = |reference: &Reference| matches!(reference, Reference::Ident(name, _) if **name == *variable);
         self.references.iter().flatten().any(means)
     }
 
-    /// The overloads that a call may mean.
+    /// Returns the overloads that a call may mean.
     pub fn overloads(&self, id: ExprId) -> &[Arc<OverloadDecl>] {
         match self.reference(id) {
             Some(Reference::Function(overloads)) => overloads,
@@ -114,7 +114,7 @@ impl Checked {
         }
     }
 
-    /// The expression as cel-go's tests state it: each part with its type and what it means.
+    /// Returns the expression as cel-go's tests state it: each part with its type and what it means.
     pub fn debug_text(&self) -> String {
         crate::syntax::debug_text(&self.ast.root, &|expr| expr.map_or_else(String::new, |expr| self.adornment(expr)))
     }

@@ -1,32 +1,32 @@
-//! Which types fit which, and what type variables stand for.
+//! Unification of types: which types are assignable, and the bindings of type variables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::types::{Named, Type};
 
-/// What type variables stand for so far.
+/// The bindings of type variables so far.
 #[derive(Debug, Default)]
 pub struct Bindings {
     bound: HashMap<Arc<str>, Type>,
-    /// What was bound before, so that an attempt that failed leaves nothing behind.
+    /// The earlier bindings, so that a failed attempt can be undone.
     trail: Vec<(Arc<str>, Option<Type>)>,
     fresh: usize,
 }
 
 impl Bindings {
-    /// A type variable that stands for nothing yet.
+    /// Returns a new, unbound type variable.
     pub fn fresh(&mut self) -> Type {
         self.fresh += 1;
         Type::param(&format!("_var{}", self.fresh - 1))
     }
 
-    /// Whether a value of type `from` may be where `to` is asked for. Binds variables only if it may.
+    /// Returns whether a value of type `from` is assignable to `to`. Binds variables only if it is.
     pub fn assign(&mut self, to: &Type, from: &Type) -> bool {
         self.attempt(|this| this.fits(to, from))
     }
 
-    /// The same for each of several at once.
+    /// Returns the same for several pairs of types at once.
     pub fn assign_all(&mut self, to: &[Type], from: &[Type]) -> bool {
         self.attempt(|this| this.all_fit(to, from))
     }
@@ -80,7 +80,7 @@ impl Bindings {
         }
     }
 
-    /// Whether the variable may stand for the type, and whether it stood for one before.
+    /// Returns whether the variable may be bound to the type, and whether it was bound before.
     fn substitutes(&mut self, of: &Type, name: &Arc<str>) -> (bool, bool) {
         if matches!(of, Type::Param(other) if other == name) {
             return (true, true);
@@ -105,7 +105,7 @@ impl Bindings {
         (true, true)
     }
 
-    /// Whether the variable is not a part of the type, so that it may stand for it.
+    /// Returns whether the type does not contain the variable (occurs check), so that the variable may be bound to it.
     fn occurs_not(&self, name: &Arc<str>, within: &Type) -> bool {
         match within {
             Type::Param(other) if other == name => false,
@@ -114,12 +114,12 @@ impl Bindings {
         }
     }
 
-    /// The type with variables replaced by what they stand for; those that stand for nothing stay.
+    /// Returns the type with its variables replaced by their bindings; unbound ones stay.
     pub fn resolve(&self, of: &Type) -> Type {
         self.replace(of, false)
     }
 
-    /// The same, where variables that stand for nothing become `dyn`.
+    /// Returns the same, with unbound variables replaced by `dyn`.
     pub fn settle(&self, of: &Type) -> Type {
         self.replace(of, true)
     }
@@ -143,7 +143,7 @@ impl Bindings {
     }
 }
 
-/// A type of an overload with its parameters replaced by variables of this call.
+/// Returns a type of an overload with its parameters replaced by variables of this call.
 pub fn instantiate(of: &Type, with: &HashMap<Arc<str>, Type>) -> Type {
     match of {
         Type::Param(name) => with.get(name).unwrap_or(of).clone(),
@@ -165,12 +165,12 @@ fn unwrapped(of: &Type) -> &Type {
     }
 }
 
-/// Whether `null` may be where the type is asked for.
+/// Returns whether `null` is assignable to the type.
 fn is_nullable(of: &Type) -> bool {
     matches!(of, Type::Null | Type::Opaque(_) | Type::Object(_) | Type::Duration | Type::Timestamp | Type::Wrapper(_))
 }
 
-/// The more general of two types that fit each other.
+/// Returns the more general of two types that fit each other.
 pub fn most_general(one: &Type, other: &Type) -> Type {
     if is_as_general(one, other) { one.clone() } else { other.clone() }
 }

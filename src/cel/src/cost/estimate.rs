@@ -1,4 +1,4 @@
-//! The estimate of what a checked expression may cost, from what is written down and from what a schema says of sizes.
+//! Estimates the cost of a checked expression from its text and from the sizes that a schema bounds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::syntax::{ACCUMULATOR, Call, Expr, ExprId, ExprKind, Loop};
 use crate::types::Type;
 use crate::value::Value;
 
-/// What evaluating the expression may cost.
+/// Returns the range of the cost of evaluating the expression.
 pub fn estimate(checked: &Checked, sizes: &dyn SizeSource) -> CostRange {
     let mut estimator = Estimator {
         checked,
@@ -23,7 +23,7 @@ pub fn estimate(checked: &Checked, sizes: &dyn SizeSource) -> CostRange {
     estimator.cost(&checked.ast.root)
 }
 
-/// The sizes of what is in a list or a map.
+/// The sizes of the entries of a list or a map.
 #[derive(Clone, Copy)]
 struct EntrySizes {
     is_list: bool,
@@ -123,7 +123,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The size of what the expression comes to, where anything tells it.
+    /// Returns the size of the expression's value; `None` if it is unknown.
     fn size(&mut self, expr: &Expr) -> Option<SizeRange> {
         if let Some(size) = self.known.get(&expr.id) {
             return Some(*size);
@@ -266,7 +266,7 @@ impl Estimator<'_> {
         self.push(name, path, size, entries);
     }
 
-    /// A variable of a loop over `range`: its keys or places, or its values or items.
+    /// Declares a variable of a loop over `range`: its keys or indexes, or its values or items.
     fn push_part(&mut self, name: &Arc<str>, range: &Expr, is_value: bool) {
         let sizes = self.entry_sizes(range);
         let is_list =
@@ -328,13 +328,13 @@ impl Estimator<'_> {
     }
 }
 
-/// Whether the loop has no turn and only names a value.
+/// Returns whether the loop has no iterations and only binds a name to a value.
 fn is_bind(each: &Loop) -> bool {
     matches!(&each.range.kind, ExprKind::List(items) if items.is_empty())
         && matches!(each.condition.as_literal(), Some(Value::Bool(false)))
 }
 
-/// Whether all values of a type have the size 1.
+/// Returns whether all values of a type have the size 1.
 fn is_scalar(of: &Type) -> bool {
     match of {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

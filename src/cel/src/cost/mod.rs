@@ -1,6 +1,6 @@
-//! What expressions cost: the estimate when they are compiled, the count when they are evaluated.
+//! The cost of expressions: an estimate at compilation, and the actual cost counted at evaluation.
 //!
-//! Both follow the formulas of Kubernetes and of cel-go, since they decide which rules may be written.
+//! Both follow the formulas of Kubernetes and cel-go, since they decide which rules are accepted.
 
 mod estimate;
 mod node;
@@ -18,23 +18,23 @@ pub use rules::*;
 pub const TEXT: f64 = 0.1;
 /// A regular expression costs this much a character.
 pub const REGEX: f64 = 0.25;
-/// Making a list costs this much, whatever is in it.
+/// Cost of creating a list of any size.
 pub const LIST: u64 = 10;
-/// Making a map costs this much, whatever is in it.
+/// Cost of creating a map of any size.
 pub const MAP: u64 = 30;
-/// Making an object costs this much, whatever is in it.
+/// Cost of creating an object of any size.
 pub const OBJECT: u64 = 40;
 
-/// What a call of an overload costs, without what its arguments cost.
+/// The cost of a call of an overload, without that of its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Of what the checker knows: the receiver if there is one, then the arguments. None is the default: 1, nothing
-    /// known of the result's size.
+    /// Estimates the cost from the facts that the checker knows about the receiver and the arguments. `None` is the
+    /// default: cost 1, unknown size of the result.
     pub estimate: fn(&Nodes<'_>) -> Option<CallEstimate>,
-    /// Of the arguments and the result. An argument or a result that is an error is given as `null`.
+    /// Computes the cost from the arguments and the result. An argument or result that is an error is passed as `null`.
     pub actual: fn(&[Value<'_>], &Value<'_>) -> u64,
-    /// Whether the name of the function decides the cost, as for Kubernetes' own, so that it counts even where the
-    /// overload is known only when called.
+    /// Whether the function's name determines the cost, as for Kubernetes' own functions, so that it applies even if
+    /// the overload is not known before the call.
     pub by_name: bool,
 }
 
@@ -45,23 +45,23 @@ pub struct Nodes<'a> {
     pub receiver: Option<&'a Node<'a>>,
     /// The arguments behind it.
     pub arguments: &'a [Node<'a>],
-    /// Who knows sizes that the expression does not tell.
+    /// The source of sizes that the expression does not determine.
     pub sizes: &'a dyn SizeSource,
 }
 
 impl Nodes<'_> {
-    /// The size of a node, from 0 to anything where nothing is known.
+    /// Returns the size of a node, from 0 to anything where nothing is known.
     pub fn size(&self, node: &Node<'_>) -> SizeRange {
         node.size.or_else(|| self.sizes.size(node)).unwrap_or(SizeRange::UNKNOWN)
     }
 
-    /// The size of the receiver, or of the first argument where there is no receiver.
+    /// Returns the size of the receiver, or of the first argument where there is no receiver.
     pub fn first_size(&self) -> SizeRange {
         self.receiver.or(self.arguments.first()).map_or(SizeRange::UNKNOWN, |node| self.size(node))
     }
 }
 
-/// The size of a value as costs count it: [`Value::size`], of an optional that of its value, else 1.
+/// Returns the size of a value as costs count it: [`Value::size`], of an optional that of its value, else 1.
 pub fn size_of(value: &Value<'_>) -> u64 {
     match value {
         Value::Optional(Some(value)) => size_of(value),

@@ -1,4 +1,4 @@
-//! What an estimate knows of a part of an expression.
+//! The facts about a part of an expression that an estimate uses.
 
 use super::SizeRange;
 use crate::types::Type;
@@ -7,24 +7,24 @@ use crate::value::Value;
 /// A part of an expression.
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
-    /// The way from a variable to it, if it lies on one: the variable first.
+    /// The path from a variable to it, the variable first; `None` if it is not part of a variable.
     pub path: Option<Vec<Step>>,
     /// Its type.
     pub of: Type,
-    /// Its value, if it is written down.
+    /// Its value, if it is a literal.
     pub literal: Option<&'a Value<'static>>,
-    /// Its size, where the expression itself tells.
+    /// Its size, if the expression itself determines it.
     pub size: Option<SizeRange>,
 }
 
-/// A step on the way from a variable to a part of its value.
+/// A step of the path from a variable to a part of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The variable, or a field.
     Name(std::sync::Arc<str>),
     /// Any item of a list.
     Items,
-    /// Any place of a list.
+    /// Any index of a list.
     Indices,
     /// Any key of a map.
     Keys,
@@ -32,13 +32,13 @@ pub enum Step {
     Values,
 }
 
-/// Who knows how large values may be: the schema of an object.
+/// A source of the possible sizes of values: the schema of an object.
 pub trait SizeSource: std::fmt::Debug {
-    /// The size of what `node` may be, by its path or its type. None if nothing is known.
+    /// Returns the possible sizes of `node`, by its path or its type; `None` if they are unknown.
     fn size(&self, node: &Node<'_>) -> Option<SizeRange>;
 }
 
-/// Nothing is known of any variable.
+/// A source that knows no sizes.
 #[derive(Debug)]
 pub struct NoSizes;
 
@@ -49,7 +49,7 @@ impl SizeSource for NoSizes {
 }
 
 impl Node<'_> {
-    /// The items of a list, whose sizes its schema may know.
+    /// Returns the items of a list, whose sizes its schema may know.
     pub fn items(&self) -> Option<Node<'static>> {
         let of = self.of.parameters().first().copied()?.clone();
         let path = self.path.clone().map(|mut path| {

@@ -1,6 +1,6 @@
-//! Ranges of sizes and costs. Sums and products stay at the largest number instead of wrapping.
+//! Ranges of sizes and costs. Sums and products saturate instead of wrapping.
 
-/// From the smallest to the largest size that a value may have.
+/// The range of the sizes that a value may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeRange {
     /// The smallest.
@@ -9,7 +9,7 @@ pub struct SizeRange {
     pub max: u64,
 }
 
-/// From the least to the most that something may cost.
+/// The range of the possible costs of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct CostRange {
     /// The least.
@@ -18,22 +18,22 @@ pub struct CostRange {
     pub max: u64,
 }
 
-/// What a call may cost, and how large its result may be where that is known.
+/// The possible cost of a call, and the size of its result if it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
-    /// Without what the arguments cost.
+    /// The cost without that of the arguments.
     pub cost: CostRange,
     /// The size of the result.
     pub size: Option<SizeRange>,
 }
 
 impl CallEstimate {
-    /// A cost, and nothing known of the result.
+    /// Returns an estimate with a cost, and an unknown size of the result.
     pub const fn of(cost: CostRange) -> Self {
         Self { cost, size: None }
     }
 
-    /// A cost, and the size of the result.
+    /// Returns an estimate with a cost and the size of the result.
     pub const fn sized(cost: CostRange, size: SizeRange) -> Self {
         Self { cost, size: Some(size) }
     }
@@ -42,32 +42,32 @@ impl CallEstimate {
 macro_rules! range {
     ($range:ty) => {
         impl $range {
-            /// From `min` to `max`.
+            /// Returns the range from `min` to `max`.
             pub const fn new(min: u64, max: u64) -> Self {
                 Self { min, max }
             }
 
-            /// Exactly `of`.
+            /// Returns the range of exactly `of`.
             pub const fn fixed(of: u64) -> Self {
                 Self { min: of, max: of }
             }
 
-            /// The sum of both ends.
+            /// Returns the sum of both ends.
             pub const fn add(self, other: Self) -> Self {
                 Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
             }
 
-            /// The product of both ends.
+            /// Returns the product of both ends.
             pub const fn multiply(self, other: Self) -> Self {
                 Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
             }
 
-            /// The range that holds both.
+            /// Returns the range that holds both.
             pub fn union(self, other: Self) -> Self {
                 Self { min: self.min.min(other.min), max: self.max.max(other.max) }
             }
 
-            /// Both ends times a factor, rounded up, as a cost.
+            /// Returns both ends times a factor, rounded up, as a cost.
             pub fn scaled(self, factor: f64) -> CostRange {
                 CostRange { min: scale(self.min, factor), max: scale(self.max, factor) }
             }
@@ -82,13 +82,13 @@ impl SizeRange {
     /// Anything.
     pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
-    /// What as many times `cost` is.
+    /// Returns `cost` times this size.
     pub const fn times(self, cost: CostRange) -> CostRange {
         CostRange { min: self.min.saturating_mul(cost.min), max: self.max.saturating_mul(cost.max) }
     }
 }
 
-/// The next whole number that is not below the product; the largest number where it does not fit.
+/// Returns the product, rounded up; saturates.
 fn scale(number: u64, factor: f64) -> u64 {
     const OUT_OF_RANGE: f64 = 18_446_744_073_709_551_616.0;
     let product = (number as f64 * factor).ceil();

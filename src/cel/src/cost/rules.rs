@@ -3,10 +3,10 @@
 use super::{CallEstimate, Cost, CostRange, SizeRange, TEXT, scaled, size_of};
 use crate::value::Value;
 
-/// 1, and nothing known of the result.
+/// Cost 1, and an unknown size of the result.
 pub const DEFAULT: Cost = Cost { estimate: |_| None, actual: |_, _| 1, by_name: false };
 
-/// 1, where the name decides.
+/// Cost 1, determined by the function's name.
 pub const NOMINAL: Cost =
     Cost { estimate: |_| Some(CallEstimate::of(CostRange::fixed(1))), actual: |_, _| 1, by_name: true };
 
@@ -30,7 +30,7 @@ pub const AFFIX: Cost = Cost {
         let size = nodes.arguments.first().map_or(SizeRange::UNKNOWN, |node| node.size.unwrap_or(SizeRange::UNKNOWN));
         Some(CallEstimate::of(size.scaled(TEXT)))
     },
-    // Upstream counts the receiver when it runs, and the argument in its estimate.
+    // Upstream counts the receiver in the actual cost, and the argument in the estimate.
     actual: read,
     by_name: false,
 };
@@ -39,17 +39,17 @@ fn read(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     arguments.first().map_or(1, |text| scaled(size_of(text), TEXT))
 }
 
-/// The smaller of both operands is passed over: `==`, `<` of strings.
+/// One pass over the smaller operand: `==`, `<` of strings.
 pub const COMPARED: Cost = Cost { estimate: compared, actual: compared_actually, by_name: false };
 
-/// As [`COMPARED`], but for extensions whose equality takes no time.
+/// As [`COMPARED`], except for types of extensions with a cheap comparison.
 pub const EQUALITY: Cost = Cost { estimate: equality, actual: equality_actually, by_name: false };
 
 /// `!=`, for which upstream has no exception.
 pub const INEQUALITY: Cost = COMPARED;
 
 fn own(nodes: &super::Nodes<'_>, at: usize) -> SizeRange {
-    // Upstream's own formulas do not ask a schema again.
+    // Upstream's formulas do not consult a schema again here.
     nodes.arguments.get(at).and_then(|node| node.size).unwrap_or(SizeRange::UNKNOWN)
 }
 
@@ -65,7 +65,7 @@ fn compared_actually(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     }
 }
 
-/// Names of extensions' types, and what comparing two of them costs at most by its estimate.
+/// Names of extensions' types, and the largest estimated cost of comparing two values of each.
 const CHEAP: [(&str, u64); 11] = [
     ("net.IP", 1),
     ("net.CIDR", 1),
@@ -121,7 +121,7 @@ pub const LISTS_JOINED: Cost = Cost {
     by_name: false,
 };
 
-/// Each item of a list is looked at.
+/// One pass over the items of a list.
 pub const SEARCHED: Cost = Cost {
     estimate: |nodes| Some(CallEstimate::of(own(nodes, 1).scaled(1.0))),
     actual: |arguments, _| arguments.get(1).map_or(1, size_of),

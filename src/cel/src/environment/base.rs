@@ -1,4 +1,4 @@
-//! The functions and types of environments, made once and shared.
+//! The functions and types of environments, created once and shared.
 #![expect(clippy::disallowed_types, reason = "this crate has no other lock; a poisoned one is taken as it is")]
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ use crate::types::{Signature, Type};
 pub struct Base {
     pub(crate) functions: HashMap<Arc<str>, Arc<FunctionDecl>>,
     pub(crate) types: HashMap<Arc<str>, Type>,
-    /// What of the syntax is spoken.
+    /// The supported syntax.
     pub dialect: Dialect,
     /// See [`super::Environment::homogeneous`].
     pub homogeneous: bool,
-    /// Whether literals of durations, timestamps, patterns and formats are looked at when they are compiled.
+    /// Whether literals of durations, timestamps, patterns and formats are checked at compilation.
     pub checks_literals: bool,
     /// Whether numbers of different types may be compared.
     pub compares_numbers: bool,
@@ -40,7 +40,7 @@ const TYPES: [(&str, Type); 10] = [
 ];
 
 impl Base {
-    /// Of these libraries.
+    /// Returns a base with these libraries.
     pub fn new(libraries: &[&'static Library], dialect: Dialect) -> Self {
         let mut types: HashMap<Arc<str>, Type> = TYPES.iter().map(|(name, of)| ((*name).into(), of.clone())).collect();
         types.insert("list".into(), Type::list(Type::Dyn));
@@ -60,7 +60,7 @@ impl Base {
     pub(crate) fn add_library(&mut self, library: &'static Library) {
         for function in library.functions {
             for overload in function.overloads {
-                // A signature that is not well formed is found by the test of the tables.
+                // The test of the tables finds malformed signatures.
                 let Some(signature) = Signature::read(overload.signature) else { continue };
                 self.add_types(&signature);
                 let native = Some(overload);
@@ -69,7 +69,7 @@ impl Base {
         }
     }
 
-    /// Of all libraries that Kubernetes has in 1.`minor`.
+    /// Returns the base with all libraries of Kubernetes 1.`minor`.
     pub fn kubernetes(minor: u16) -> Arc<Self> {
         static MADE: OnceLock<Mutex<HashMap<u16, Arc<Base>>>> = OnceLock::new();
         let made = MADE.get_or_init(Mutex::default);
@@ -104,7 +104,7 @@ impl Base {
         }
     }
 
-    /// Names of the types of extensions, which expressions may ask for.
+    /// Adds the names of extensions' types, which expressions may use.
     fn add_types(&mut self, signature: &Signature) {
         for of in signature.arguments.iter().chain([&signature.result]) {
             if let Type::Opaque(_) | Type::Object(_) = of {

@@ -1,4 +1,4 @@
-//! What expressions are compiled in: the functions, the variables, the objects and the dialect.
+//! Environments: the functions, variables, object types and syntax that expressions may use.
 
 mod base;
 
@@ -12,15 +12,15 @@ use crate::functions::{Library, Overload};
 use crate::types::{Parameters, Signature, Type};
 use crate::value::Value;
 
-/// What expressions are compiled in. A clone shares the functions.
+/// The environment of expressions. A clone shares the functions.
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub(crate) base: Arc<Base>,
-    /// Names are looked for in this namespace first, and in those around it.
+    /// Names are resolved in this namespace first, then in the enclosing ones.
     pub container: String,
-    /// Who knows objects with declared fields.
+    /// The source of object types with declared fields.
     pub provider: Arc<dyn Provider>,
-    /// Whether all items of a list that is written down, and all keys and values of a map, must be of one type.
+    /// Whether all items of a list literal, and all keys and values of a map literal, must have one type.
     pub homogeneous: bool,
     variables: Vec<Variable>,
     by_name: HashMap<Arc<str>, usize>,
@@ -51,29 +51,29 @@ pub struct FunctionDecl {
 pub struct OverloadDecl {
     /// Its name.
     pub id: Arc<str>,
-    /// What it takes and gives.
+    /// The types of its arguments and its result.
     pub signature: Signature,
     /// Its type parameters.
     pub parameters: Parameters,
-    /// What it costs and does. None if it is only declared.
+    /// Its cost and implementation; `None` if it is only declared.
     pub native: Option<&'static Overload>,
 }
 
 impl OverloadDecl {
-    /// An overload that the planner knows by its name alone.
+    /// Returns an overload of which the planner knows only the name.
     pub fn unbound(id: &str) -> Self {
         let signature = Signature { is_member: false, arguments: Vec::new(), result: Type::Dyn };
         Self { id: id.into(), signature, parameters: Parameters::new(), native: None }
     }
 
-    /// An overload that is only declared.
+    /// Returns an overload without an implementation.
     pub fn declared(id: &str, signature: Signature) -> Self {
         Self { id: id.into(), parameters: signature.parameters(), signature, native: None }
     }
 }
 
 impl Environment {
-    /// An environment of these functions, without variables.
+    /// Returns an environment of these functions, without variables.
     pub fn new(base: Arc<Base>) -> Self {
         let homogeneous = base.homogeneous;
         Self {
@@ -91,20 +91,20 @@ impl Environment {
         Self::new(Base::kubernetes(minor))
     }
 
-    /// With objects whose fields are declared.
+    /// Returns the environment with object types whose fields are declared.
     #[must_use]
     pub fn with_provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = provider;
         self
     }
 
-    /// With a variable. Its slot is the number of variables before it.
+    /// Returns the environment with a variable. Its slot is the number of variables before it.
     #[must_use]
     pub fn with_variable(self, name: &str, of: Type) -> Self {
         self.with(Variable { name: name.into(), of, constant: None })
     }
 
-    /// With a constant.
+    /// Returns the environment with a constant.
     #[must_use]
     pub fn with_constant(self, name: &str, of: Type, value: Value<'static>) -> Self {
         self.with(Variable { name: name.into(), of, constant: Some(value) })
@@ -116,7 +116,7 @@ impl Environment {
         self
     }
 
-    /// With a function of which only the types are known.
+    /// Returns the environment with a function of which only the types are known.
     #[must_use]
     pub fn with_function(mut self, name: &str, overloads: Vec<OverloadDecl>) -> Self {
         let base = Arc::make_mut(&mut self.base);
@@ -124,24 +124,24 @@ impl Environment {
         self
     }
 
-    /// With the functions of a library that Kubernetes' environment does not have everywhere.
+    /// Returns the environment with the functions of a library that only some environments of Kubernetes have.
     #[must_use]
     pub fn with_library(mut self, library: &'static Library) -> Self {
         Arc::make_mut(&mut self.base).add_library(library);
         self
     }
 
-    /// What of the syntax is spoken.
+    /// Returns the supported syntax.
     pub fn dialect(&self) -> &crate::syntax::Dialect {
         &self.base.dialect
     }
 
-    /// The variables, by their slots.
+    /// Returns the variables, by their slots.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// The slot of a variable.
+    /// Returns the slot of a variable.
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -154,7 +154,7 @@ impl Environment {
         self.base.functions.get(name).cloned()
     }
 
-    /// The type that a name stands for.
+    /// Returns the type that a name stands for.
     pub(crate) fn type_named(&self, name: &str) -> Option<Type> {
         self.base.types.get(name).cloned().or_else(|| self.provider.has_object(name).then(|| Type::object(name)))
     }
@@ -163,7 +163,7 @@ impl Environment {
         self.provider.has_object(name)
     }
 
-    /// What a name may mean: in the container, in those around it, or by itself.
+    /// Returns the qualified names that a name may mean: in the container, in the enclosing ones, or by itself.
     pub(crate) fn candidates(&self, name: &str) -> Vec<String> {
         if let Some(absolute) = name.strip_prefix('.') {
             return vec![absolute.to_owned()];

@@ -1,4 +1,4 @@
-//! Calls of functions, and the words of what goes wrong in them.
+//! Calls of functions, and their errors.
 
 use super::evaluator::{Evaluator, known};
 use super::{Bindings, is_final};
@@ -26,7 +26,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
                 for (at, argument) in several.iter().enumerate() {
                     let argument = self.eval(argument);
                     if argument.is_err() && at + 1 < several.len() {
-                        // What comes behind it is not evaluated, and the call costs nothing.
+                        // The arguments after it are not evaluated, and the call costs nothing.
                         return argument;
                     }
                     arguments.push(argument);
@@ -74,12 +74,12 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 }
 
-/// Whether the arguments behind one that failed are not evaluated: where the overload is found by the arguments.
+/// Returns whether the arguments after a failed one are not evaluated: if the arguments determine the overload.
 fn stops_early(call: &Call) -> bool {
     !call.is_resolved && call.overloads.len() > 1 && shared(call).is_none()
 }
 
-/// The implementation that all overloads share.
+/// Returns the implementation that all overloads share.
 fn shared(call: &Call) -> Option<functions::Native> {
     match call.overloads.first()?.native?.call {
         functions::Call::Shared(native) => Some(native),
@@ -87,7 +87,7 @@ fn shared(call: &Call) -> Option<functions::Native> {
     }
 }
 
-/// What a call costs.
+/// Returns the cost of a call.
 fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let overload = match call.overload() {
         Some(overload) => Some(overload),
@@ -96,7 +96,7 @@ fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     overload.map_or(1, |overload| (overload.cost.actual)(arguments, result))
 }
 
-/// The overload whose cost counts although only the name of the function is known.
+/// Returns the overload whose cost applies although only the name of the function is known.
 fn named_cost(call: &Call, arguments: &[Value<'_>]) -> Option<&'static Overload> {
     let named = || call.overloads.iter().filter(|overload| overload.native.is_some_and(|native| native.cost.by_name));
     named().find(|overload| fits(overload, arguments)).or_else(|| named().next())?.native
@@ -152,7 +152,7 @@ fn unfit(call: &Call, arguments: &[Value<'_>]) -> Error {
     Error::new(format!("no such overload: {name}({})", types.join(", ")))
 }
 
-/// Whether an overload takes the arguments, as far as values tell.
+/// Returns whether an overload accepts the arguments, as far as values show their types.
 fn fits(overload: &OverloadDecl, arguments: &[Value<'_>]) -> bool {
     let wanted = &overload.signature.arguments;
     wanted.len() == arguments.len() && wanted.iter().zip(arguments).all(|(of, value)| is_of(value, of))
@@ -187,7 +187,7 @@ fn is_of(value: &Value<'_>, of: &Type) -> bool {
     }
 }
 
-/// Whether a value may be a key of a map that is written down.
+/// Returns whether a value may be a key of a map literal.
 pub(crate) fn is_map_key(value: &Value<'_>) -> bool {
     !matches!(value, Value::Bytes(_))
 }
@@ -195,7 +195,7 @@ pub(crate) fn is_map_key(value: &Value<'_>) -> bool {
 /// Bytes of a value after which errors show no more of it.
 const SHOWN_BYTES: usize = 64 << 10;
 
-/// A value as errors show it. What is in it may be shared by very many places, so that there is an end.
+/// Formats a value for errors, up to a bound: very many places may share its parts, so that its full text can be huge.
 pub(super) fn shown(value: &Value<'_>) -> String {
     let mut text = String::new();
     show(value, &mut text);
@@ -266,7 +266,7 @@ pub(super) fn entry_error(key: &Value<'_>, value: &Value<'_>) -> Error {
     Error::new(format!("cannot initialize optional entry '{}' from non-optional value {}", shown(key), shown(value)))
 }
 
-/// What a loop over anything but a list or a map says, in the words of Go's types.
+/// Returns the error of a loop over a value that is neither a list nor a map, with Go's names of types.
 pub(super) fn range_error(value: &Value<'_>, of_two: bool) -> Error {
     let name = match value {
         Value::Null => "types.Null",

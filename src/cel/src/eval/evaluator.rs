@@ -14,7 +14,7 @@ use crate::value::{Entries, List, Map, Text, Value, equal};
 pub(super) struct Evaluator<'a, 'b, B: ?Sized> {
     pub variables: &'b B,
     pub inits: &'a [Option<Plan>],
-    /// The variables of loops. None where an accumulator is not made yet.
+    /// The variables of loops. `None` for an accumulator that has not been created yet.
     pub locals: Vec<Option<Outcome<Value<'a>>>>,
     pub cost: u64,
     limit: u64,
@@ -105,7 +105,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         }
     }
 
-    /// The value of an item. None if it is left out.
+    /// Returns the value of an item. None if it is left out.
     fn item(&mut self, item: &'a Item, error: impl Fn(&Value<'a>) -> Error) -> Outcome<Option<Value<'a>>> {
         let value = self.eval(&item.value)?;
         if !item.is_optional {
@@ -133,7 +133,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         Ok(Value::list(values))
     }
 
-    /// What is made costs the same where it fails.
+    /// Adds the cost of creating a value, which is the same if that fails.
     fn made(&mut self, cost: u64, gathered: Outcome<()>) -> Outcome<()> {
         if is_final(&gathered) {
             return gathered;
@@ -215,7 +215,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         self.eval(&each.result)
     }
 
-    /// One turn of a loop. Gives whether it goes on.
+    /// Runs one iteration of a loop. Returns whether to continue.
     fn turn(&mut self, each: &'a Loop, item: Outcome<Value<'a>>) -> Outcome<bool> {
         self.locals[each.variable] = Some(item);
         match self.eval(&each.condition) {
@@ -231,7 +231,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         Ok(true)
     }
 
-    /// An accumulator, made where it was not asked for before.
+    /// Returns an accumulator; creates it on first use.
     pub fn accumulator(&mut self, at: usize) -> Outcome<Value<'a>> {
         if let Some(outcome) = &self.locals[at] {
             return outcome.clone();
@@ -246,7 +246,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         made
     }
 
-    /// Adds to an accumulator in its place, which nobody else has.
+    /// Adds to an accumulator in place, since nothing else refers to it.
     fn gather(&mut self, gather: &'a Gather) -> Outcome<Value<'a>> {
         let so_far = self.accumulator(gather.accumulator);
         if is_final(&so_far) {
@@ -312,7 +312,7 @@ fn insert<'a>(so_far: Value<'a>, added: Vec<Value<'a>>) -> Outcome<Value<'a>> {
     Ok(Value::Map(Map::Made(entries)))
 }
 
-/// A constant of the plan, its text borrowed.
+/// Returns a constant of the plan; borrows its text.
 pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     match value {
         Value::String(text) => Value::String(Text::Borrowed(text)),
@@ -320,7 +320,7 @@ pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     }
 }
 
-/// The value for the cost of a call, which takes an error for something of size 1.
+/// Returns the value for the cost of a call; an error counts as a value of size 1.
 pub(super) fn known<'a>(outcome: &Outcome<Value<'a>>) -> Value<'a> {
     match outcome {
         Ok(value) => value.clone(),
@@ -328,7 +328,7 @@ pub(super) fn known<'a>(outcome: &Outcome<Value<'a>>) -> Value<'a> {
     }
 }
 
-/// Whether comparing costs 1 because one side is no text, list or map.
+/// Returns whether a comparison costs 1 because one side is no text, list or map.
 fn is_cheap(values: &[Value<'_>; 2]) -> bool {
     values
         .iter()

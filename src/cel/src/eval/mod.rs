@@ -1,4 +1,4 @@
-//! The evaluator: walks a plan over the trees of objects, and counts what it costs on the way.
+//! The evaluator: evaluates a plan on the trees of objects, and counts the cost.
 
 mod call;
 mod evaluator;
@@ -28,15 +28,15 @@ pub struct Program {
 
 /// The values of variables, by their slots.
 pub trait Bindings<'a> {
-    /// The value of a variable. None if it has none, which is an error where the variable is asked for.
+    /// Returns the value of a variable; `None` if it has none, which is an error when the variable is used.
     fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>>;
 
-    /// Whether a variable is an object whose fields are found when they are asked for, by [`Bindings::field`].
+    /// Returns whether a variable is an object whose fields are looked up on use, by [`Bindings::field`].
     fn is_lazy(&self, _slot: usize) -> bool {
         false
     }
 
-    /// The field of a lazy variable. None if there is none of this name.
+    /// Returns a field of a lazy variable; `None` if it has no such field.
     fn field(&self, _slot: usize, _name: &str) -> Option<Outcome<Value<'a>>> {
         None
     }
@@ -60,17 +60,17 @@ impl<'a> Bindings<'a> for [Option<Value<'a>>] {
     }
 }
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// The value, or why there is none.
+    /// The value, or the error.
     pub outcome: Outcome<Value<'a>>,
-    /// What it cost.
+    /// The actual cost.
     pub cost: u64,
 }
 
 impl Program {
-    /// Plans a checked expression. An error where a constant cannot be converted, or a pattern is none.
+    /// Plans a checked expression. `Err` if a constant cannot be converted, or a pattern is invalid.
     pub fn new(checked: &Checked, environment: &Environment) -> Outcome<Self> {
         Self::planned(&checked.ast.root, Some(checked), environment, true)
     }
@@ -82,7 +82,7 @@ impl Program {
 
     fn planned(root: &Expr, checked: Option<&Checked>, environment: &Environment, optimize: bool) -> Outcome<Self> {
         let (root, planned) = with_room(|| plan::plan(root, checked, environment, optimize))?;
-        // Who knows objects is asked when they are made; a program that makes none need not keep what is known of them.
+        // The provider is needed only to construct objects; a program that constructs none need not keep it alive.
         let provider = if planned.makes_objects { environment.provider.clone() } else { Arc::new(NoObjects) };
         Ok(Self { root, locals: planned.locals, inits: planned.inits, provider })
     }
@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// Whether an error ends the evaluation, whatever absorbs others.
+/// Returns whether an error ends the evaluation and cannot be absorbed.
 fn is_final<T>(outcome: &Outcome<T>) -> bool {
     matches!(outcome, Err(Error::CostLimit))
 }

@@ -1,4 +1,4 @@
-//! Evaluation of paths: variables, and what is selected of them.
+//! Evaluation of paths: variables, and selections on them.
 
 use super::call::shown;
 use super::evaluator::{Evaluator, constant};
@@ -8,7 +8,7 @@ use crate::plan::{Path, Plan, Root, StepKey};
 use crate::value::Value;
 
 impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
-    /// What a path comes to. A branch of `?:` counts only what is selected, as upstream has it.
+    /// Evaluates a path. As upstream, a branch of `?:` counts only the selections.
     pub(super) fn path(&mut self, path: &'a Path, counts_root: bool) -> Outcome<Value<'a>> {
         let outcome = self.resolve(path);
         if !counts_root || is_final(&outcome) {
@@ -23,7 +23,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 
     fn resolve(&mut self, path: &'a Path) -> Outcome<Value<'a>> {
-        // The object itself is of no use to expressions but by its fields.
+        // Expressions can use such an object only through its fields.
         let lazy = match path.root {
             Root::Variable(slot, _) if self.variables.is_lazy(slot) => Some(slot),
             _ => None,
@@ -49,7 +49,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
                 (Some(slot), Some(name)) if at == 0 => Ok((self.variables.field(slot, name).transpose()?, key)),
                 _ => Ok((select(&value, &key)?, key)),
             });
-            // What is absent costs nothing where it may be.
+            // An absent field costs nothing where it may be absent.
             if !is_optional || tests || matches!(found, Ok((Some(_), _))) {
                 self.charge(1)?;
             }
@@ -103,7 +103,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 }
 
-/// What a value has at a key. None if there is nothing.
+/// Returns the value at a key; `None` if there is none.
 fn select<'a>(value: &Value<'a>, key: &Value<'a>) -> Outcome<Option<Value<'a>>> {
     match (value, key) {
         (Value::Map(map), Value::String(name)) => map.find_field(name),
@@ -116,7 +116,7 @@ fn select<'a>(value: &Value<'a>, key: &Value<'a>) -> Outcome<Option<Value<'a>>> 
     }
 }
 
-/// The place in a list that a number is.
+/// Converts a number to an index of a list.
 fn place(key: &Value<'_>) -> Outcome<i64> {
     let unsupported = || Error::new(format!("unsupported index value {} in list", shown(key)));
     match key {

@@ -1,5 +1,5 @@
-//! The table of functions: each states its name, its overloads, what they cost, what they do; each library states since
-//! when it is there. The tables themselves lie in [`crate::library`].
+//! The form of the tables of functions. A function has a name and overloads with their costs and implementations; a
+//! library has the version of Kubernetes since which it is available. The tables themselves are in [`crate::library`].
 
 use crate::cost::Cost;
 use crate::error::Outcome;
@@ -16,7 +16,7 @@ pub struct Library {
     pub functions: &'static [Function],
 }
 
-/// Since which version of Kubernetes something is part of its environment.
+/// The version of Kubernetes since which a library is part of its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
     /// It always was.
@@ -28,7 +28,7 @@ pub enum Since {
 }
 
 impl Since {
-    /// Whether it is there in 1.`minor`.
+    /// Returns whether it is there in 1.`minor`.
     pub fn includes(self, minor: u16) -> bool {
         match self {
             Self::Always => true,
@@ -52,38 +52,39 @@ pub struct Function {
 pub struct Overload {
     /// Its name, unique among all functions, as upstream calls it.
     pub id: &'static str,
-    /// As [`crate::types::Signature::read`] reads it: `string.(string): bool`, `(list(A)): int`.
+    /// The signature, as [`crate::types::Signature::read`] parses it: `string.(string): bool`, `(list(A)): int`.
     pub signature: &'static str,
-    /// What a call costs.
+    /// The cost of a call.
     pub cost: Cost,
-    /// What it does.
+    /// The implementation.
     pub call: Call,
 }
 
-/// An implementation. Arguments are there, the receiver first, and none of them is an error; they need not be of the
-/// types that the signature says where the checker knew only `dyn`, but for those of the first overload that fits.
+/// An implementation. It gets all arguments, the receiver first, and none of them is an error. If the checker knew an
+/// argument only as `dyn`, its type may differ from the signature, except that the evaluator calls the first overload
+/// that fits.
 pub type Native = for<'a> fn(&[Value<'a>]) -> Outcome<Value<'a>>;
 
-/// What an overload does when it is called.
+/// How an overload is called.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     /// A function of the arguments.
     Native(Native),
-    /// A function of the arguments that all overloads share, called whatever their types are.
+    /// A function of the arguments that all overloads share, called for any types.
     Shared(Native),
-    /// A function of the arguments in which one, where it is a constant, is prepared once when the call is planned: a
-    /// regular expression. The preparation fails the compilation.
+    /// A function that prepares one argument, a regular expression. A constant argument is prepared once when the call
+    /// is planned, and an error then fails the compilation.
     Prepared {
-        /// Which argument it is.
+        /// The index of the argument.
         argument: usize,
         /// Prepares it.
         prepare: fn(&Value<'_>) -> Outcome<Preparation>,
-        /// Calls with the preparation, which is made for the call where the argument is no constant.
+        /// Calls with the preparation, which is computed for each call if the argument is not constant.
         call: for<'a> fn(&Preparation, &[Value<'a>]) -> Outcome<Value<'a>>,
     },
-    /// The planner knows it: operators that look at their arguments one after the other.
+    /// The planner implements it: operators that evaluate their arguments one after the other.
     Planned,
 }
 
-/// What was prepared of a constant argument.
+/// A prepared argument.
 pub type Preparation = Box<dyn std::any::Any + Send + Sync>;

@@ -1,4 +1,4 @@
-//! `authorizer`: asks whether somebody may do something. The server says who answers.
+//! `authorizer`: checks of permissions. The server provides the answers.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ macro_rules! check {
     };
 }
 
-/// A function that says more of what is asked.
+/// A function that adds a part to a check.
 macro_rules! refined {
     ($name:literal, $id:literal, $cost:ident, |$check:ident, $text:ident| $set:expr) => {
         Function {
@@ -31,7 +31,7 @@ macro_rules! refined {
     };
 }
 
-/// A function that tells a part of a decision.
+/// A function that returns a part of a decision.
 macro_rules! told {
     ($name:literal, $id:literal, $result:literal, |$decision:ident| $part:expr) => {
         Function {
@@ -121,12 +121,12 @@ pub static SELECTORS: Library = Library {
     ],
 };
 
-/// What a check costs: two fit into the limit of an expression.
+/// Cost of a check: two fit into the limit of an expression.
 const CHECK: u64 = 350_000;
 
 const CHECKED: Cost =
     Cost { estimate: |_| Some(CallEstimate::of(CostRange::fixed(CHECK))), actual: |_, _| CHECK, by_name: true };
-/// A selector is read, and each of its requirements makes a list and an object.
+/// Cost of a selector: it is parsed, and each of its requirements creates a list and an object.
 const SELECTED: Cost = Cost {
     estimate: |nodes: &Nodes<'_>| {
         let [selector] = nodes.arguments else { return None };
@@ -145,13 +145,13 @@ fn selector_cost(size: SizeRange) -> CostRange {
     CostRange::fixed(LIST).add(size.scaled(TEXT)).add(requirements)
 }
 
-/// Who says what is allowed: the server.
+/// The source of decisions: the server.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
-    /// Whether the one who asks may do it, or this service account instead.
+    /// Decides whether the requesting user, or this service account instead, may do it.
     fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision;
 }
 
-/// A service account that is asked for.
+/// The service account whose permissions are checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceAccount {
     /// Its namespace.
@@ -160,7 +160,7 @@ pub struct ServiceAccount {
     pub name: String,
 }
 
-/// What is asked.
+/// The action whose permission is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Asked {
     /// A verb on a path.
@@ -179,7 +179,7 @@ pub enum Asked {
     },
 }
 
-/// A resource that is asked for.
+/// The resource in a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// Its group.
@@ -198,7 +198,7 @@ pub struct Resource {
     pub label_selector: String,
 }
 
-/// What was said.
+/// The decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it is allowed.
@@ -209,7 +209,7 @@ pub struct Decision {
     pub error: Option<String>,
 }
 
-/// Who asks whom.
+/// An authorizer, and the service account in the place of the requesting user.
 #[derive(Clone, Debug)]
 struct Asker {
     authorizer: Arc<dyn Authorizer>,
@@ -237,7 +237,7 @@ impl Opaque for Check {
         })
     }
 
-    /// The reference can compare none of them.
+    /// Returns `None`: the reference cannot compare these values.
     fn equals(&self, _: &dyn Opaque) -> Option<bool> {
         None
     }
@@ -247,12 +247,12 @@ impl Opaque for Check {
     }
 }
 
-/// The variable `authorizer`.
+/// Returns the value of the variable `authorizer`.
 pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Value<'static> {
     Value::opaque(Check::Authorizer(Asker { authorizer, account: None }))
 }
 
-/// The variable `authorizer.requestResource`: a check of what a request is about.
+/// Returns the value of the variable `authorizer.requestResource`: a check of the request's own resource.
 pub fn request_resource(authorizer: Arc<dyn Authorizer>, resource: Resource) -> Value<'static> {
     Value::opaque(Check::Resource(Asker { authorizer, account: None }, resource))
 }

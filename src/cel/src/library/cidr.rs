@@ -115,7 +115,7 @@ impl Opaque for Cidr {
     }
 }
 
-/// Reads a range. The words of the reference stand twice before the reason.
+/// Parses a range. As in the reference, the prefix of the error message is doubled.
 fn parse(text: &str) -> Outcome<Prefix> {
     let words = "network address parse error during conversion from string";
     let prefix = Prefix::parse(text).map_err(|error| Error::new(format!("{words}: {words}: {error}")))?;
@@ -150,7 +150,7 @@ fn contains_ip<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     let [range, other] = arguments else { return unfit() };
     let Cidr(range) = range.as_opaque().ok_or_else(Error::no_such_overload)?;
     let contains = match other {
-        // The reference does not tell here why a text is no address.
+        // The reference does not report here why a text is not an address.
         Value::String(text) => range.contains(&ip::parse(text).map_err(|_| Error::no_such_overload())?),
         other => range.contains(&other.as_opaque::<Ip>().ok_or_else(Error::no_such_overload)?.0),
     };

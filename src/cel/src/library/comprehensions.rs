@@ -1,4 +1,4 @@
-//! What loops with two variables gather maps with.
+//! Functions with which loops of two variables build maps.
 
 use crate::cost;
 use crate::functions::{Call, Function, Library, Overload, Since};

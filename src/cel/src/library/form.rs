@@ -1,4 +1,4 @@
-//! Forms of text that Kubernetes names, and what it says of a text that has not the form.
+//! Formats of text that have a name in Kubernetes, and the messages about texts that do not have them.
 
 const LABEL_BYTES: usize = 63;
 const SUBDOMAIN_BYTES: usize = 253;
@@ -19,7 +19,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Whether a text consists of `inner` and begins and ends with letters or digits.
+/// Returns whether a text consists of `inner` and begins and ends with letters or digits.
 fn is_word(text: &str, inner: impl Fn(u8) -> bool) -> bool {
     let ends = text.bytes().next().zip(text.bytes().last());
     ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric())
@@ -43,7 +43,7 @@ fn faults(is_too_long: bool, most: usize, unit: &str, form: Option<&str>) -> Vec
     length.into_iter().chain(form.map(str::to_owned)).collect()
 }
 
-/// RFC 1123 label.
+/// Checks an RFC 1123 label; returns the messages.
 pub fn label(text: &str) -> Vec<String> {
     let form = match (is_label(text), is_subdomain(text)) {
         (true, _) => None,
@@ -53,19 +53,19 @@ pub fn label(text: &str) -> Vec<String> {
     faults(text.len() > LABEL_BYTES, LABEL_BYTES, "characters", form)
 }
 
-/// RFC 1123 subdomain.
+/// Checks an RFC 1123 subdomain; returns the messages.
 pub fn subdomain(text: &str) -> Vec<String> {
     let form = (!is_subdomain(text)).then_some(SUBDOMAIN);
     faults(text.len() > SUBDOMAIN_BYTES, SUBDOMAIN_BYTES, "characters", form)
 }
 
-/// RFC 1035 label.
+/// Checks an RFC 1035 label; returns the messages.
 pub fn old_label(text: &str) -> Vec<String> {
     let is_form = is_label(text) && text.starts_with(|sign: char| sign.is_ascii_lowercase());
     faults(text.len() > LABEL_BYTES, LABEL_BYTES, "characters", (!is_form).then_some(OLD_LABEL))
 }
 
-/// The text as a prefix of a longer name: a dash at its end is followed by something.
+/// Returns the text as a prefix of a longer name: replaces a dash at its end, since more text will follow it.
 pub fn without_dash(text: &str) -> String {
     match text.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
@@ -77,7 +77,7 @@ pub fn without_dash(text: &str) -> String {
     }
 }
 
-/// The key of a label, perhaps with a subdomain before it.
+/// Checks the key of a label, which may have a subdomain before it; returns the messages.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let name = match text.split_once('/') {
@@ -105,13 +105,13 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     complaints
 }
 
-/// The value of a label.
+/// Checks the value of a label; returns the messages.
 pub fn label_value(text: &str) -> Vec<String> {
     let is_form = text.is_empty() || is_label_key(text);
     faults(text.len() > LABEL_BYTES, LABEL_BYTES, "bytes", (!is_form).then_some(LABEL_VALUE))
 }
 
-/// 32 hexadecimal digits, with or without dashes between their groups.
+/// Returns whether a text is 32 hexadecimal digits, with or without dashes between their groups.
 pub fn is_uuid(text: &str) -> bool {
     let mut rest = text;
     for (place, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -127,7 +127,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Base64 with padding; the empty text is none.
+/// Returns whether a text is base64 with padding; false if it is empty.
 pub fn is_base64(text: &str) -> bool {
     let bare = text.trim_end_matches('=');
     let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
@@ -135,7 +135,7 @@ pub fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && padding <= 2 && bare.bytes().all(is_sign)
 }
 
-/// A day of the calendar: `2024-02-29`.
+/// Returns whether a text is a day of the calendar: `2024-02-29`.
 pub fn is_date(text: &str) -> bool {
     let [_, _, _, _, b'-', _, _, b'-', _, _] = text.as_bytes() else { return false };
     let number = |part: Option<&str>| {
@@ -156,7 +156,7 @@ pub fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// A time of day with its zone behind a date, loosely as RFC 3339 has it.
+/// Returns whether a text is a date and a time with its zone, loosely by RFC 3339.
 pub fn is_date_time(text: &str) -> bool {
     let text = text.to_lowercase();
     let mut parts = text.split('t');
@@ -168,12 +168,12 @@ pub fn is_date_time(text: &str) -> bool {
     is_date(date) && is_in_range && bytes[2] == b':' && bytes[5] == b':' && is_zone(zone)
 }
 
-/// A zone, perhaps with a fraction of a second before it.
+/// Returns whether a text is a zone, with or without a fraction of a second before it.
 fn is_zone(text: &str) -> bool {
     let mut zone = text;
     if !text.starts_with(['z', '+', '-']) {
         let mut rest = text.chars();
-        // The reference takes any sign for the point.
+        // The reference accepts any character as the point.
         rest.next();
         zone = rest.as_str().trim_start_matches(|sign: char| sign.is_ascii_digit());
         if zone.len() == rest.as_str().len() {

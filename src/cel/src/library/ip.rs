@@ -81,7 +81,7 @@ impl Opaque for Ip {
 /// Reads an address.
 ///
 /// # Errors
-/// When it is none, has a zone, or is of IPv4 within IPv6.
+/// If it is no address, has a zone, or is an IPv4 address written within IPv6.
 pub fn parse(text: &str) -> Outcome<Addr> {
     let addr = Addr::parse(text).map_err(|error| {
         Error::new(format!("IP Address {} parse error during conversion from string: {error}", quote(text)))

@@ -6,7 +6,7 @@ use crate::error::Outcome;
 use crate::functions::{Function, Library, Since};
 use crate::value::Value;
 
-/// What Kubernetes calls `kubernetes.jsonpatch`: no part of the environment, but of that of mutating policies.
+/// What Kubernetes calls `kubernetes.jsonpatch`. Only the environment of mutating policies has it.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.jsonpatch",
     since: Since::Never,

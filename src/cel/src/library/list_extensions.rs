@@ -88,7 +88,7 @@ const SORTED_BY: Cost = Cost {
 const SORTED_BY_TEXTS: Cost =
     Cost { estimate: |nodes| compared(nodes, nodes.arguments.first()?, 2.0 + TEXT), ..SORTED_BY };
 
-/// What a call costs that makes a list, and the list's size.
+/// Returns the cost of a call that creates a list, and the list's size.
 fn made(factor: f64, size: SizeRange) -> CallEstimate {
     CallEstimate::sized(size.scaled(factor).add(CostRange::fixed(1 + LIST)), size)
 }
@@ -97,7 +97,7 @@ fn made_of(factor: f64, size: u64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + LIST)
 }
 
-/// Each item of a list is compared with each other.
+/// Estimates a comparison of each item of a list with each other one.
 fn compared(nodes: &Nodes<'_>, list: &Node<'_>, factor: f64) -> Option<CallEstimate> {
     let size = nodes.size(list);
     Some(made(factor, size.multiply(size)))
@@ -111,7 +111,7 @@ fn self_compared(list: &Value<'_>) -> u64 {
     made_of(factor, size.saturating_mul(size))
 }
 
-/// The number that a node is where it is written down.
+/// Returns the number of a literal node, else `otherwise`.
 fn written(node: Option<&Node<'_>>, otherwise: u64) -> u64 {
     match node.and_then(|node| node.literal) {
         Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
@@ -140,7 +140,7 @@ fn flatten_actual(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
         _ => 1.0,
     };
     let size = arguments.first().map_or(1, size_of);
-    // A negative depth takes from the cost, as it does upstream.
+    // As upstream, a negative depth lowers the cost.
     ((size as f64 * depth) as i64 as u64).wrapping_add(1 + LIST)
 }
 
@@ -168,7 +168,7 @@ fn flatten<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     };
     let depth = usize::try_from(depth).map_err(|_| Error::new("level must be non-negative"))?;
     let mut items = Vec::new();
-    // Lists that are open, each in the one before it.
+    // The lists that are being iterated, each inside the one before it.
     let mut open = vec![list.iter()];
     while let Some(innermost) = open.last_mut() {
         match innermost.next() {
@@ -225,7 +225,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<Value<'a>> {
 
 fn range<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match arguments {
-        // Its cost is over every limit, and is told before the list is made.
+        // Its cost exceeds every limit, so the error comes before the list is created.
         [Value::Int(count)] if *count > RANGE_ITEMS => Err(Error::CostLimit),
         [Value::Int(count)] => Ok(Value::list((0..*count).map(Value::Int).collect())),
         _ => unfit(),

@@ -92,7 +92,7 @@ fn estimate(nodes: &Nodes<'_>) -> Option<CallEstimate> {
     Some(CallEstimate::of(size.times(each)))
 }
 
-/// What it costs to go through a value with all that is in it.
+/// Returns the cost of traversing a value with everything in it.
 fn traversal(value: &Value<'_>) -> u64 {
     let text = |length: usize| (length as f64 * TEXT) as u64;
     match value {
@@ -119,7 +119,7 @@ fn is_ordered(value: &Value<'_>) -> bool {
     is_number || matches!(value, Value::String(_) | Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_))
 }
 
-/// The item, if it has an order.
+/// Returns the item if its type has an order, else an error.
 fn ordered<'a>(item: Outcome<Value<'a>>) -> Outcome<Value<'a>> {
     item.and_then(|item| if is_ordered(&item) { Ok(item) } else { unfit() })
 }
@@ -145,7 +145,7 @@ fn max<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     foremost(arguments, "max", Ordering::Less)
 }
 
-/// The item to which no later one stands in an order.
+/// Returns the smallest or largest item: the first one that no later item precedes in the order.
 fn foremost<'a>(arguments: &[Value<'a>], name: &str, replaced: Ordering) -> Outcome<Value<'a>> {
     let mut found: Option<Value<'a>> = None;
     for item in one(arguments)?.iter() {

@@ -1,4 +1,4 @@
-//! The tables of functions, a library a file.
+//! The tables of functions, one file for each library.
 
 pub mod authorizer;
 mod cidr;

@@ -1,4 +1,4 @@
-//! `format`: forms of text that have a name.
+//! `format`: named formats of text.
 
 use flotilla_golang::url::Url;
 
@@ -91,9 +91,9 @@ struct NamedForm {
     name: &'static str,
     /// Its name as it shows.
     shown: &'static str,
-    /// What is wrong with a text.
+    /// Returns what is wrong with a text; empty if it is valid.
     faults: fn(&str) -> Vec<String>,
-    /// How long its pattern counts, in characters.
+    /// The length of its pattern that costs count, in characters.
     pattern: u64,
 }
 

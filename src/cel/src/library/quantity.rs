@@ -98,7 +98,8 @@ pub static LIBRARY: Library = Library {
 #[derive(Clone, Debug)]
 struct Quantity {
     stated: Stated,
-    /// Whether it was computed. The reference compares such a one with others, but no other with it.
+    /// Whether it was computed. In the reference a computed quantity can be compared with others, but others cannot be
+    /// compared with it.
     is_computed: bool,
 }
 
@@ -135,7 +136,7 @@ impl Opaque for Quantity {
 /// Reads a quantity.
 ///
 /// # Errors
-/// When the text is none.
+/// If the text is not a quantity.
 pub fn parse(text: &str) -> Outcome<Value<'static>> {
     Quantity::read(text).map(Value::opaque).map_err(|error| Error::new(error.to_string()))
 }
@@ -206,7 +207,7 @@ fn sub<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     sum(arguments, true)
 }
 
-/// The sum or the difference; of nothing and a quantity, in that quantity's format.
+/// Returns the sum or the difference; if the first operand is zero, in the format of the second.
 fn sum<'a>(arguments: &[Value<'a>], is_difference: bool) -> Outcome<Value<'a>> {
     let [a, b] = arguments else { return unfit() };
     let number;

@@ -65,7 +65,7 @@ fn estimate(nodes: &Nodes<'_>) -> Option<CallEstimate> {
 /// Compiles a pattern.
 ///
 /// # Errors
-/// When it is none, in Go's words.
+/// If it is invalid, with Go's message.
 pub fn compile(pattern: &Value<'_>) -> Outcome<Regexp> {
     let pattern = pattern.as_str().ok_or_else(Error::no_such_overload)?;
     Regexp::new(pattern).map_err(|error| Error::new(error.to_string()))

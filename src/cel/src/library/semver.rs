@@ -91,7 +91,7 @@ enum Part {
 }
 
 impl Version {
-    /// The order of two versions; builds do not count.
+    /// Compares two versions; ignores build metadata.
     fn order(&self, other: &Self) -> Ordering {
         let numbers = |version: &Self| (version.major, version.minor, version.patch);
         numbers(self).cmp(&numbers(other)).then_with(|| {
@@ -188,7 +188,7 @@ fn parse(text: &str) -> Outcome<Version> {
     Ok(Version { major, minor, patch, prerelease, build })
 }
 
-/// Reads a version that may begin with `v`, have zeros before its numbers, and lack the last of them.
+/// Parses a version that may begin with `v`, have leading zeros, and lack its last numbers.
 fn parse_loosely(text: &str) -> Outcome<Version> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

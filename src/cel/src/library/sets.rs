@@ -1,4 +1,4 @@
-//! `sets`: lists of which only what is in them counts.
+//! `sets`: lists as sets, ignoring order and repetition.
 
 use super::table::{overload, unfit};
 use crate::cost::{CallEstimate, Cost, CostRange, Nodes, size_of};
@@ -43,7 +43,7 @@ fn actual(arguments: &[Value<'_>], times: u64) -> u64 {
     size_of(a).saturating_mul(size_of(b)).saturating_mul(times).saturating_add(1)
 }
 
-/// Whether a value is in a list. What cannot be compared is not equal.
+/// Returns whether a value is in a list. Values that cannot be compared are not equal.
 fn has(list: &List<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     for item in list.iter() {
         if equal(wanted, &item?) == Ok(true) {

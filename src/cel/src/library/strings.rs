@@ -1,4 +1,4 @@
-//! CEL's extension of strings. Places are counted in characters.
+//! CEL's extension of strings. Positions count characters.
 
 use super::lists::TRAVERSED;
 use super::table::{bounded, overload, strings, unfit};
@@ -64,7 +64,7 @@ pub static LIBRARY: Library = Library {
     ],
 };
 
-/// What came with version 1 and 2: Kubernetes has both since 1.29, and `join` since it has CEL.
+/// The functions of versions 1 and 2: Kubernetes has both since 1.29, and `join` since it has CEL.
 pub static LATER: Library = Library {
     name: "strings",
     since: Since::Minor(29),
@@ -80,7 +80,7 @@ pub static LATER: Library = Library {
     ],
 };
 
-/// What Kubernetes has of version 0 already.
+/// The function of version 0 that Kubernetes had from the start.
 pub static JOIN: Library = Library {
     name: "strings",
     since: Since::Always,
@@ -103,7 +103,7 @@ fn passes(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     arguments.first().map_or(1, |text| scaled(size_of(text), 2.0 * TEXT))
 }
 
-/// How often something of `part` fits into `whole`, rounded up.
+/// Returns how often something of `part` fits into `whole`, rounded up.
 fn times(whole: u64, part: u64) -> u64 {
     (whole as f64 / part as f64).ceil() as u64
 }
@@ -112,7 +112,7 @@ fn replace_estimate(nodes: &Nodes<'_>) -> Option<CallEstimate> {
     let (receiver, [old, new, ..]) = (nodes.receiver?, nodes.arguments) else { return None };
     let (size, old, new) = (nodes.size(receiver), nodes.size(old), nodes.size(new));
     let (mut count, mut kept) = (SizeRange::fixed(0), SizeRange::fixed(0));
-    // The longest result: what is put between all characters, or in place of as little as there may be.
+    // The longest result: the replacement is inserted between all characters, or replaces the shortest possible text.
     if old.min == 0 {
         (count.max, kept.max) = (size.max.saturating_add(1), size.max);
     } else if new.max <= old.min {
@@ -154,7 +154,7 @@ fn out_of_range(place: i64) -> Error {
     Error::new(format!("index out of range: {place}"))
 }
 
-/// Where in the bytes of a text its character at a place begins; its end for the place behind the last.
+/// Returns the byte offset of the character at a position; the end of the text for the position after the last one.
 fn byte_of(text: &str, place: i64) -> Outcome<usize> {
     let at = usize::try_from(place).map_err(|_| out_of_range(place))?;
     let mut starts = text.char_indices().map(|(start, _)| start).chain([text.len()]);
@@ -201,7 +201,7 @@ fn last_index_of<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     let end = match from {
         Some(from) if from < 0 => return Err(out_of_range(from)),
         Some(from) => match byte_of(text, from) {
-            // The match may begin here and not behind.
+            // The match may begin here but not later.
             Ok(start) if start < text.len() => text.len().min(start + part.len()),
             _ => return Ok(Value::Int(-1)),
         },
@@ -252,7 +252,7 @@ fn split<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     Ok(strings(text.splitn(most, &**separator)))
 }
 
-/// The characters of a text; the last of `most` parts is all that is left.
+/// Splits a text into its characters; the last of `most` parts is the whole rest.
 fn characters(text: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

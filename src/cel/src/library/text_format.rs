@@ -1,7 +1,6 @@
-//! `format`: texts with clauses that are filled in, as `%s` and `%.2f`.
+//! `format`: text with clauses to fill in, as `%s` and `%.2f`.
 //!
-//! The clauses are read in one place, for the check of a call whose text and list are written down and for the call
-//! itself.
+//! [`read`] parses the clauses both for the check of a call with literal arguments and for the call itself.
 
 use flotilla_golang::strconv::{format_float, quote};
 
@@ -11,10 +10,10 @@ use crate::error::{Error, Outcome};
 use crate::types::Type;
 use crate::value::{Map, Value};
 
-/// Digits behind the point where a clause does not say.
+/// Default number of digits after the point.
 const DIGITS: usize = 6;
 
-/// What a clause asks for.
+/// A clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
     /// `%s`: any value.
@@ -37,7 +36,7 @@ pub enum Clause {
 }
 
 impl Clause {
-    /// Whether values of a type can fill the clause, as far as the type tells.
+    /// Returns whether values of a type can fill the clause, as far as the type shows.
     pub fn takes(self, of: &Type) -> bool {
         match (self, of) {
             (_, Type::Dyn) => true,
@@ -63,7 +62,7 @@ impl Clause {
         }
     }
 
-    /// What is said of a value that cannot fill the clause, by the name of its type.
+    /// Returns the error about a value that cannot fill the clause, given the name of its type.
     pub fn refusal(self, given: &str) -> String {
         let takes = match self {
             Self::Text => {
@@ -81,10 +80,10 @@ impl Clause {
     }
 }
 
-/// Reads a text: what stands between its clauses goes to `plain`, its clauses with their numbers to `clause`.
+/// Parses a text: passes the text between clauses to `plain`, and the clauses with their numbers to `clause`.
 ///
 /// # Errors
-/// When a clause is none, there is no value for it, or what the functions say.
+/// If a clause is invalid or has no value, or one of the functions fails.
 pub fn read<T>(
     text: &str,
     values: usize,
@@ -196,7 +195,7 @@ fn filled(clause: Clause, value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// A double, or a string that names one which has no digits.
+/// Returns a double, also from a string that names one without digits, such as `NaN`.
 fn double(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Double(number) => Some(*number),
@@ -210,7 +209,7 @@ fn double(value: &Value<'_>) -> Option<f64> {
     }
 }
 
-/// What `%s` makes of a value.
+/// Formats a value for `%s`.
 fn text(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "null".to_owned(),
@@ -236,7 +235,7 @@ fn text(value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// What a list or a map shows of a value in it.
+/// Formats a value inside a list or a map.
 fn member(value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::String(text) => quote(text),
@@ -252,7 +251,7 @@ fn member(value: &Value<'_>) -> Result<String, String> {
     })
 }
 
-/// The entries of a map, sorted by how their keys show.
+/// Formats the entries of a map, sorted by the text of their keys.
 fn entries(map: &Map<'_>) -> Result<String, String> {
     let mut entries = Vec::new();
     for (key, value) in map.iter() {
@@ -271,7 +270,7 @@ fn entries(map: &Map<'_>) -> Result<String, String> {
     Ok(format!("{{{}}}", shown.join(", ")))
 }
 
-/// A value as an error shows it that had a string to join in its place.
+/// Formats a value for the error that a string was expected in its place.
 pub(super) fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Null => "0".to_owned(),

@@ -1,6 +1,6 @@
-//! Numbers as `format` writes them: for readers of English, as the reference's locale has it.
+//! Formats numbers for `format`: in English, as the reference's locale does.
 
-/// A number with a sign in digits of another base.
+/// Returns a number with a sign in digits of another base.
 pub fn in_digits(number: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", digits(number.unsigned_abs()))
@@ -11,7 +11,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is written for a number without digits.
+/// Returns the text of an infinite number or NaN; `None` for others.
 fn special(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -21,12 +21,12 @@ fn special(number: f64) -> Option<&'static str> {
     }
 }
 
-/// Zero has no sign.
+/// Removes the sign of zero.
 fn unsigned_zero(number: f64) -> f64 {
     if number == 0.0 { 0.0 } else { number }
 }
 
-/// `1,234,567.89`. The reference keeps the number of digits in a byte.
+/// Formats as `1,234,567.89`. The reference stores the number of digits in a byte.
 pub fn fixed(number: f64, digits: usize) -> String {
     let digits = digits % 256;
     if let Some(name) = special(number) {
@@ -50,7 +50,7 @@ pub fn fixed(number: f64, digits: usize) -> String {
 /// Widest column.
 const WIDTH_MAX: usize = 1_000_000;
 
-/// `1.234568×10⁰⁶`, at the right of a column.
+/// Formats as `1.234568×10⁰⁶`, right-aligned in a column.
 pub fn scientific(number: f64, width: usize) -> String {
     let text = special(number).map_or_else(|| with_power(unsigned_zero(number)), str::to_owned);
     let missing = width.min(WIDTH_MAX).saturating_sub(text.chars().count());
@@ -67,7 +67,7 @@ fn with_power(number: f64) -> String {
     format!("{mantissa}×10{sign}{power}")
 }
 
-/// A double within a list or a map.
+/// Returns a double within a list or a map.
 pub fn plain(number: f64) -> String {
     match number {
         _ if number.is_nan() => "NaN".to_owned(),

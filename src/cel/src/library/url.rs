@@ -1,4 +1,4 @@
-//! `url`: addresses of servers.
+//! `url`: URLs.
 
 use flotilla_golang::url::Url;
 
@@ -51,7 +51,7 @@ pub static LIBRARY: Library = Library {
     ],
 };
 
-/// An address of a server.
+/// A URL.
 #[derive(Debug)]
 struct Address(Url);
 
@@ -72,7 +72,7 @@ impl Opaque for Address {
 /// Reads an address.
 ///
 /// # Errors
-/// When it is neither absolute nor a path.
+/// If it is neither absolute nor a path.
 pub fn parse(text: &str) -> Outcome<Value<'static>> {
     let read = Url::parse_request(text).and_then(|_| Url::parse(text));
     let read = read.map_err(|error| Error::new(format!("URL parse error during conversion from string: {error}")));
@@ -100,7 +100,7 @@ fn with<'a>(arguments: &[Value<'a>], part: impl Fn(&Url) -> Value<'a>) -> Outcom
     }
 }
 
-/// Bytes that an escape may have made of anything.
+/// Returns decoded bytes, which may be invalid UTF-8, as a string.
 fn text<'a>(bytes: &[u8]) -> Value<'a> {
     Value::string(&*String::from_utf8_lossy(bytes))
 }

@@ -1,6 +1,7 @@
-//! What of a plan is known beforehand: lists and maps of constants, conversions of constants, patterns.
+//! Constant folding: lists and maps of constants, conversions of constants, patterns.
 //!
-//! What Kubernetes folds costs nothing when it is evaluated, so that folding more or less would show.
+//! Folded parts cost nothing at evaluation, so this module folds exactly what Kubernetes folds; any difference would be
+//! visible in costs.
 
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use crate::eval;
 use crate::functions;
 use crate::value::{List, Value};
 
-/// The conversions that are made beforehand.
+/// The conversions that are folded.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
-/// A call, or what it comes to. An error where a conversion of a constant fails, or a pattern is none.
+/// Returns the plan of a call, or its folded value. `Err` if the conversion of a constant fails, or a pattern is
+/// invalid.
 pub(super) fn call(mut call: Call, optimize: bool) -> Outcome<Plan> {
     if !optimize {
         return Ok(Plan::Call(Box::new(call)));
@@ -43,13 +45,13 @@ pub(super) fn call(mut call: Call, optimize: bool) -> Outcome<Plan> {
     Ok(Plan::Call(Box::new(call)))
 }
 
-/// How the call prepares an argument, if it does.
+/// Returns how the call prepares an argument; `None` if it does not.
 fn prepares(call: &Call) -> Option<functions::Call> {
     let natives = call.overloads.iter().filter_map(|overload| overload.native);
     natives.map(|native| native.call).find(|call| matches!(call, functions::Call::Prepared { .. }))
 }
 
-/// A list, or its value where all items are constants.
+/// Returns the plan of a list, or its value if all items are constants.
 pub(super) fn list(items: Vec<Item>) -> Plan {
     if items.iter().any(|item| !matches!(item.value, Plan::Const(_))) {
         return Plan::List(items);
@@ -66,7 +68,7 @@ pub(super) fn list(items: Vec<Item>) -> Plan {
     Plan::Const(Value::list(values))
 }
 
-/// A map, or its value where all keys and values are constants.
+/// Returns the plan of a map, or its value if all keys and values are constants.
 pub(super) fn map(entries: Vec<(Plan, Item)>) -> Plan {
     let mut values = Vec::with_capacity(entries.len());
     for (key, item) in &entries {

@@ -18,13 +18,13 @@ use crate::value::{Key, Value};
 pub enum Plan {
     /// A value that is known.
     Const(Value<'static>),
-    /// A variable or another value, and what is selected of it.
+    /// A variable or another value, and selections on it.
     Path(Path),
     /// `a && b`, `a || b`: the first operand that decides; errors count only if none does.
     Logic(Box<[Plan; 2]>, bool),
     /// `a == b`, and `a != b`.
     Equal(Box<[Plan; 2]>, bool),
-    /// What the condition of a loop asks: whether a value is not `false`, which an error is not.
+    /// The condition of a loop: whether a value is not `false`, which an error is not.
     NotFalse(Box<Plan>),
     /// `a.or(b)`, and `a.orValue(b)`.
     Or(Box<[Plan; 2]>, bool),
@@ -40,18 +40,18 @@ pub enum Plan {
     Object(Arc<str>, Vec<(Arc<str>, Item)>),
     /// A loop.
     Loop(Box<Loop>),
-    /// The accumulator of a loop and what is added to it: a list, or an entry of a map.
+    /// An accumulator of a loop and the values that are added to it: a list, or an entry of a map.
     Gather(Box<Gather>),
 }
 
-/// A value and what is selected of it, one after the other.
+/// A value, and successive selections on it.
 #[derive(Debug)]
 pub struct Path {
     /// Where it begins.
     pub root: Root,
-    /// What is selected.
+    /// The selections.
     pub steps: Vec<Step>,
-    /// Whether it only asks whether the last one is there.
+    /// Whether it only tests whether the last field exists.
     pub is_test: bool,
 }
 
@@ -62,13 +62,13 @@ pub enum Root {
     Variable(usize, Arc<str>),
     /// A variable of a loop.
     Local(usize),
-    /// The accumulator of a loop, made when it is first asked for.
+    /// The accumulator of a loop, created on first use.
     Accumulator(usize),
     /// Any value.
     Value(Box<Plan>),
     /// `a ? b : c`
     Choice(Box<[Plan; 3]>),
-    /// A variable that there is none of, by the names that it may have; in expressions that were not checked.
+    /// An unknown variable, by its possible qualified names; only in expressions that were not checked.
     Maybe(Arc<str>),
 }
 
@@ -81,14 +81,14 @@ pub struct Step {
     pub is_optional: bool,
 }
 
-/// What is selected.
+/// The key of a selection.
 #[derive(Debug)]
 pub enum StepKey {
     /// A field or a constant key.
     Const(Value<'static>),
-    /// What a path comes to.
+    /// The value of a path.
     Path(Path),
-    /// What an expression comes to.
+    /// The value of an expression.
     Value(Plan),
 }
 
@@ -97,7 +97,7 @@ pub enum StepKey {
 pub struct Item {
     /// Its value.
     pub value: Plan,
-    /// Whether it is left out where its value is an optional without value.
+    /// Whether it is omitted if its value is an optional without a value.
     pub is_optional: bool,
 }
 
@@ -105,11 +105,11 @@ pub struct Item {
 pub struct Call {
     /// Its name.
     pub function: Arc<str>,
-    /// The overloads that may be meant: one where the types told.
+    /// The possible overloads; exactly one if the types determine it.
     pub overloads: Vec<Arc<OverloadDecl>>,
-    /// Whether the types told which one.
+    /// Whether the types determine the overload.
     pub is_resolved: bool,
-    /// What was prepared of a constant argument.
+    /// The prepared constant argument, if there is one.
     pub prepared: Option<Preparation>,
     /// The arguments, the receiver first.
     pub arguments: Vec<Plan>,
@@ -122,7 +122,7 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// The overload, where the types told which one it is.
+    /// Returns the overload if the types determine it, else `None`.
     pub fn overload(&self) -> Option<&'static Overload> {
         if self.is_resolved { self.overloads.first()?.native } else { None }
     }
@@ -131,41 +131,41 @@ impl Call {
 /// A loop.
 #[derive(Debug)]
 pub struct Loop {
-    /// What it goes over.
+    /// The list or map that it iterates.
     pub range: Plan,
-    /// Where the variables are.
+    /// The slot of the variable.
     pub variable: usize,
-    /// Where the second variable is.
+    /// The slot of the second variable.
     pub second: Option<usize>,
     /// Where the accumulator is.
     pub accumulator: usize,
-    /// Whether it goes on.
+    /// The condition to continue.
     pub condition: Plan,
-    /// What the accumulator is after a turn.
+    /// The new value of the accumulator after an iteration.
     pub step: Plan,
-    /// What it comes to.
+    /// The result of the loop.
     pub result: Plan,
 }
 
-/// What is added to an accumulator.
+/// An addition to an accumulator.
 #[derive(Debug)]
 pub struct Gather {
     /// Where the accumulator is.
     pub accumulator: usize,
-    /// What is added: a list, the key and the value of an entry, or a map of entries.
+    /// The added values: a list, the key and the value of an entry, or a map of entries.
     pub added: Vec<Plan>,
     /// Whether it is a list.
     pub is_list: bool,
 }
 
-/// Constants among which a value is looked for.
+/// A set of constants for the operator `in`.
 #[derive(Debug, Default)]
 pub struct Constants {
     keys: HashSet<Key<'static>>,
 }
 
 impl Constants {
-    /// Of these values. None if one of them cannot be looked for by a key.
+    /// Returns the set of these values; `None` if one of them cannot be a key.
     pub fn of<'v>(values: impl Iterator<Item = &'v Value<'static>>) -> Option<Self> {
         let mut keys = HashSet::new();
         for value in values {
@@ -180,7 +180,7 @@ impl Constants {
         Some(Self { keys })
     }
 
-    /// Whether the value is one of them.
+    /// Returns whether the value is one of them.
     pub fn has(&self, value: &Value<'_>) -> bool {
         !matches!(value, Value::Double(number) if number.is_nan()) && self.keys.contains(&Key::of(value))
     }

@@ -1,4 +1,4 @@
-//! From checked expressions to plans.
+//! Converts checked expressions to plans.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use crate::error::{Error, Outcome};
 use crate::syntax::{self, Expr, ExprKind, Item as Element};
 use crate::value::Value;
 
-/// What a plan is made of, beside its root.
+/// The parts of a plan beside its root.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// How many variables of loops there are.
+    /// Number of variables of loops.
     pub locals: usize,
-    /// What accumulators are at first, by their places among the variables of loops.
+    /// Initial values of accumulators, by their slots among the variables of loops.
     pub inits: Vec<Option<Plan>>,
-    /// Whether it makes objects.
+    /// Whether it constructs objects.
     pub makes_objects: bool,
 }
 
-/// Plans an expression. An error where a constant cannot be converted, or a pattern is none.
+/// Plans an expression. `Err` if a constant cannot be converted, or a pattern is invalid.
 ///
-/// `checked` is what the checker found; expressions that were not checked are planned by names alone.
+/// `checked` is the result of the checker; without it the expression is planned by names alone.
 pub fn plan(
     root: &Expr,
     checked: Option<&Checked>,
@@ -98,7 +98,7 @@ impl Planner<'_> {
         Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
     }
 
-    /// A name in an expression that was not checked: what it means shows when it is evaluated.
+    /// Plans a name in an expression that was not checked; its meaning is resolved at evaluation.
     fn maybe(&self, name: &str) -> Made {
         let candidates = self.environment.candidates(name);
         if let Some(root) = candidates.iter().find_map(|name| self.local(name)) {
@@ -172,7 +172,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Where the accumulator is to which the call adds, if it does no more than that.
+    /// Returns the slot of the accumulator if all that the call does is add to it; else `None`.
     fn gathers(&self, call: &syntax::Call, function: &str) -> Option<usize> {
         let first = call.arguments.first()?.as_ident()?;
         let adds = match function {
@@ -186,7 +186,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The function that a call means, what it is called on, and the overloads that may be meant.
+    /// Returns the function that a call means, its receiver, and the possible overloads.
     fn function<'e>(
         &self,
         expr: &Expr,
@@ -279,7 +279,7 @@ impl Planner<'_> {
     }
 }
 
-/// A path that begins with the value, unless it is one.
+/// Converts a plan to a path that begins with it, unless it is one already.
 fn into_path(plan: Plan) -> Path {
     match plan {
         Plan::Path(path) if !path.is_test => path,

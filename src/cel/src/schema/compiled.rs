@@ -1,4 +1,4 @@
-//! Rules that are compiled: each once for a schema, with what it may cost.
+//! Compiled rules: each rule of a schema is compiled once, with its estimated cost.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use crate::environment::Environment;
 use crate::eval::Program;
 use crate::types::Type;
 
-/// The version of Kubernetes whose environment rules are compiled in: that which new rules may rely on, so that a
-/// server of the version before can serve them still.
+/// The minor version of Kubernetes whose environment new rules are compiled in: the previous one, so that a server of
+/// that version can still serve them.
 pub const MINOR: u16 = 35;
-/// The version in whose environment expressions are compiled that are stored already, perhaps by a later server: that
-/// which has all that there is.
+/// The minor version whose environment stored expressions are compiled in: the newest, with all functions, since a
+/// later server may have stored them.
 pub const STORED_MINOR: u16 = u16::MAX;
 /// The slots of the variables.
 pub(super) const SELF: usize = 0;
 pub(super) const OLD_SELF: usize = 1;
 const OLD_SELF_NAME: &str = "oldSelf";
 
-/// A rule that is compiled, or why it cannot be.
+/// A compiled rule, or why it cannot be compiled.
 #[derive(Debug, Default)]
 pub struct Compiled {
     /// The rule as it was written.
     pub rule: Rule,
-    /// What is evaluated. None for an empty rule, and where there is an error.
+    /// The program; `None` for an empty rule, or if there is an error.
     pub program: Option<Program>,
     /// Why it does not compile.
     pub error: Option<String>,
-    /// Whether it asks for the object before.
+    /// Whether it uses `oldSelf`.
     pub uses_old_self: bool,
-    /// The most that one evaluation costs.
+    /// The largest estimated cost of one evaluation.
     pub cost: u64,
-    /// What gives the message.
+    /// The program that computes the message.
     pub message: Option<Program>,
     /// Why the message does not compile.
     pub message_error: Option<String>,
-    /// The most that a message costs.
+    /// The largest estimated cost of the message.
     pub message_cost: u64,
-    /// The place of its error below that of the schema; empty for the schema's own.
+    /// The path of its error, relative to the schema; empty for the schema itself.
     pub place: String,
 }
 
@@ -63,7 +63,7 @@ pub type MinorOf<'a> = &'a dyn Fn(Expression<'_>) -> u16;
 pub enum Expression<'a> {
     /// The rule.
     Rule(&'a str),
-    /// What gives its message.
+    /// The expression of its message.
     Message(&'a str),
 }
 
@@ -151,9 +151,9 @@ fn compile_message(compiled: &mut Compiled, environment: &Environment, sizes: &S
 }
 
 enum Fault {
-    /// What is wrong with the expression.
+    /// The issues of the expression.
     Issues(String),
-    /// It gives something else.
+    /// Its result has the wrong type.
     Type,
 }
 

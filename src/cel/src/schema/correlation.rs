@@ -1,5 +1,4 @@
-//! What an object has in common with the one before it: which old value belongs to a new one, and whether both are the
-//! same.
+//! Correlation of an object with the stored one: which old value belongs to a new one, and whether both are equal.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ pub struct OldItems<'a> {
 }
 
 impl<'a> OldItems<'a> {
-    /// The items of a list by the keys of its schema; none where the schema has no keys.
+    /// Returns the items of a list by the keys of its schema; `None` if the schema has no keys.
     pub fn of(schema: &'a Structural, list: Option<&'a Value>) -> Self {
         let keys: &[Str] = if is_map(schema) { &schema.list_map_keys } else { &[] };
         let mut items = HashMap::new();
@@ -29,7 +28,7 @@ impl<'a> OldItems<'a> {
         Self { keys, items }
     }
 
-    /// The old item with the keys of a new one.
+    /// Returns the old item with the keys of a new one; `None` if there is none.
     pub fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;
@@ -42,7 +41,7 @@ fn is_map(schema: &Structural) -> bool {
     schema.of == Some(ValueType::Array) && schema.list_type == Some(ListType::Map)
 }
 
-/// What tells an item from others: the values of its keys, which must be there and be no lists or objects.
+/// Returns the identity of an item: the values of its keys. `None` if one is missing or is a list or object.
 fn identity(item: &Value, keys: &[Str]) -> Option<String> {
     let mut identity = String::new();
     for key in keys {
@@ -57,7 +56,7 @@ fn identity(item: &Value, keys: &[Str]) -> Option<String> {
     Some(identity)
 }
 
-/// A place of an object and of the one before it.
+/// A position in an object, with the correlated one in the stored object.
 #[derive(Debug)]
 pub struct Correlated<'a> {
     new: &'a Value,
@@ -68,18 +67,18 @@ pub struct Correlated<'a> {
 }
 
 impl<'a> Correlated<'a> {
-    /// Two values at one place.
+    /// Returns a position with its new and its old value.
     pub fn new(new: &'a Value, old: &'a Value, schema: &'a Structural) -> Self {
         Self { new, old, schema, items: OnceCell::new(), is_same: OnceCell::new() }
     }
 
-    /// The place of a member. None where the old object has none, or the schema says nothing of it.
+    /// Returns the position of a member; `None` if the old object does not have it, or the schema does not describe it.
     pub fn member(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
         Some(Self::new(new, old, self.schema.member(name)?))
     }
 
-    /// The place of an item. None where no old item can be told to be the same.
+    /// Returns the position of an item; `None` if no old item correlates with it.
     pub fn item(&self, index: usize) -> Option<Self> {
         let new = self.new.as_array()?.get(index)?;
         self.old.as_array()?;
@@ -88,7 +87,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new, old, self.schema.items.as_deref()?))
     }
 
-    /// Whether nothing was changed at this place.
+    /// Returns whether the value at this position is unchanged.
     pub fn is_unchanged(&self) -> bool {
         *self.is_same.get_or_init(|| match (self.new, self.old) {
             (Value::Array(new), Value::Array(old)) => {

@@ -1,4 +1,4 @@
-//! Declared types: what the checker knows of the values that a schema allows, and how large they may be.
+//! Declared types: the type and size bounds of the values that a schema allows, for the checker and the estimate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::structural::Schema;
 use crate::cost::{Node, SizeRange, SizeSource, Step};
 use crate::types::Type;
 
-/// Bytes of a request, which bound what no schema bounds.
+/// Most bytes of a request: they bound the sizes that a schema leaves open.
 const REQUEST_BYTES: i64 = 3 << 20;
 /// Bytes of the shortest values in a request.
 const STRING_BYTES_MIN: i64 = 2;
@@ -22,7 +22,7 @@ const TIME_BYTES_MAX: i64 = 32;
 /// A declared type.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// What it is made of.
+    /// Its kind.
     pub of: Kind,
     /// Most characters, items or entries.
     pub elements_max: i64,
@@ -30,7 +30,7 @@ pub struct Declared {
     pub bytes_min: i64,
 }
 
-/// What a declared type is.
+/// The kind of a declared type.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A type of the language.
@@ -48,7 +48,7 @@ impl Declared {
         Self { of: Kind::Simple(of), elements_max, bytes_min }
     }
 
-    /// The type of a schema; none where it has no type that expressions know.
+    /// Returns the declared type of a schema; `None` if CEL has no type for it.
     pub fn of(schema: &Schema, is_resource: bool) -> Option<Self> {
         if schema.int_or_string {
             let most = schema.max_length.map_or(REQUEST_BYTES - 2, |most| most.max(0).saturating_mul(4));
@@ -71,13 +71,13 @@ impl Declared {
         }
     }
 
-    /// How often values of it can stand in a request.
+    /// Returns how many of its values fit into a request.
     pub fn cardinality_max(&self) -> u64 {
         // At least a comma stands between two values.
         (REQUEST_BYTES / (self.bytes_min + 1)).unsigned_abs()
     }
 
-    /// The items of a list, or the values of a map.
+    /// Returns the type of a list's items or of a map's values; `None` for other types.
     pub fn element(&self) -> Option<&Arc<Self>> {
         match &self.of {
             Kind::List(element) | Kind::Map(element) => Some(element),
@@ -85,7 +85,7 @@ impl Declared {
         }
     }
 
-    /// A field of an object, by its name in expressions.
+    /// Returns a field of an object, by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&Arc<Self>> {
         match &self.of {
             Kind::Object(fields) => fields.get(name),
@@ -93,7 +93,7 @@ impl Declared {
         }
     }
 
-    /// The type as the checker has it. Objects are named by the way to them from `name`.
+    /// Returns the type for the checker. Objects are named by their path from `name`.
     fn named(&self, name: &str) -> Type {
         match &self.of {
             Kind::Simple(of) => of.clone(),
@@ -150,45 +150,45 @@ fn text(schema: &Schema) -> Declared {
     }
 }
 
-/// The objects that rules of one schema can name, by the way to them. They are found when a rule asks for one: a schema
-/// has many more than its rules name.
+/// The object types that rules of one schema can use, by their path. They are looked up when a rule uses one, since a
+/// schema has many more than its rules use.
 #[derive(Debug)]
 pub struct Objects {
     root: Box<str>,
     declared: Arc<Declared>,
 }
 
-/// What the type of `self` is called, which nobody can write.
+/// Name of the type of `self`, which no expression can contain.
 const SELF_TYPE: &str = "selfType0";
-/// Steps to what is in lists and maps.
+/// Path steps into lists and maps.
 const ITEM: &str = "@idx";
 const ENTRY: &str = "@elem";
 
 impl Objects {
-    /// The objects of a schema, and the type of `self`.
+    /// Returns the object types of a schema, and the type of `self`.
     pub fn of(declared: &Arc<Declared>) -> (Arc<Self>, Type) {
         Self::named(declared, SELF_TYPE)
     }
 
-    /// The objects in a declared type of this name, and the type.
+    /// Returns the object types in a declared type of this name, and the type itself.
     pub fn named(declared: &Arc<Declared>, name: &str) -> (Arc<Self>, Type) {
         (Arc::new(Self { root: name.into(), declared: Arc::clone(declared) }), declared.named(name))
     }
 
-    /// Whether there is an object type of this name.
+    /// Returns whether there is an object type of this name.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// The type of a field of an object type, by the field's name in expressions. Fields that are called like words of
-    /// the language (`__if__`) may be named by these words.
+    /// Returns the type of a field of an object type, by the field's name in expressions. Fields that are called like
+    /// words of the language (`__if__`) may be named by these words.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
         let fields = self.find(object)?;
         let found = fields.get_key_value(field).or_else(|| fields.get_key_value(&*format!("__{field}__")));
         found.map(|(own, of)| of.named(&format!("{object}.{own}")))
     }
 
-    /// The fields of an object type.
+    /// Returns the fields of an object type.
     fn find(&self, object: &str) -> Option<&BTreeMap<Box<str>, Arc<Declared>>> {
         let way = object.strip_prefix(&*self.root)?;
         if !way.is_empty() && !way.starts_with('.') {
@@ -209,7 +209,7 @@ impl Objects {
     }
 }
 
-/// The sizes that a schema bounds, asked for by the way from `self` or `oldSelf`.
+/// The sizes that a schema bounds, by the path from `self` or `oldSelf`.
 #[derive(Debug)]
 pub struct Sizes(pub Arc<Declared>);
 
@@ -220,7 +220,7 @@ impl SizeSource for Sizes {
         for step in steps {
             match step {
                 Step::Items | Step::Values => declared = declared.element()?,
-                // Nothing bounds a key, and upstream's type of keys says 0.
+                // Keys have no bound, and upstream's type of keys states the size 0.
                 Step::Keys if matches!(declared.of, Kind::Map(_)) => return Some(SizeRange::fixed(0)),
                 Step::Keys | Step::Indices => return None,
                 Step::Name(name) => declared = declared.field(name)?,

@@ -1,4 +1,4 @@
-//! What is wrong with the rules of a definition: expressions that do not compile, and such that cost too much.
+//! Checks the rules of a definition: expressions that do not compile, and costs that exceed the limits.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ const NOT_EMPTY: &str = "must be non-empty if specified";
 const NO_LINES: &str = "must not contain line breaks";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// How the rules of a schema are judged.
+/// Parameters of the check of a schema's rules.
 #[derive(Clone, Copy)]
 pub struct Judgement<'a> {
     /// The version of Kubernetes whose environment an expression may use.
     pub minor_of: MinorOf<'a>,
-    /// Whether the schema is what it was before, so that no single expression can be too dear.
+    /// Whether the schema is unchanged, so that the cost limit of a single expression does not apply.
     pub is_unchanged: bool,
-    /// The fields, sorted, in which something else is wrong. The rules of schemas around them are not compiled.
+    /// The fields, sorted, with other errors. Rules of the schemas around them are not compiled.
     pub faults: &'a [String],
 }
 
@@ -33,18 +33,18 @@ impl Default for Judgement<'_> {
 }
 
 impl Judgement<'_> {
-    /// Whether something is wrong at a place or below it.
+    /// Returns whether there is an error at a field or below it.
     fn is_faulty(&self, place: &str) -> bool {
         let after = self.faults.partition_point(|fault| fault.as_str() < place);
         let below =
             |fault: &String| fault.strip_prefix(place).map(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
-        // Fields that only begin alike may stand between.
+        // Fields that only have the same prefix may come in between.
         self.faults[after..].iter().map_while(below).any(|is_below| is_below)
     }
 }
 
-/// What is wrong with the rules of a schema that stands at `path`, and what all of them cost. What is wrong with their
-/// form was found before: see [`form`].
+/// Returns what is wrong with the rules of a schema at `path`, and their total cost. [`form`] has already checked their
+/// form.
 pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
     let mut walk = Walk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
     let around = Around { cardinality: Some(1), is_root: true, ..Around::default() };
@@ -58,8 +58,8 @@ pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Viol
     (walk.found, walk.total.cost)
 }
 
-/// What is wrong with a rule at a place, as far as no expression has to be compiled to find out. `is_path` tells
-/// whether a path leads anywhere.
+/// Returns what is wrong with a rule at `place`, as far as that can be checked without compilation. `is_path` returns
+/// whether a field path leads to a field.
 pub fn form(rule: &Rule, place: &str, is_path: &dyn Fn(&str) -> bool) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut tell = |field: &str, kind: Kind, shown: String, detail: &str| {
@@ -100,36 +100,36 @@ fn has_lines(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// What the schemas around one say of it.
+/// Facts about a schema that follow from the schemas around it.
 #[derive(Clone, Default)]
 struct Around {
     is_root: bool,
-    /// How often values can stand in an object. None if nothing bounds it.
+    /// How many values an object can have here; `None` if unbounded.
     cardinality: Option<u64>,
     /// Whether a schema around it has rules.
     has_rules: bool,
-    /// Whether such a schema has no type that expressions know.
+    /// Whether such a schema has no type in CEL.
     is_untyped: bool,
-    /// Its type, as far as that around it tells.
+    /// Its declared type, if known.
     declared: Option<Arc<Declared>>,
-    /// The nearest place around it whose parts cannot be told to be those of the object before.
+    /// The nearest enclosing path whose parts do not correlate with those of the stored object.
     uncorrelated: Option<String>,
 }
 
 struct Walk<'a> {
     judgement: Judgement<'a>,
     total: Total,
-    /// What is wrong, as long as it fits into [`TOLD_BYTES`].
+    /// The errors, as long as they fit into [`TOLD_BYTES`].
     found: Vec<Violation>,
     bytes: usize,
 }
 
-/// A product that stays at the largest number.
+/// Returns the product; saturates.
 fn times(cost: u64, count: u64) -> u64 {
     cost.saturating_mul(count)
 }
 
-/// How many values stand directly in one value at most.
+/// Returns the largest number of direct elements of one value; `None` if unbounded.
 fn elements_max(schema: &Schema) -> Option<u64> {
     let bound = |bound: Option<i64>| bound.map(|bound| bound.max(0).unsigned_abs());
     match &*schema.kind {
@@ -140,7 +140,7 @@ fn elements_max(schema: &Schema) -> Option<u64> {
 }
 
 impl Walk<'_> {
-    /// Looks at a schema and all below it.
+    /// Checks a schema and all schemas below it.
     fn visit(&mut self, schema: &Schema, path: &str, around: &Around) {
         if !schema.has_rules() {
             return;

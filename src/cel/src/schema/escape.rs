@@ -1,8 +1,8 @@
-//! Names of properties as expressions write them: `a-b` is `a__dash__b`, `if` is `__if__`.
+//! Names of properties in expressions: `a-b` becomes `a__dash__b`, `if` becomes `__if__`.
 
 use std::borrow::Cow;
 
-/// Words of the language, which no field may be called.
+/// Reserved words of the language, which cannot be names of fields.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -27,10 +27,10 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// What stands for signs that names of fields cannot have.
+/// Replacements of characters that names of fields cannot have.
 const SIGNS: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// The name of a property in expressions. None if it cannot be one.
+/// Returns the name of a property in expressions; `None` if expressions cannot name it.
 pub fn escape(property: &str) -> Option<Cow<'_, str>> {
     if property.is_empty() || property.starts_with(|sign: char| sign.is_ascii_digit()) {
         return None;

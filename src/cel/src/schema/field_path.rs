@@ -1,23 +1,23 @@
-//! `fieldPath` of a rule: the place in a schema that its error is about.
+//! `fieldPath` of a rule: the field that its error names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::structural::Schema;
 
-/// Why a path is none.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The schema has no such place.
+    /// The schema has no such field.
     #[error("does not refer to a valid field")]
     NoField,
     /// The path ends where a name must follow.
     #[error("unexpected end of JSON path")]
     End,
-    /// Brackets around something else than a quoted name.
+    /// Brackets around text that is not a quoted name.
     #[error("expected single quoted string but got {0}")]
     Unquoted(String),
-    /// A `\` before a sign that it gives no meaning to.
+    /// A `\` before a character that it does not escape.
     #[error("invalid string literal: invalid escape char {0}")]
     Escape(String),
     /// A `[` without its `]`.
@@ -28,7 +28,7 @@ pub enum Error {
     Sign(String),
 }
 
-/// The next part of a path: a sign, a quoted name with its quotes, or all that stands before the next sign.
+/// Takes the next part of a path: a delimiter, a quoted name with its quotes, or all text before the next delimiter.
 fn next<'p>(rest: &mut &'p str) -> Option<&'p str> {
     let bytes = rest.as_bytes();
     let end = match bytes.first()? {
@@ -44,10 +44,10 @@ fn next<'p>(rest: &mut &'p str) -> Option<&'p str> {
     Some(part)
 }
 
-/// Reads a path in a schema, and writes it as errors have it, without a point before it.
+/// Parses a path in a schema; returns it in the form of errors, without a leading point.
 ///
 /// # Errors
-/// When it is none, or leads nowhere.
+/// If it is invalid, or leads to no field.
 pub fn normalize(path: &str, schema: &Schema) -> Result<String, Error> {
     let (mut rest, mut place, mut out) = (path, schema, String::new());
     while let Some(part) = next(&mut rest) {

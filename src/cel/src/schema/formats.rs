@@ -1,4 +1,4 @@
-//! Formats that make another value of a string.
+//! Formats that convert a string to another type of value.
 
 use flotilla_golang::strconv::quote;
 
@@ -7,7 +7,7 @@ use crate::value::{Duration, Timestamp, Value};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// A duration as Go writes it, or numbers with units up to weeks.
+/// Parses a duration in Go's form, or numbers with units up to weeks.
 pub fn duration(text: &str) -> Outcome<Value<'static>> {
     let nanos = flotilla_proto::duration::parse(text).or_else(|| loose_duration(text));
     let nanos =
@@ -15,7 +15,7 @@ pub fn duration(text: &str) -> Outcome<Value<'static>> {
     Ok(Value::Duration(Duration::new(nanos)))
 }
 
-/// The sum of all numbers that stand before a unit, whatever stands between them.
+/// Returns the sum of all numbers before a unit, ignoring the text between them.
 fn loose_duration(text: &str) -> Option<i64> {
     let (mut sum, mut is_found, mut rest) = (0i64, false, text);
     while let Some(start) = rest.find(|sign: char| sign.is_ascii_digit()) {
@@ -52,7 +52,7 @@ fn unit_nanos(unit: &str) -> Option<i64> {
     found.map(|(_, _, nanos)| *nanos)
 }
 
-/// A day: `2024-02-29`.
+/// Parses a day: `2024-02-29`.
 pub fn date(text: &str) -> Outcome<Value<'static>> {
     let mut reader = Reader::new(text, "2006-01-02");
     let read = reader.date().and_then(|days| reader.end().map(|()| days));
@@ -60,12 +60,12 @@ pub fn date(text: &str) -> Outcome<Value<'static>> {
     Ok(Value::Timestamp(Timestamp::new(days * 86_400, 0)))
 }
 
-/// A point in time in RFC 3339, or without a zone.
+/// Parses a time by RFC 3339, or without a zone.
 pub fn date_time(text: &str) -> Outcome<Value<'static>> {
     if text.is_empty() {
         return Ok(Value::Timestamp(Timestamp::new(0, 0)));
     }
-    // The reference tries several forms, and tells why the last one does not fit.
+    // The reference tries several forms, and reports why the last one does not fit.
     let read = with_zone(text).map_or_else(|_| without_zone(text), Ok);
     read.map(Value::Timestamp).map_err(|why| Error::new(format!("Invalid date-time formatted string {text}: {why}")))
 }
@@ -85,7 +85,7 @@ fn without_zone(text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::new(seconds, nanos))
 }
 
-/// Reads a time part by part, and says of the first that does not fit what Go says.
+/// Parses a time part by part; reports the first part that does not fit as Go does.
 struct Reader<'t> {
     text: &'t str,
     layout: &'static str,
@@ -111,7 +111,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Digits in number as in `part`.
+    /// Parses as many digits as `part` has.
     fn number(&mut self, part: &'static str) -> Result<i64, String> {
         let digits = self.rest.get(..part.len()).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         let digits = digits.ok_or_else(|| self.misfit(self.rest, part))?;
@@ -119,7 +119,7 @@ impl<'t> Reader<'t> {
         digits.parse().map_err(|_| self.misfit(self.rest, part))
     }
 
-    /// Days since 1970.
+    /// Parses a date; returns days since 1970.
     fn date(&mut self) -> Result<i64, String> {
         let year = self.number("2006")?;
         self.sign("-")?;
@@ -141,7 +141,7 @@ impl<'t> Reader<'t> {
         Ok(day_number(year, month, day))
     }
 
-    /// Seconds since 1970, and nanoseconds.
+    /// Parses a date and a time of day; returns seconds since 1970, and nanoseconds.
     fn date_and_clock(&mut self) -> Result<(i64, i64), String> {
         let days = self.date()?;
         self.sign("T")?;
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
         Ok((days * 86_400 + of_day, self.fraction()))
     }
 
-    /// A fraction of a second in nanoseconds, behind a point or a comma.
+    /// Parses a fraction of a second after a point or a comma; returns nanoseconds.
     fn fraction(&mut self) -> i64 {
         let Some(digits) = self.rest.strip_prefix(['.', ',']) else { return 0 };
         let length = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
         format!("{kept:0<9}").parse().unwrap_or(0)
     }
 
-    /// `Z`, or how many seconds the zone is ahead.
+    /// Parses `Z` or an offset; returns the seconds by which the zone is ahead of UTC.
     fn zone(&mut self) -> Result<i64, String> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
@@ -200,7 +200,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The number of a day, counted from 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Returns the number of a day, counted from 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -209,7 +209,7 @@ fn day_number(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Bytes in base64 with the signs that URLs have, as the reference reads them; line ends do not count.
+/// Parses base64 as the reference does; ignores line ends.
 pub fn bytes(text: &str) -> Outcome<Value<'static>> {
     let decoded = decode(text).map_err(|place| {
         let why = format!("illegal base64 data at input byte {place}");
@@ -218,7 +218,7 @@ pub fn bytes(text: &str) -> Outcome<Value<'static>> {
     Ok(Value::bytes(decoded))
 }
 
-/// The bytes, or the place of the first sign that does not belong there.
+/// Decodes base64. `Err` is the position of the first invalid character.
 fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let signs: Vec<(usize, u8)> = text.bytes().enumerate().filter(|(_, byte)| !b"\r\n".contains(byte)).collect();
     let mut out = Vec::with_capacity(signs.len() / 4 * 3);

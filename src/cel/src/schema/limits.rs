@@ -1,26 +1,27 @@
-//! What rules may cost, and how it is said that they cost more.
+//! Limits on the cost of rules, and the messages about exceeding them.
 
-/// The most that one rule may cost at all places of an object together.
+/// Largest estimated cost of one rule for all its evaluations on one object.
 pub const RULE_COST: u64 = 10_000_000;
-/// The most that all rules of a schema may cost together.
+/// Largest estimated cost of all rules of a schema.
 pub const SCHEMA_COST: u64 = 100_000_000;
-/// The most that one evaluation may cost.
+/// Largest actual cost of one evaluation.
 pub const CALL_COST: u64 = 1_000_000;
-/// The most that all evaluations for one object may cost together.
+/// Largest actual cost of all evaluations for one object.
 pub const OBJECT_COST: u64 = 10_000_000;
-/// Bytes of the longest message that an expression may give.
+/// Most bytes of a message that an expression computes.
 pub const MESSAGE_BYTES: usize = 5 * 1024;
-/// Bytes of memory that the errors about one object take, and so the warnings; there may be one more.
+/// Most bytes of memory for the errors about one object, and likewise for its warnings; one more may be added above
+/// this.
 pub const TOLD_BYTES: usize = 1 << 20;
-/// How many of the dearest rules are named where all together are too dear.
+/// How many of the costliest rules the error about the total cost names.
 const DEAREST: usize = 4;
 
-/// What is said of a cost above its limit.
+/// Returns the message about a cost above its limit.
 pub fn complaint(name: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;
     let factor = match factor {
         _ if factor > 100.0 => "more than 100x".to_owned(),
-        // One digit could say that the limit was met.
+        // With one digit it could look as if the limit were met.
         _ if factor < 1.5 => format!("{factor:.6}x"),
         _ => format!("{factor:.1}x"),
     };
@@ -30,17 +31,17 @@ pub fn complaint(name: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What all rules of a schema cost.
+/// The total cost of the rules of a schema.
 #[derive(Debug, Default)]
 pub struct Total {
-    /// Together.
+    /// The sum.
     pub cost: u64,
-    /// The places of the dearest, those first.
+    /// The paths of the costliest rules, in descending order.
     dearest: Vec<(String, u64)>,
 }
 
 impl Total {
-    /// Adds what a rule at a place costs.
+    /// Adds the cost of a rule at a path.
     pub fn add(&mut self, place: &str, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
         if cost < SCHEMA_COST / 100 {
@@ -51,7 +52,7 @@ impl Total {
         self.dearest.truncate(DEAREST);
     }
 
-    /// The places of the dearest rules, if all together are too dear.
+    /// Returns the paths of the costliest rules if the total exceeds the limit, else `None`.
     pub fn too_dear(&self) -> Option<impl Iterator<Item = &str>> {
         (self.cost > SCHEMA_COST).then(|| self.dearest.iter().map(|(place, _)| &**place))
     }

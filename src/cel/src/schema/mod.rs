@@ -1,10 +1,11 @@
-//! Rules of custom resources (`x-kubernetes-validations`): what a structural schema makes of them, and of the objects
-//! that they ask about.
+//! Rules of custom resources (`x-kubernetes-validations`): compilation for a structural schema, and evaluation on
+//! objects.
 //!
-//! Read in this order: [`structural`] is the schema, [`escape()`] its names in expressions, [`declared`] what the
-//! checker and the estimate know of it, [`shape`] how objects read, [`formats`] what formats make of strings,
-//! [`correlation`] what an object has in common with the one before it, [`field_path`] where errors point, [`compiled`]
-//! a rule that can be evaluated, [`definition`] what is wrong with rules, [`validator`] the walk through an object.
+//! Read in this order: [`structural`] is the schema, [`escape()`] converts its names to those of expressions,
+//! [`declared`] gives types and sizes to the checker and the estimate, [`shape`] says how objects read as values,
+//! [`formats`] converts strings, [`correlation`] relates an object to the stored one, [`field_path`] locates errors,
+//! [`compiled`] is a rule that can be evaluated, [`definition`] checks the rules of a definition, [`validator`]
+//! evaluates rules on an object.
 
 pub mod compiled;
 pub mod correlation;

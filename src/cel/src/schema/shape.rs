@@ -1,11 +1,11 @@
-//! How the nodes of objects read as values, by their schema.
+//! Shapes: how the nodes of an object read as values, by its schema.
 
 use super::escape::escape;
 use super::formats;
 use super::structural::Schema;
 use crate::value::{Field, Fields, ListShape, ListType, Shape, ShapeKind};
 
-/// The shape of a schema; of a resource, with the members that every resource has.
+/// Returns the shape of a schema; of a resource, with the members that every resource has.
 pub fn shape(schema: &Schema, is_resource: bool) -> Shape {
     if is_resource {
         return shape(&schema.with_meta(), false);
@@ -30,8 +30,8 @@ fn kind(schema: &Schema) -> ShapeKind {
         "number" => ShapeKind::Number,
         "integer" => ShapeKind::Integer,
         "boolean" => ShapeKind::Boolean,
-        // A schema without a type has no declared type, so that no expression asks for its values. They are compared
-        // where those around them are.
+        // A schema without a type has no declared type, so no expression uses its values. They only matter when
+        // enclosing values are compared.
         _ => ShapeKind::Plain,
     }
 }

@@ -1,11 +1,12 @@
-//! A structural schema as far as rules ask for it: types, bounds, how lists and maps correlate, and the rules.
+//! A structural schema, reduced to the parts that rules need: types, bounds, correlation of lists and maps, and the
+//! rules.
 
 use flotilla_proto::value::{Map, Value};
 
 /// Most levels of a schema that are read.
 const DEPTH_MAX: usize = 256;
 
-/// What one place of an object may hold.
+/// The schema of one value.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     /// `type`; empty for none.
@@ -20,11 +21,11 @@ pub struct Schema {
     pub int_or_string: bool,
     /// The members of objects, sorted by name.
     pub properties: Vec<(Box<str>, Schema)>,
-    /// What other members of objects hold, where that is said.
+    /// The schema of all other members, if there is one.
     pub additional: Option<Box<Schema>>,
     /// Whether there is an `additionalProperties` of any kind.
     pub has_additional: bool,
-    /// What the items of lists are.
+    /// The schema of a list's items.
     pub items: Option<Box<Schema>>,
     /// `x-kubernetes-list-type`; empty for none.
     pub list_type: Box<str>,
@@ -32,7 +33,7 @@ pub struct Schema {
     pub list_map_keys: Vec<Box<str>>,
     /// `x-kubernetes-map-type`; empty for none.
     pub map_type: Box<str>,
-    /// Whether absent values are set to something.
+    /// Whether it has a default.
     pub has_default: bool,
     /// `maxLength`.
     pub max_length: Option<i64>,
@@ -53,9 +54,9 @@ pub struct Schema {
 pub struct Rule {
     /// The expression.
     pub rule: String,
-    /// What is said of values that break it; empty for its text.
+    /// The message about values that break it; if empty, a message with the rule's text is used.
     pub message: String,
-    /// An expression that gives the message; empty for none.
+    /// An expression that computes the message; empty for none.
     pub message_expression: String,
     /// The reason of the error.
     pub reason: Option<String>,
@@ -66,18 +67,18 @@ pub struct Rule {
 }
 
 impl Schema {
-    /// Reads a schema. What it does not understand it leaves out.
+    /// Parses a schema; ignores unknown keywords.
     pub fn of(schema: &Value) -> Self {
         read(schema, 0)
     }
 
-    /// The schema of a member, if it is one of [`Schema::properties`].
+    /// Returns the schema of a member, if it is one of [`Schema::properties`].
     pub fn property(&self, name: &str) -> Option<&Self> {
         let found = self.properties.binary_search_by(|(property, _)| (**property).cmp(name));
         found.ok().map(|place| &self.properties[place].1)
     }
 
-    /// Whether this schema or one below it has rules.
+    /// Returns whether this schema or one below it has rules.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty()
             || self.items.as_deref().is_some_and(Self::has_rules)
@@ -85,12 +86,12 @@ impl Schema {
             || self.properties.iter().any(|(_, schema)| schema.has_rules())
     }
 
-    /// Whether members of objects correlate with those of the old object.
+    /// Returns whether members of objects correlate with those of the old object.
     pub fn is_correlatable(&self) -> bool {
         matches!(&*self.map_type, "" | "granular" | "atomic")
     }
 
-    /// The schema with what every resource has: a kind, an apiVersion and metadata with names.
+    /// Returns the schema with the fields that every resource has: `kind`, `apiVersion`, and `metadata` with names.
     pub fn with_meta(&self) -> Self {
         let text = || Self { kind: "string".into(), ..Self::default() };
         let is_text = |schema: Option<&Self>| schema.is_some_and(|schema| &*schema.kind == "string");
@@ -169,22 +170,22 @@ impl Rule {
         }
     }
 
-    /// Whether `oldSelf` is an optional.
+    /// Returns whether `oldSelf` is an optional.
     pub fn has_optional_old_self(&self) -> bool {
         self.optional_old_self == Some(true)
     }
 
-    /// What names the rule in errors: its message, or its text.
+    /// Returns the name of the rule in errors: its message, or its text.
     pub fn name(&self) -> &str {
         if self.message.is_empty() { self.rule.trim() } else { self.message.trim() }
     }
 
-    /// What is said of a value that breaks it, without a message that is computed.
+    /// Returns the message about a value that breaks the rule, without a computed message.
     pub fn told(&self) -> String {
         if self.message.is_empty() { format!("failed rule: {}", self.name()) } else { self.message.trim().to_owned() }
     }
 
-    /// The rule as errors show it: the reference's structure as JSON.
+    /// Formats the rule for errors: the reference's structure as JSON.
     pub fn shown(&self) -> String {
         let mut out = Vec::new();
         let text = |out: &mut Vec<u8>, text: &str| flotilla_proto::json::write_str(text, out);

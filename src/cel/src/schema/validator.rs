@@ -1,4 +1,4 @@
-//! The walk through an object: every rule at every place that it is for.
+//! Evaluates the rules of a schema on an object: each rule on every value that it applies to.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use crate::value::{Shape, Value};
 
 const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The rules of a schema and of all below it. The schema itself is not kept: walks are given it.
+/// The compiled rules of a schema and of all schemas below it. The schema itself is not kept; the caller passes it to
+/// each walk.
 #[derive(Debug)]
 pub struct Validator {
     kind: Box<str>,
     is_correlatable: bool,
     shape: Shape,
     rules: Vec<Compiled>,
-    /// Whether the schema has rules but no type that expressions know.
+    /// Whether the schema has rules but no type in CEL.
     is_untyped: bool,
     uses_old_self: bool,
     properties: Vec<(Box<str>, Validator)>,
@@ -36,34 +37,34 @@ pub struct Validator {
     items: Option<Box<Validator>>,
 }
 
-/// What a walk found, as long as it fits into [`TOLD_BYTES`] each: one rule may be broken at very many places, and each
-/// be told in a message of kilobytes.
+/// The result of a walk. Errors and warnings are bounded by [`TOLD_BYTES`] each: one rule may be broken by very many
+/// values, each with a message of kilobytes.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What is wrong.
+    /// The errors.
     pub errors: Vec<Violation>,
-    /// What is wrong where nothing was changed, and so only told.
+    /// Violations in unchanged values, which are only warnings (ratcheting).
     pub warnings: Vec<Violation>,
-    /// What is left of the budget; -1 if rules were left out, since there is nothing left or enough is wrong.
+    /// The remaining budget; -1 if rules were skipped, since the budget was used up or there were enough errors.
     pub remaining: i64,
     error_bytes: usize,
     warning_bytes: usize,
 }
 
 impl Found {
-    /// Nothing yet, with a budget.
+    /// Returns an empty result with a budget.
     pub fn within(budget: i64) -> Self {
         Self { remaining: budget, ..Self::default() }
     }
 
-    /// Notes what is wrong. No rule is evaluated any more when that is enough.
+    /// Adds an error; `Err` if there are enough errors, so that evaluation must stop.
     fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
         self.error_bytes += violation.bytes();
         self.errors.push(violation);
         if self.error_bytes < TOLD_BYTES { Ok(()) } else { Err(Stopped) }
     }
 
-    /// Notes what is only told.
+    /// Adds a warning.
     fn warn(&mut self, violation: Violation) {
         if self.warning_bytes < TOLD_BYTES {
             self.warning_bytes += violation.bytes();
@@ -72,32 +73,32 @@ impl Found {
     }
 }
 
-/// What a walk goes through.
+/// The object of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// The schema that the rules are of.
+    /// The schema of the rules.
     pub schema: &'a Structural,
     /// The object.
     pub new: &'a Tree,
-    /// The object before it.
+    /// The stored object.
     pub old: Option<&'a Tree>,
-    /// The field in which it stands; empty for whole objects.
+    /// The field that contains it; empty for a whole object.
     pub at: &'a str,
 }
 
-/// No rule is evaluated any more.
+/// The signal to evaluate no more rules.
 struct Stopped;
 
-/// What the place of a walk has to do with the object before.
+/// A position of the walk, and its relation to the stored object.
 #[derive(Clone, Copy)]
 struct Place<'w, 'a> {
     schema: &'a Structural,
     new: &'a Tree,
-    /// What `oldSelf` is.
+    /// The value of `oldSelf`.
     old: Option<&'a Tree>,
-    /// What correlates here, for ratcheting.
+    /// The correlated position, for ratcheting.
     here: Option<&'w Correlated<'a>>,
-    /// What correlates at the nearest place around it.
+    /// The nearest enclosing correlated position.
     around: Option<&'w Correlated<'a>>,
 }
 
@@ -106,7 +107,7 @@ impl<'w, 'a> Place<'w, 'a> {
         self.here.or(self.around).is_some_and(Correlated::is_unchanged)
     }
 
-    /// The place of a member or an item. What does not correlate here does not below.
+    /// Returns the position of a member or an item. If this position does not correlate, those below do not either.
     fn below(
         &self,
         schema: &'a Structural,
@@ -123,12 +124,12 @@ impl<'w, 'a> Place<'w, 'a> {
 }
 
 impl Validator {
-    /// Compiles the rules of a schema of resources. None if it has none.
+    /// Compiles the rules of a schema of resources; `None` if it has none.
     pub fn new(schema: &Schema) -> Option<Self> {
         Self::at(schema, true)
     }
 
-    /// Compiles the rules of a schema of values that are resources or parts of such. None if it has none.
+    /// Compiles the rules of a schema of resources or of parts of resources; `None` if it has none.
     pub fn at(schema: &Schema, is_resource: bool) -> Option<Self> {
         if !schema.has_rules() {
             return None;
@@ -156,7 +157,7 @@ impl Validator {
         Some(Self {
             kind: schema.kind.clone(),
             is_correlatable: schema.is_correlatable(),
-            // What has no rules is not read.
+            // Values without rules are never read.
             shape: if rules.is_empty() { Shape::default() } else { shape(schema, is_resource) },
             is_untyped: declared.is_none() && !schema.rules.is_empty(),
             uses_old_self: rules.iter().any(|rule| rule.uses_old_self),
@@ -172,7 +173,7 @@ impl Validator {
         self.walk(subject, None, budget)
     }
 
-    /// As [`Validator::validate`], but what is wrong where nothing was changed is a warning.
+    /// As [`Validator::validate`], but violations in unchanged values are warnings.
     pub fn validate_change(&self, subject: Subject<'_>, budget: i64) -> Found {
         let correlated = subject.old.map(|old| Correlated::new(subject.new, old, subject.schema));
         self.walk(subject, correlated.as_ref(), budget)
@@ -250,7 +251,7 @@ impl Validator {
                 }
                 let here = place.here.and_then(|here| here.member(name));
                 let mut below = place.below(of, member, old, here.as_ref());
-                // What a version changes is no change.
+                // A different version in `apiVersion` does not count as a change.
                 if is_root && place.here.is_some() && matches!(name, "apiVersion" | "kind") {
                     (below.here, below.around) = (None, None);
                 }
@@ -266,7 +267,7 @@ impl Validator {
         found.ok().map(|place| &self.properties[place].1)
     }
 
-    /// Evaluates the rules at one place.
+    /// Evaluates the rules at one position.
     fn evaluate<'a>(&'a self, place: Place<'_, 'a>, path: &str, found: &mut Found) -> Result<(), Stopped> {
         let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.kind), detail);
         if self.is_untyped {
@@ -314,7 +315,7 @@ impl Validator {
         Ok(())
     }
 
-    /// Says that a value breaks a rule.
+    /// Adds the error that a value breaks a rule.
     fn complain<'a>(
         &'a self,
         compiled: &'a Compiled,
@@ -355,7 +356,7 @@ impl Validator {
     }
 }
 
-/// What is said of an evaluation that failed.
+/// Returns the message about a failed evaluation.
 fn failure(error: &Error, rule: &str) -> String {
     let text = error.to_string();
     if *error == Error::CostLimit {
@@ -370,8 +371,8 @@ fn failure(error: &Error, rule: &str) -> String {
     format!("{text} evaluating rule: {rule}")
 }
 
-/// The message that an expression gives; none where it gives none that can be told. What it costs beyond the budget is
-/// an error.
+/// Returns the message that an expression computes; `None` if the result is not usable. `Err` if its cost exceeds the
+/// budget.
 fn message(
     program: &Program,
     compiled: &Compiled,
@@ -396,7 +397,7 @@ fn message(
     Ok(can_be_told.then(|| text.to_owned()))
 }
 
-/// `self` and `oldSelf` at a place.
+/// `self` and `oldSelf` at a position.
 struct Variables<'a> {
     new: Outcome<Value<'a>>,
     old: Option<Outcome<Value<'a>>>,

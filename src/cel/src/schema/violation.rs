@@ -1,55 +1,55 @@
-//! What is wrong at a place of an object or a definition, as answers state it.
+//! Errors at a field of an object or a definition, as answers state them.
 
 use std::fmt;
 
 use flotilla_golang::strconv::{format_float, quote};
 use flotilla_proto::value::Value;
 
-/// In what way a value is wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It is not what it must be.
+    /// The value is invalid.
     Invalid,
-    /// It must not be there, or not so.
+    /// The value is forbidden.
     Forbidden,
-    /// It must be there.
+    /// A value is required.
     Required,
-    /// It is there twice.
+    /// The value occurs twice.
     Duplicate,
-    /// It is none of those that may be.
+    /// The value is not one of the supported ones.
     NotSupported,
     /// The server is at fault.
     Internal,
 }
 
-/// What is wrong at a place.
+/// An error at a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The place.
     pub field: String,
-    /// In what way.
+    /// Its kind.
     pub kind: Kind,
-    /// The value as it is shown; empty where it is not.
+    /// The formatted value; empty if it is not shown.
     pub shown: String,
-    /// What is said of it.
+    /// The message.
     pub detail: String,
 }
 
 impl Violation {
-    /// A value that is shown, of a kind that shows it. The whole object has no place, which the reference writes so.
+    /// Returns an error that shows the value. The whole object has no field, which the reference writes as `<nil>`.
     pub fn new(field: &str, kind: Kind, shown: impl Into<String>, detail: impl Into<String>) -> Self {
         let field = if field.is_empty() { "<nil>" } else { field };
         Self { field: field.to_owned(), kind, shown: shown.into(), detail: detail.into() }
     }
 
-    /// About how much memory it takes.
+    /// Returns approximately how much memory it takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.field.len() + self.shown.len() + self.detail.len()
     }
 }
 
 impl Kind {
-    /// As clients read it in `reason`.
+    /// Returns the `reason` that clients see.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",
@@ -85,7 +85,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A value as errors show it.
+/// Formats a value for errors.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),

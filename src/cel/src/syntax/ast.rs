@@ -1,4 +1,4 @@
-//! The syntax tree of an expression, macros expanded.
+//! The syntax tree of an expression, with macros expanded.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ pub type ExprId = u32;
 pub struct Expr {
     /// Its number.
     pub id: ExprId,
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
 }
 
-/// What a part of an expression is.
+/// The kind of a part of an expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
-    /// Nothing: the text is wrong there.
+    /// A part that could not be parsed.
     Unspecified,
-    /// A value that is written down.
+    /// A literal.
     Literal(Value<'static>),
     /// A variable, perhaps with a dot before it.
     Ident(Arc<str>),
@@ -47,7 +47,7 @@ pub struct Select {
     pub operand: Expr,
     /// The field.
     pub field: Arc<str>,
-    /// Whether it only asks for presence.
+    /// Whether it only tests presence.
     pub is_test: bool,
 }
 
@@ -56,9 +56,9 @@ pub struct Select {
 pub struct Call {
     /// The name of the function; operators have names as `_+_`.
     pub function: Arc<str>,
-    /// What it is called on.
+    /// The receiver.
     pub receiver: Option<Expr>,
-    /// The arguments behind it.
+    /// The arguments after the receiver.
     pub arguments: Vec<Expr>,
 }
 
@@ -87,21 +87,21 @@ pub struct Entry<K> {
 /// A loop over a list or a map.
 #[derive(Clone, Debug)]
 pub struct Loop {
-    /// What it goes over.
+    /// The list or map that it iterates.
     pub range: Expr,
-    /// The variable of an item or a key; with a second one, of a place or a key.
+    /// The variable of an item or a key; with a second variable, of an index or a key.
     pub variable: Arc<str>,
     /// The variable of an item or a value.
     pub second: Option<Arc<str>>,
     /// The variable that it gathers its result in.
     pub accumulator: Arc<str>,
-    /// What that is at first.
+    /// The initial value of the accumulator.
     pub init: Expr,
-    /// Whether it goes on.
+    /// The condition to continue.
     pub condition: Expr,
-    /// What the accumulator is after a turn.
+    /// The new value of the accumulator after an iteration.
     pub step: Expr,
-    /// What it comes to.
+    /// The result of the loop.
     pub result: Expr,
 }
 
@@ -110,63 +110,63 @@ pub struct Loop {
 pub struct Ast {
     /// The whole.
     pub root: Expr,
-    /// Where its parts are.
+    /// The positions of its parts.
     pub places: Places,
 }
 
-/// Where the parts of an expression are in its text.
+/// The positions of an expression's parts in its text.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// By their numbers, in characters.
+    /// Offsets in characters, by the numbers of the parts.
     offsets: Vec<i32>,
-    /// Where lines begin, but for the first.
+    /// Offsets of all lines except the first.
     lines: Vec<i32>,
 }
 
 impl Places {
-    /// Of a text in which no part is known yet.
+    /// Returns the positions of a text without any parts yet.
     pub fn of(text: &str) -> Self {
         let lines = text.chars().zip(1..).filter(|(char, _)| *char == '\n').map(|(_, at)| at).collect();
         // Numbers begin at 1.
         Self { offsets: vec![-1], lines }
     }
 
-    /// Gives a part at a place its number.
+    /// Adds a part at an offset; returns its number.
     pub fn add(&mut self, offset: i32) -> ExprId {
         self.offsets.push(offset);
         (self.offsets.len() - 1) as ExprId
     }
 
-    /// Where a part begins, in characters.
+    /// Returns the offset of a part, in characters.
     pub fn offset(&self, id: ExprId) -> i32 {
         self.offsets.get(id as usize).copied().unwrap_or(-1)
     }
 
-    /// Where a part begins.
+    /// Returns the position of a part.
     pub fn place(&self, id: ExprId) -> Place {
         self.at(self.offset(id))
     }
 
-    /// The place of an offset.
+    /// Returns the position of an offset.
     pub fn at(&self, offset: i32) -> Place {
         let before = self.lines.partition_point(|line| *line <= offset);
         let start = if before > 0 { self.lines[before - 1] } else { 0 };
         Place { line: before as i32 + 1, column: offset - start }
     }
 
-    /// How many numbers were given, and so the first one that was not.
+    /// Returns the first unused number.
     pub fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Whether no number was given.
+    /// Returns whether there are no parts.
     pub fn is_empty(&self) -> bool {
         self.offsets.len() <= 1
     }
 }
 
 impl Expr {
-    /// The name, if it is one.
+    /// Returns the name, if it is one.
     pub fn as_ident(&self) -> Option<&Arc<str>> {
         match &self.kind {
             ExprKind::Ident(name) => Some(name),
@@ -174,7 +174,7 @@ impl Expr {
         }
     }
 
-    /// The value, if it is written down.
+    /// Returns the value, if it is a literal.
     pub fn as_literal(&self) -> Option<&Value<'static>> {
         match &self.kind {
             ExprKind::Literal(value) => Some(value),
@@ -182,7 +182,7 @@ impl Expr {
         }
     }
 
-    /// `a.b.c`, if it is a name or selects of one.
+    /// Returns the qualified name `a.b.c`, if it is a name or a selection on one.
     pub fn qualified_name(&self) -> Option<String> {
         match &self.kind {
             ExprKind::Ident(name) => Some(name.to_string()),

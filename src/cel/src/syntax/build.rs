@@ -1,4 +1,4 @@
-//! From the parser's tree to the syntax tree: names, literals, calls; macros are expanded on the way.
+//! Converts the parser's tree to the syntax tree: names, literals, calls; expands macros on the way.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::source::{Issues, Place};
 use crate::syntax::Dialect;
 use crate::value::Value;
 
-/// Words that are no variables and no functions.
+/// Reserved words, which cannot be names of variables or functions.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -105,7 +105,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         built
     }
 
-    /// Of an expression that is missing; that was told already, where the text was found wrong.
+    /// Returns the part for a missing expression, which the parser has already reported.
     fn nothing(&mut self) -> Expr {
         let id = self.places.add(-1);
         if self.issues.is_empty() {
@@ -143,7 +143,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         }
     }
 
-    /// Tells an error and stands for the expression that has it.
+    /// Reports an error; returns the part in the place of the wrong expression.
     pub fn error(&mut self, id: ExprId, text: impl Into<String>) -> Expr {
         self.issues.report(self.places.place(id), text);
         Expr { id, kind: ExprKind::Unspecified }
@@ -166,7 +166,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(self.call(id, "_?_:_", None, vec![condition, yes, no]))
     }
 
-    /// `a && b && c` becomes a balanced tree, so that long ones are not deep.
+    /// Builds a balanced tree of `a && b && c`, so that long chains are not deep.
     fn logic(&mut self, node: NodeId, function: &str) -> Built {
         let mut terms = vec![self.build(self.tree.node(node, Role::First))?];
         let mut operators = Vec::new();
@@ -243,7 +243,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(call_of(id, "_?._", vec![operand, literal]))
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     fn name(&self, node: NodeId) -> Result<Arc<str>, &'static str> {
         match (self.tree.label(node), self.text(node, Role::Name)) {
             (Label::SimpleName, Some(text)) => Ok(text.into()),
@@ -358,7 +358,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(Expr { id, kind: ExprKind::Object(name.into(), fields) })
     }
 
-    /// The entries of a map or an object. None of them where one is not complete, which was told.
+    /// Returns the entries of a map or an object; no entries if one is incomplete, which was reported.
     fn entries<K>(
         &mut self,
         node: NodeId,
@@ -386,7 +386,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(entries)
     }
 
-    /// A call, or what its macro expands to.
+    /// Returns a call, or the expansion of its macro.
     fn call(&mut self, id: ExprId, function: &str, receiver: Option<Expr>, arguments: Vec<Expr>) -> Expr {
         match Macros::new(self, id).expand(function, receiver, arguments) {
             Expanded::Expr(expr) => expr,

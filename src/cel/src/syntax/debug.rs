@@ -1,9 +1,9 @@
-//! Syntax trees as text, in the form in which cel-go's tests state them.
+//! Formats syntax trees as text, in the form of cel-go's tests.
 
 use super::ast::{Entry, Expr, ExprKind, Loop};
 use crate::value::Value;
 
-/// The tree as text. `adorn` says what stands behind each part, and behind each entry of a map (None).
+/// Formats a tree. `adorn` returns the text after each part, and after each entry of a map (`None`).
 pub fn debug_text(expr: &Expr, adorn: &dyn Fn(Option<&Expr>) -> String) -> String {
     let mut writer = Writer { text: String::new(), indent: 0, at_start: true, adorn };
     writer.expr(expr);

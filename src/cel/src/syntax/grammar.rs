@@ -1,5 +1,5 @@
-//! The grammar of CEL, as upstream's CEL.g4 has it. Messages of syntax errors follow from its form, so that it is kept
-//! as it is there: which part of a rule is optional, repeated or one of several.
+//! The grammar of CEL, in the form of upstream's CEL.g4. The messages of syntax errors depend on that form: which part
+//! of a rule is optional, repeated or one of several.
 
 use super::token::{Kind, Kinds};
 
@@ -23,7 +23,7 @@ pub enum Rule {
     Unary,
     /// `a.b`
     Member,
-    /// What stands for itself.
+    /// A primary expression: a name, a literal, a call, or one in brackets.
     Primary,
     /// Arguments.
     ExprList,
@@ -46,10 +46,10 @@ pub enum Rule {
 /// How many rules there are.
 pub const RULES: usize = 17;
 
-/// What a part of a rule is to the rule.
+/// The role of a part within its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing that is asked for.
+    /// No role.
     Nothing,
     /// The operand, or the first of several.
     First,
@@ -57,7 +57,7 @@ pub enum Role {
     Further,
     /// The last operand of `a ? b : c`.
     Last,
-    /// An operator, or the bracket that makes a part of a text what it is.
+    /// An operator, or the bracket that identifies an alternative.
     Operator,
     /// `?` before a field, an index, an item, a key.
     Optional,
@@ -77,7 +77,7 @@ pub enum Role {
     Dot,
 }
 
-/// What an alternative of a rule is called.
+/// The name of an alternative of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
     /// A rule without alternatives, or one that no alternative was found for.
@@ -137,13 +137,13 @@ pub enum Part {
     Rule(Rule, u8, Role),
     /// None or one of these.
     Optional(&'static [Part]),
-    /// Any number of these, in the way that the decision says.
+    /// Any number of these; the decision says whether there is one more.
     Star(&'static [Part], Decision),
     /// One or more of these.
     Plus(&'static [Part], Decision),
     /// One of these.
     Choice(&'static [Alternative], Decision),
-    /// Any number of operators behind what the rule has so far, which becomes their first operand.
+    /// Any number of operators after the parts so far, which become their first operand.
     Operators(&'static [Operator]),
 }
 
@@ -156,29 +156,29 @@ pub struct Alternative {
     pub parts: &'static [Part],
 }
 
-/// An operator of a rule that calls itself on the left.
+/// An operator of a left-recursive rule.
 #[derive(Debug)]
 pub struct Operator {
     /// Its name.
     pub label: Label,
-    /// It is taken only while the rule's precedence is not above this.
+    /// It applies only while the rule's precedence is not above this.
     pub precedence: u8,
-    /// Its parts behind the first operand.
+    /// Its parts after the first operand.
     pub parts: &'static [Part],
 }
 
-/// How the parser finds which way to go on.
+/// How the parser chooses between alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// By the next token.
     Next,
-    /// By the next two: a comma may end the list too.
+    /// By the next two tokens: a comma may also end the list.
     Comma,
     /// Whether a minus is a sign or an operator.
     Unary,
-    /// Likewise, of the next of several.
+    /// The same for each further one of several.
     Minus,
-    /// What a name is by what follows.
+    /// By the tokens after a name.
     Primary,
     /// Whether a number has a fraction.
     Literal,
@@ -431,7 +431,7 @@ pub const PRIMARY_FIRST: Kinds = LITERAL_FIRST.and(Kinds::of(&[LeftBracket, Left
 pub const EXPR_FIRST: Kinds = PRIMARY_FIRST.and(Kinds::of(&[Not]));
 
 impl Rule {
-    /// The tokens with which it begins. No rule matches nothing.
+    /// Returns the tokens with which it can begin. Every rule matches at least one token.
     pub const fn first(self) -> Kinds {
         match self {
             Self::Literal => LITERAL_FIRST,
@@ -444,7 +444,7 @@ impl Rule {
     }
 }
 
-/// The tokens with which parts begin, and whether they may be nothing.
+/// Returns the tokens with which parts can begin, and whether they may be empty.
 pub fn first(parts: &[Part]) -> (Kinds, bool) {
     let mut kinds = Kinds::NONE;
     for part in parts {

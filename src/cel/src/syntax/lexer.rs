@@ -1,22 +1,22 @@
-//! From characters to tokens. What is no token is told, and passed over.
+//! Splits text into tokens. Reports and skips characters that form no token.
 
 use super::token::{Kind, Token};
 use crate::source::{Issues, Place};
 
-/// The tokens of a text, with those that the parser passes over.
+/// The tokens of a text, including those that the parser skips.
 #[derive(Debug)]
 pub struct Tokens<'a> {
     /// All tokens, the end of the text last.
     pub all: Vec<Token<'a>>,
-    /// Those that the parser sees, as places in `all`.
+    /// The tokens that the parser sees, as indexes into `all`.
     pub seen: Vec<u32>,
 }
 
-/// How far a token goes that begins at a place.
+/// The result of matching a token.
 enum Match {
-    /// To this byte.
+    /// A token up to this byte.
     Token(Kind, usize),
-    /// None can: at this byte nothing fits any more, which may be the end of the text.
+    /// No token: at this byte, which may be the end of the text, none fits any more.
     Fails(usize),
 }
 
@@ -152,7 +152,7 @@ fn quoted_name(text: &[u8], at: usize) -> Match {
     if end > at + 1 && text.get(end) == Some(&b'`') { Match::Token(Kind::Quoted, end + 1) } else { Match::Fails(end) }
 }
 
-/// A word, or a string with a prefix.
+/// Matches a word, or a string with a prefix.
 fn word(text: &[u8], at: usize) -> Match {
     let is_quote = |at: usize| text.get(at).is_some_and(|byte| matches!(byte, b'"' | b'\''));
     let is_raw = |at: usize| text.get(at).is_some_and(|byte| matches!(byte, b'r' | b'R'));
@@ -177,7 +177,7 @@ fn word(text: &[u8], at: usize) -> Match {
     Match::Token(kind, end)
 }
 
-/// The end of the string that begins with the quote at `at`, or the byte at which it is none.
+/// Returns the end of the string that begins with the quote at `at`. `Err` is the byte at which the string is invalid.
 fn string(text: &[u8], at: usize, raw: bool) -> Result<usize, usize> {
     let quote = text[at];
     if text[at..].starts_with(&[quote; 3]) {
@@ -206,7 +206,7 @@ fn long_string(text: &[u8], mut at: usize, quote: u8, raw: bool) -> Result<usize
     }
 }
 
-/// The end of an escape sequence.
+/// Returns the end of an escape sequence. `Err` is the byte at which it is invalid.
 fn escape(text: &[u8], at: usize) -> Result<usize, usize> {
     let byte = |at: usize| text.get(at).copied().unwrap_or(0);
     let hex = |count: usize| {

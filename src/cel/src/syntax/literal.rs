@@ -3,7 +3,8 @@
 use super::grammar::Label;
 use crate::value::Value;
 
-/// The value of a literal. None if the label is of none, or its text is missing.
+/// Returns the value of a literal; `None` if the label is not that of a literal, or its text is missing. The inner
+/// `Err` is the message about an invalid one.
 pub fn read(label: Label, sign: Option<&str>, text: Option<&str>) -> Option<Result<Value<'static>, &'static str>> {
     let text = text?;
     Some(match label {
@@ -33,7 +34,7 @@ fn uint(text: &str) -> Option<u64> {
     }
 }
 
-/// A number that is out of range is an error, as Go has it.
+/// Parses a double; `None` if it is out of range, as in Go.
 fn double(is_negative: bool, text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(if is_negative { -number } else { number })
@@ -41,7 +42,7 @@ fn double(is_negative: bool, text: &str) -> Option<f64> {
 
 const BAD: &str = "unable to unescape string";
 
-/// The bytes that a string stands for.
+/// Decodes the escapes of a string.
 fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let raw = text.strip_prefix(['r', 'R']);
@@ -62,7 +63,7 @@ fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     Ok(out)
 }
 
-/// Takes the sequence behind a backslash. Gives what follows it.
+/// Decodes the escape sequence after a backslash. Returns the text after it.
 fn escape<'a>(text: &'a str, is_bytes: bool, out: &mut Vec<u8>) -> Result<&'a str, &'static str> {
     let first = text.chars().next().ok_or("unable to unescape string, found '\\' as last character")?;
     let rest = &text[first.len_utf8()..];

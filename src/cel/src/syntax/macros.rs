@@ -1,4 +1,4 @@
-//! Macros: calls that stand for loops and tests.
+//! Macros: calls that expand to loops and tests of presence.
 
 use std::sync::Arc;
 
@@ -6,30 +6,30 @@ use super::ast::{Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Select};
 use super::build::Builder;
 use crate::value::Value;
 
-/// The variable that loops of macros gather their result in.
+/// The accumulator variable of loops that macros create.
 pub const ACCUMULATOR: &str = "@result";
-/// What that was called once; still no name of a variable.
+/// Its former name, which is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
-/// The variable of a loop that has no turn.
+/// The variable of a loop without iterations.
 const UNUSED: &str = "#unused";
 
 /// The variable of a list that is sorted.
 const SORTED: &str = "@__sortBy_input__";
 
-/// What a call came to.
+/// The result of expanding a call.
 pub(super) enum Expanded {
-    /// It is a macro.
+    /// The expansion of a macro.
     Expr(Expr),
-    /// It is none.
+    /// The call is no macro.
     Not(Option<Expr>, Vec<Expr>),
-    /// It is one, but for what is wrong there.
+    /// The call is a macro with an error at this part.
     Error(ExprId, String),
 }
 
 type Wrong = (ExprId, String);
 type Made = Result<Expr, Wrong>;
 
-/// Expands one call. What it makes lies where the call's parenthesis is.
+/// Expands one call. The parts of the expansion get the position of the call's parenthesis.
 pub(super) struct Macros<'m, 't, 'a> {
     builder: &'m mut Builder<'t, 'a>,
     call: ExprId,
@@ -128,7 +128,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         }
     }
 
-    /// The variables of a loop, and the arguments behind them.
+    /// Returns the variables of a loop, and the arguments after them.
     fn variables(&self, mut arguments: Vec<Expr>, count: usize, wrong: &str) -> Result<(Variables, Vec<Expr>), Wrong> {
         let rest = arguments.split_off(count.min(arguments.len()));
         let mut names = Vec::new();
@@ -210,7 +210,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         })))
     }
 
-    /// A loop that gathers what `step` adds where `filter` holds.
+    /// Returns a loop that gathers what `step` adds where `filter` holds.
     fn gather(&mut self, range: Expr, variables: Variables, init: Expr, step: Expr, filter: Option<Expr>) -> Expr {
         let condition = self.literal(Value::Bool(true));
         let step = match filter {
@@ -288,7 +288,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         Ok(self.bound(variable, value, body))
     }
 
-    /// Sorts a list by the keys that a loop makes of its items.
+    /// Expands `sortBy`: sorts a list by the keys that a loop computes from its items.
     fn sort_by(&mut self, range: Expr, arguments: Vec<Expr>) -> Made {
         if matches!(range.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Object(..)) {
             let text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
@@ -302,7 +302,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         Ok(self.bound(SORTED.into(), range, sorted))
     }
 
-    /// A loop without a turn, whose accumulator is the variable.
+    /// Returns a loop without iterations, whose accumulator is the bound variable.
     fn bound(&mut self, accumulator: Arc<str>, init: Expr, result: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.literal(Value::Bool(false));
@@ -312,7 +312,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         self.make(ExprKind::Loop(Box::new(made)))
     }
 
-    /// The same expression with numbers of its own.
+    /// Returns a copy of the expression with new numbers.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let id = self.builder.places.add(self.builder.places.offset(expr.id));
         let kind = match &expr.kind {
@@ -377,7 +377,7 @@ enum Target {
     Entries,
 }
 
-/// So many arguments, as the name of the macro says.
+/// Converts the arguments to an array; `Err` if the number is wrong.
 fn fixed<const N: usize>(arguments: Vec<Expr>) -> Result<[Expr; N], Wrong> {
     arguments.try_into().map_err(|_| (0, "wrong number of arguments".to_owned()))
 }

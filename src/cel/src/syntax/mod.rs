@@ -1,4 +1,4 @@
-//! From text to syntax tree.
+//! Converts text to a syntax tree.
 
 mod ast;
 mod build;
@@ -22,7 +22,7 @@ use crate::source::{Issues, Place, Source};
 use build::Builder;
 use machine::{Halt, Machine};
 
-/// What of CEL's syntax is spoken.
+/// The supported parts of CEL's syntax.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)]
 pub struct Dialect {
@@ -44,7 +44,7 @@ pub struct Dialect {
     pub bounds: ParserBounds,
 }
 
-/// Parses an expression. None if it is wrong, which the issues say.
+/// Parses an expression; `None` if it is invalid, which the issues report.
 pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Option<Ast> {
     let text = source.text();
     let size = text.chars().count();

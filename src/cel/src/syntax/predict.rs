@@ -1,21 +1,21 @@
-//! How the parser finds which way to go on: what ANTLR's prediction comes to for this grammar.
+//! How the parser chooses between alternatives: the equivalent of ANTLR's prediction for this grammar.
 
 use super::grammar::{Alternative, Decision, Operator, PRIMARY_FIRST, Part, first};
 use super::machine::{Fault, Machine};
 use super::token::Kind;
 
 impl Machine<'_, '_> {
-    /// Whether a list goes on.
+    /// Returns whether a list continues.
     pub(super) fn goes_again(&self, parts: &[Part], decision: Decision) -> bool {
         let (begins, _) = first(parts);
         match decision {
-            // Behind a comma that ends a list nothing of the list comes.
+            // After a comma that ends a list, no further item follows.
             Decision::Comma => self.kind(0) == Kind::Comma && first(&parts[1..]).0.has(self.kind(1)),
             _ => begins.has(self.kind(0)),
         }
     }
 
-    /// Whether one more `!` or `-` follows the first.
+    /// Returns whether one more `!` or `-` follows the first.
     pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
         let is_first = self.phase == super::machine::Phase::Before;
         if is_first {
@@ -32,7 +32,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Which of several alternatives it is.
+    /// Returns the index of the alternative that the tokens match.
     pub(super) fn choose(&self, decision: Decision, among: &'static [Alternative]) -> Result<usize, Fault> {
         match decision {
             Decision::Unary => self.choose_unary(),
@@ -50,7 +50,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// A minus before a number may be its sign or an operator. It is its sign.
+    /// Decides whether a minus before a number is its sign or an operator: its sign.
     fn choose_unary(&self) -> Result<usize, Fault> {
         match (self.kind(0), self.kind(1)) {
             (Kind::Not, _) => Ok(1),
@@ -62,7 +62,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// A name may be a variable, a function, or the type of an object, which only `{` behind all of it tells.
+    /// Decides whether a name is a variable, a function, or the type of an object, for which a `{` follows the whole
+    /// name.
     fn choose_primary(&self) -> Result<usize, Fault> {
         let mut ahead = 0;
         match self.kind(0) {
@@ -84,7 +85,7 @@ impl Machine<'_, '_> {
         Ok(if self.kind(ahead + 1) == Kind::LeftBrace { 5 } else { 0 })
     }
 
-    /// Which operator follows what a rule has so far, if one does.
+    /// Returns the operator that follows the rule's parts so far; `None` if there is none.
     pub(super) fn operator(
         &self,
         operators: &'static [Operator],

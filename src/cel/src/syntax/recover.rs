@@ -1,4 +1,4 @@
-//! What the parser does at a syntax error: it tells it once, passes over what does not fit, and goes on.
+//! Recovery from syntax errors: the parser reports an error once, skips tokens that do not fit, and continues.
 
 use super::grammar::{Part, first};
 use super::machine::{Fault, Frame, Halt, Machine, Phase};
@@ -7,7 +7,7 @@ use super::tree::Child;
 use crate::limits::SYNTAX_ERRORS_MAX;
 
 impl Machine<'_, '_> {
-    /// The tokens that fit here within the present rule, and whether it may end here.
+    /// Returns the tokens that fit here within the present rule, and whether it may end here.
     fn next_tokens(&self) -> Following {
         let top = self.levels.len() - 1;
         let level = &self.levels[top];
@@ -17,7 +17,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// The tokens that fit `skipped` parts further on in a level, within its rule.
+    /// Returns the tokens that fit `skipped` parts further on in a level, within its rule.
     fn within(&self, mut level: usize, mut skipped: usize) -> Following {
         let mut kinds = Kinds::NONE;
         loop {
@@ -38,7 +38,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// All that may follow, where the rule may end also what follows it.
+    /// Returns all tokens that may follow; if the rule may end here, also those that may follow the rule.
     fn with_callers(&self, found: Following) -> Kinds {
         let Following { mut kinds, mut ends, rule } = found;
         let mut rule = self.rule_of(rule);
@@ -60,7 +60,7 @@ impl Machine<'_, '_> {
         self.with_callers(self.next_tokens())
     }
 
-    /// What rules that are under way go on with, where the parser may go on behind an error.
+    /// Returns the tokens with which any open rule can continue: the parser resumes at one of them after an error.
     fn recovery_set(&self) -> Kinds {
         let mut kinds = Kinds::NONE;
         let mut rule = self.rule_of(self.levels.len() - 1);
@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
         Fault { text, token: self.at }
     }
 
-    /// No alternative fits what lies between here and the token at `last`.
+    /// Returns the fault that no alternative fits the tokens from here to `last`.
     pub(super) fn no_alternative(&self, last: usize) -> Fault {
         let all = &self.tokens.all;
         let seen = |at: usize| self.tokens.seen[at.min(self.tokens.seen.len() - 1)] as usize;
@@ -94,7 +94,7 @@ impl Machine<'_, '_> {
         quoted(if token.kind == Kind::End { "<EOF>" } else { token.text })
     }
 
-    /// Tells an error at a token.
+    /// Reports an error at a token.
     fn notify(&mut self, text: &str, token: usize) -> Result<(), Halt> {
         let seen = &self.tokens.seen;
         let offset = self.tokens.all[seen[token.min(seen.len() - 1)] as usize].offset;
@@ -117,7 +117,7 @@ impl Machine<'_, '_> {
         self.notify(&text, self.at)
     }
 
-    /// What fits again ends the error.
+    /// Leaves the error state, since a token fits again.
     pub(super) fn matched(&mut self) {
         self.recovering = false;
         self.last_error = None;
@@ -167,7 +167,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Looks before a part with several ways whether one of them fits; if none does, a token too many is passed over.
+    /// Checks before a part with alternatives whether one of them fits; if none does, skips a superfluous token.
     pub(super) fn sync(&mut self, part: &'static Part) -> Result<Result<(), Fault>, Halt> {
         if self.recovering || first(std::slice::from_ref(part)).0.has(self.kind(0)) {
             return Ok(Ok(()));
@@ -190,7 +190,7 @@ impl Machine<'_, '_> {
         Ok(Err(self.mismatch()))
     }
 
-    /// Passes over a token too many, if the next one fits.
+    /// Skips a superfluous token if the next one fits; returns whether it did.
     fn delete_token(&mut self) -> Result<bool, Halt> {
         if !self.expected().has(self.kind(1)) {
             return Ok(false);
@@ -201,7 +201,7 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    /// Takes a token of this kind; goes on without it where what follows it is there.
+    /// Consumes a token of this kind; if it is missing and the token after it is present, continues without it.
     pub(super) fn expect(&mut self, kind: Kind) -> Result<Result<Child, Fault>, Halt> {
         if self.kind(0) == kind {
             let child = Child::Token(self.at as u32);
@@ -229,7 +229,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Tokens that fit, and whether the rule at level `rule` or one of its parts may end instead.
+/// Tokens that fit, and whether the rule at level `rule`, or one of its parts, may end instead.
 pub(super) struct Following {
     kinds: Kinds,
     ends: bool,
@@ -246,7 +246,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r"))
 }
 
-/// Upstream says of a reserved word behind a dot what it said before it had this parser.
+/// Replaces the message about a reserved word after a dot: upstream still gives the one of its former parser.
 fn as_reserved(text: &str) -> String {
     let before = "no viable alternative at input '";
     let word = text.find(before).and_then(|at| {

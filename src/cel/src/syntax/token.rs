@@ -62,7 +62,7 @@ pub enum Kind {
     False,
     /// `null`
     Null,
-    /// White space and comments, which the parser passes over.
+    /// White space and comments, which the parser skips.
     Hidden,
     /// A number with a fraction or an exponent.
     Float,
@@ -80,7 +80,7 @@ pub enum Kind {
     Quoted,
 }
 
-/// All of them, by their numbers.
+/// All kinds, by their numbers.
 const KINDS: [(Kind, &str); 37] = [
     (Kind::End, "<EOF>"),
     (Kind::Equals, "'=='"),
@@ -126,9 +126,9 @@ const KINDS: [(Kind, &str); 37] = [
 pub struct Token<'a> {
     /// What it is.
     pub kind: Kind,
-    /// As it is written.
+    /// Its text.
     pub text: &'a str,
-    /// Where it begins, in characters from the begin of the text; -1 for the end of an empty text.
+    /// Its offset in characters; -1 for the end of an empty text.
     pub offset: i32,
 }
 
@@ -137,10 +137,10 @@ pub struct Token<'a> {
 pub struct Kinds(u64);
 
 impl Kinds {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// These.
+    /// Returns the set of these kinds.
     pub const fn of(kinds: &[Kind]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < kinds.len() {
@@ -150,23 +150,23 @@ impl Kinds {
         Self(bits)
     }
 
-    /// Those of both.
+    /// Returns the union of both sets.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether the kind is one of them.
+    /// Returns whether the kind is one of them.
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// The first of them.
+    /// Returns the first kind in the set; `None` if it is empty.
     pub fn first(self) -> Option<Kind> {
         KINDS.iter().map(|(kind, _)| *kind).find(|kind| self.has(*kind))
     }
 }
 
-/// As messages list them: `{'[', ','}`, or the only one alone.
+/// Formats the set for messages: `{'[', ','}`, or a single kind alone.
 impl std::fmt::Display for Kinds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).map(|(_, name)| *name).collect();

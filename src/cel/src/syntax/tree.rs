@@ -1,8 +1,9 @@
-//! What the parser makes of tokens: a tree of the grammar's alternatives, with parts missing where the text is wrong.
+//! The tree that the parser builds: nodes are alternatives of the grammar, and parts are missing where the text is
+//! wrong.
 
 use super::grammar::{Label, Role, Rule};
 
-/// The place of a node in its tree.
+/// The index of a node in its tree.
 pub type NodeId = u32;
 /// No node and no link.
 const NONE: u32 = u32::MAX;
@@ -17,7 +18,7 @@ pub struct Tree {
 #[derive(Debug)]
 struct Node {
     label: Label,
-    /// The first of the tokens that the parser sees in it.
+    /// The first visible token in it.
     start: u32,
     first: u32,
     last: u32,
@@ -33,9 +34,9 @@ struct Link {
 /// A part of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Child {
-    /// One of the tokens that the parser sees.
+    /// A visible token.
     Token(u32),
-    /// A token that is missing; the parser went on as if it were there.
+    /// A missing token; the parser continued as if it were present.
     Missing(super::token::Kind, u32),
     /// A node.
     Node(NodeId),
@@ -61,22 +62,22 @@ impl Tree {
         node.last = at;
     }
 
-    /// Names the alternative that a node is.
+    /// Sets the alternative of a node.
     pub fn relabel(&mut self, node: NodeId, label: Label) {
         self.nodes[node as usize].label = label;
     }
 
-    /// Which alternative a node is.
+    /// Returns the alternative of a node.
     pub fn label(&self, node: NodeId) -> Label {
         self.nodes[node as usize].label
     }
 
-    /// The first token of a node.
+    /// Returns the first token of a node.
     pub fn start(&self, node: NodeId) -> u32 {
         self.nodes[node as usize].start
     }
 
-    /// The parts of a role, in order.
+    /// Returns the parts of a role, in order.
     pub fn all(&self, node: NodeId, role: Role) -> impl Iterator<Item = Child> {
         let mut at = self.nodes[node as usize].first;
         std::iter::from_fn(move || {
@@ -91,12 +92,12 @@ impl Tree {
         })
     }
 
-    /// The first part of a role.
+    /// Returns the first part of a role.
     pub fn get(&self, node: NodeId, role: Role) -> Option<Child> {
         self.all(node, role).next()
     }
 
-    /// The node that is the first part of a role.
+    /// Returns the node that is the first part of a role.
     pub fn node(&self, node: NodeId, role: Role) -> Option<NodeId> {
         match self.get(node, role)? {
             Child::Node(node) => Some(node),
@@ -104,7 +105,7 @@ impl Tree {
         }
     }
 
-    /// The node itself, or the only operand of one that adds nothing to it. None where that is missing.
+    /// Returns the node itself, or the only operand of a node that adds nothing to it; `None` if that is missing.
     pub fn unwrapped(&self, node: NodeId) -> Option<NodeId> {
         let mut node = node;
         loop {

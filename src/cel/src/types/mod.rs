@@ -1,4 +1,4 @@
-//! Declared types: what the checker knows of an expression before there is a value.
+//! Types of expressions, as the checker knows them before evaluation.
 
 mod signature;
 
@@ -10,11 +10,11 @@ pub use signature::{Parameters, Signature};
 /// A type, cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// Anything: checked when evaluated.
+    /// Any type: checked at evaluation.
     Dyn,
-    /// Anything as well, but that loops do not go over it.
+    /// As `Dyn`, except that loops cannot iterate it.
     Any,
-    /// A type that an error left unknown; it fits everything, so that one error is told once.
+    /// The type of a part with an error; it fits everything, so that one error is reported once.
     Error,
     /// The type of `null`.
     Null,
@@ -38,7 +38,7 @@ pub enum Type {
     List(Arc<Type>),
     /// `map(K, V)`.
     Map(Arc<(Type, Type)>),
-    /// `type(T)`, the type of a type; None for a type of unknown parameter.
+    /// `type(T)`, the type of a type; `None` for an unknown parameter.
     Type(Option<Arc<Type>>),
     /// A type parameter of an overload, or a variable of inference.
     Param(Arc<str>),
@@ -79,12 +79,12 @@ impl Type {
         Self::Type(Some(Arc::new(of)))
     }
 
-    /// A type parameter.
+    /// Returns a type parameter.
     pub fn param(name: &str) -> Self {
         Self::Param(name.into())
     }
 
-    /// An opaque type.
+    /// Returns an opaque type.
     pub fn opaque(name: &str, params: Vec<Type>) -> Self {
         Self::Opaque(Arc::new(Named { name: name.into(), params }))
     }
@@ -94,7 +94,7 @@ impl Type {
         Self::opaque(OPTIONAL, vec![of])
     }
 
-    /// An object type by its name.
+    /// Returns an object type by its name.
     pub fn object(name: &str) -> Self {
         Self::Object(name.into())
     }
@@ -104,7 +104,7 @@ impl Type {
         Self::Wrapper(Arc::new(of))
     }
 
-    /// What is in it, if this is an optional.
+    /// Returns the type inside an optional; `None` for other types.
     pub fn optional_of(&self) -> Option<&Type> {
         match self {
             Self::Opaque(named) if &*named.name == OPTIONAL => named.params.first(),
@@ -112,17 +112,17 @@ impl Type {
         }
     }
 
-    /// Whether the checker leaves it to evaluation.
+    /// Returns whether the type is checked at evaluation only.
     pub fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// The same, or [`Type::Error`].
+    /// Returns the same, also true for [`Type::Error`].
     pub fn is_dyn_or_error(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
-    /// Its parameters.
+    /// Returns its parameters.
     pub fn parameters(&self) -> Vec<&Type> {
         match self {
             Self::List(element) => vec![element],
@@ -133,7 +133,7 @@ impl Type {
         }
     }
 
-    /// As Kubernetes names the type of an expression: `list(null_type)`, `google.protobuf.Timestamp`.
+    /// Returns Kubernetes' name for the type of an expression: `list(null_type)`, `google.protobuf.Timestamp`.
     pub fn declared_name(&self) -> String {
         if let Self::Wrapper(_) = self {
             return self.to_string();
@@ -145,7 +145,7 @@ impl Type {
         }
     }
 
-    /// The name that `type(value)` has at run time: `list`, `google.protobuf.Timestamp`, `net.IP`.
+    /// Returns the name that `type(value)` has at run time: `list`, `google.protobuf.Timestamp`, `net.IP`.
     pub fn runtime_name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -178,7 +178,7 @@ impl Type {
     }
 }
 
-/// As messages of the checker write it: `list(int)`, `null`, `type(string)`, `timestamp`.
+/// Formats the type for messages of the checker: `list(int)`, `null`, `type(string)`, `timestamp`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,10 +1,11 @@
 //! Signatures of overloads, written as text in the tables: `string.startsWith(string): bool`, `size(list(A)): int`.
 //!
-//! A word of one capital letter is a type parameter; `kubernetes.X` is an object type, any other unknown name opaque.
+//! A single capital letter is a type parameter, `kubernetes.X` an object type, and any other unknown name an opaque
+//! type.
 
 use super::Type;
 
-/// What an overload takes and gives.
+/// The types of an overload's arguments and result.
 #[derive(Clone, Debug)]
 pub struct Signature {
     /// Whether it is called on its first argument: `a.f(b)`.
@@ -19,8 +20,7 @@ pub struct Signature {
 pub type Parameters = Vec<std::sync::Arc<str>>;
 
 impl Signature {
-    /// Reads `[RECEIVER.](ARGUMENT, ...): RESULT`. None if it is not well formed, which only a table can be at fault
-    /// for.
+    /// Parses `[RECEIVER.](ARGUMENT, ...): RESULT`; `None` if it is malformed, which is an error in a table.
     pub fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text };
         let mut arguments = Vec::new();
@@ -39,7 +39,7 @@ impl Signature {
         reader.rest.is_empty().then_some(Self { is_member, arguments, result })
     }
 
-    /// The type parameters in it, in order of appearance.
+    /// Returns the type parameters in it, in order of appearance.
     pub fn parameters(&self) -> Parameters {
         let mut names = Parameters::new();
         self.arguments.iter().chain([&self.result]).for_each(|each| collect(each, &mut names));
@@ -67,7 +67,7 @@ impl Reader<'_> {
     fn read_type(&mut self) -> Option<Type> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut end = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
-        // A dot belongs to the name unless the arguments begin behind it.
+        // A dot belongs to the name unless the arguments follow it.
         while self.rest[end..].starts_with('.') && !self.rest[end + 1..].starts_with('(') {
             let tail = &self.rest[end + 1..];
             end += 1 + tail.find(|c| !is_word(c)).unwrap_or(tail.len());

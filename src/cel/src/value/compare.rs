@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use super::Value;
 use crate::error::{Error, Outcome};
 
-/// The order of two values, numbers of different types by what they are. An error where there is none: values of
-/// different types, and NaN.
+/// Compares two values, numbers of different types by value. `Err` for values that have no order: of different types,
+/// and NaN.
 pub fn compare(a: &Value<'_>, b: &Value<'_>) -> Outcome<Ordering> {
     Ok(match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),

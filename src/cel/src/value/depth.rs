@@ -1,20 +1,20 @@
-//! How deep values nest.
+//! The nesting depth of values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{List, Map, Value};
 
-/// How deep the lists, maps and optionals nest that expressions made, looked at once each although many places may
-/// share them. All that were looked at must live as long as this; what lies in trees does not count.
+/// Computes the nesting depth of lists, maps and optionals that expressions created; visits each only once, even if
+/// many places share it. All visited values must outlive this. Values in trees do not count.
 #[derive(Debug, Default)]
 pub struct Depths {
-    /// By the addresses of what is shared.
+    /// Depths by the addresses of shared parts.
     known: HashMap<usize, u32>,
 }
 
 impl Depths {
-    /// How deep a value nests; 0 where nothing is in it.
+    /// Returns the depth of a value; 0 if it has no parts.
     pub fn of(&mut self, value: &Value<'_>) -> u32 {
         match value {
             Value::List(list) => self.of_list(list),

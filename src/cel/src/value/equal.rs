@@ -4,12 +4,12 @@ use super::shape::{ListType, Shape, ShapeKind};
 use super::{List, Map, Value, compare};
 use crate::error::{Error, Outcome};
 
-/// Pairs of values that one comparison looks at. What expressions make may be shared by very many places of one value,
-/// so that it takes exponentially many steps to walk; trees of objects have fewer nodes than this.
+/// Most pairs of values that one comparison visits. Very many places of one value may share its parts, so that a walk
+/// can take exponentially many steps; trees of objects have fewer nodes than this.
 const PAIRS_MAX: u32 = 4_000_000;
 
-/// Whether two values are equal, as `==` asks. Values of different types are not, but for numbers. An error where a
-/// list or an object of a schema is compared with what is none, or there is too much to compare.
+/// Returns whether two values are equal, as `==` defines it: values of different types are not, except for numbers.
+/// `Err` if a list or an object of a schema is compared with a value of another kind, or there is too much to compare.
 pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     Comparison { left: PAIRS_MAX }.values(a, b)
 }
@@ -17,7 +17,7 @@ pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 /// A comparison of two values.
 #[derive(Debug)]
 pub(super) struct Comparison {
-    /// Pairs that may still be looked at.
+    /// Number of pairs that may still be visited.
     left: u32,
 }
 
@@ -88,7 +88,7 @@ impl Comparison {
         Ok(true)
     }
 
-    /// Objects with declared fields: what is not declared is compared as it lies in the trees.
+    /// Compares objects with declared fields; undeclared members are compared as trees.
     fn objects(&mut self, a: &Map<'_>, a_map: &flotilla_proto::value::Map, b: &Map<'_>) -> Outcome<bool> {
         let declared = |map: &Map<'_>, property: &str| match map {
             Map::Tree(_, Some(Shape { kind: ShapeKind::Object(fields), .. })) => {

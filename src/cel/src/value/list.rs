@@ -7,20 +7,20 @@ use super::tree::{plain, shaped};
 use super::{Tree, Value};
 use crate::error::Outcome;
 
-/// A list: of a tree, made by an expression, or two others one after the other.
+/// A list: from a tree, created by an expression, or a concatenation of two others.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// Of a tree; without a shape the items read as they are.
+    /// From a tree; without a shape the items read as JSON.
     Tree(&'a [Tree], Option<&'a ListShape>),
-    /// Made by an expression.
+    /// Created by an expression.
     Made(Arc<Vec<Value<'a>>>),
-    /// What `+` gives of sets and of lists with keys: it compares as they do.
+    /// The result of `+` on sets and on lists with keys: it compares as they do.
     Merged(Arc<Vec<Value<'a>>>, &'a ListShape),
-    /// What `+` gives: nothing is copied.
+    /// The result of `+` on other lists, without a copy.
     Joined(Arc<Joined<'a>>),
 }
 
-/// Two lists one after the other.
+/// A concatenation of two lists.
 #[derive(Debug)]
 pub struct Joined<'a> {
     first: List<'a>,
@@ -29,14 +29,14 @@ pub struct Joined<'a> {
 }
 
 impl<'a> Joined<'a> {
-    /// The lists.
+    /// Returns the lists.
     pub(super) const fn parts(&self) -> [&List<'a>; 2] {
         [&self.first, &self.second]
     }
 }
 
 impl<'a> List<'a> {
-    /// `first + second`.
+    /// Returns `first + second`.
     pub fn join(first: List<'a>, second: List<'a>) -> Self {
         if first.is_empty() {
             return second;
@@ -48,12 +48,12 @@ impl<'a> List<'a> {
         Self::Joined(Arc::new(Joined { first, second, len }))
     }
 
-    /// Whether its items read as a schema says.
+    /// Returns whether a schema determines how its items read.
     pub fn is_shaped(&self) -> bool {
         self.shape().is_some()
     }
 
-    /// What its schema says of it.
+    /// Returns its shape; `None` without a schema.
     pub(super) fn shape(&self) -> Option<&'a ListShape> {
         match self {
             Self::Tree(_, shape) => *shape,
@@ -62,7 +62,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         match self {
             Self::Tree(items, _) => items.len(),
@@ -71,12 +71,12 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at a place. None behind the end. An item that is not what its schema says is an error.
+    /// Returns the item at an index; `None` after the end. An item that does not fit its schema is an error.
     pub fn get(&self, mut at: usize) -> Option<Outcome<Value<'a>>> {
         let mut list = self;
         while let Self::Joined(joined) = list {
@@ -95,14 +95,14 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub fn iter(&self) -> ListItems<'a> {
         let mut items = ListItems { list: self.clone(), at: 0, later: Vec::new() };
         items.descend();
         items
     }
 
-    /// The items in order, or the first error in them.
+    /// Returns the items in order. `Err` is the first error in them.
     pub fn to_vec(&self) -> Outcome<Vec<Value<'a>>> {
         self.iter().collect()
     }
@@ -120,7 +120,7 @@ fn read<'a>(item: &'a Tree, shape: Option<&'a ListShape>) -> Outcome<Value<'a>> 
 pub struct ListItems<'a> {
     list: List<'a>,
     at: usize,
-    /// What comes behind `list`, the last one first.
+    /// The lists after `list`, in reverse order.
     later: Vec<List<'a>>,
 }
 

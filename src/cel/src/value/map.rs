@@ -12,23 +12,23 @@ use super::tree::{plain, shaped};
 use super::{Text, Tree, Value};
 use crate::error::{Error, Outcome};
 
-/// Above this many entries a made map finds its keys by an index.
+/// Above this many entries a created map has an index of its keys.
 const SCANNED_MAX: usize = 8;
 
-/// A map of a tree, or one that an expression made.
+/// A map from a tree, or one that an expression created.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
-    /// Of a tree; the shape says whether it has declared fields, and without one values read as they are.
+    /// From a tree; the shape says whether it has declared fields; without a shape values read as JSON.
     Tree(&'a TreeMap, Option<&'a Shape>),
-    /// Made by an expression.
+    /// Created by an expression.
     Made(Arc<Entries<'a>>),
 }
 
-/// The entries of a map that an expression made, in order of insertion.
+/// The entries of a map that an expression created, in order of insertion.
 #[derive(Clone, Debug, Default)]
 pub struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
-    /// Where the keys are, once there are more than [`SCANNED_MAX`].
+    /// Positions of the keys, once there are more than [`SCANNED_MAX`].
     index: HashMap<Key<'a>, usize>,
     /// The type of the object that this is; `None` for a map.
     object: Option<Arc<str>>,
@@ -47,7 +47,7 @@ pub enum Key<'a> {
     Double(u64),
     /// A string.
     String(Text<'a>),
-    /// A value that no map finds.
+    /// A value that is never a key.
     Other,
 }
 
@@ -79,7 +79,7 @@ impl Hash for Key<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// The key that a value is.
+    /// Converts a value to a key.
     pub fn of(value: &Value<'a>) -> Self {
         match value {
             Value::Bool(truth) => Self::Bool(*truth),
@@ -91,7 +91,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The same number in all other number types, as a value that is compared with constants may be.
+    /// Returns the same number in all other number types, for comparisons of any value with constants.
     pub(crate) fn numbers(&self) -> Vec<Key<'static>> {
         let double = |number: f64| Key::Double((number + 0.0).to_bits());
         let mut same: Vec<Key<'static>> = self.same_numbers().into_iter().flatten().collect();
@@ -103,7 +103,7 @@ impl<'a> Key<'a> {
         same
     }
 
-    /// The keys of other number types that are the same number.
+    /// Returns the keys of other number types that are the same number.
     fn same_numbers(&self) -> [Option<Key<'static>>; 2] {
         match *self {
             Self::Int(number) => [u64::try_from(number).ok().map(Key::Uint), None],
@@ -120,14 +120,14 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// As the fields of an object of this type.
+    /// Marks the entries as the fields of an object of this type.
     #[must_use]
     pub fn of_object(mut self, name: impl Into<Arc<str>>) -> Self {
         self.object = Some(name.into());
         self
     }
 
-    /// The type of the object that this is; `None` for a map.
+    /// Returns the type of the object that this is; `None` for a map.
     pub fn object(&self) -> Option<&Arc<str>> {
         self.object.as_ref()
     }
@@ -139,7 +139,7 @@ impl<'a> Entries<'a> {
         self.entries.iter().position(|(each, _)| Key::of(each) == *key)
     }
 
-    /// The value of the key, or of the same number in another type.
+    /// Returns the value of the key, or of the same number in another type.
     pub fn get(&self, key: &Value<'_>) -> Option<&Value<'a>> {
         let key = Key::of(key);
         let at = self
@@ -148,7 +148,7 @@ impl<'a> Entries<'a> {
         Some(&self.entries[at].1)
     }
 
-    /// Whether the key is there in its own type.
+    /// Returns whether the key exists in exactly its type.
     pub fn has(&self, key: &Value<'_>) -> bool {
         self.position(&Key::of(key)).is_some()
     }
@@ -173,7 +173,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Takes a key out, as an optional entry without a value does.
+    /// Removes a key, for an optional entry without a value.
     pub fn remove(&mut self, key: &Value<'_>) {
         let Some(at) = self.position(&Key::of(key)) else { return };
         self.entries.remove(at);
@@ -189,12 +189,12 @@ impl<'a> Entries<'a> {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries in order.
+    /// Returns the entries in order.
     pub fn iter(&self) -> std::slice::Iter<'_, (Value<'a>, Value<'a>)> {
         self.entries.iter()
     }
@@ -209,7 +209,7 @@ impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Entries<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The type of the object that an expression made; `None` for a map.
+    /// Returns the type of the object that an expression made; `None` for a map.
     pub fn object(&self) -> Option<&Arc<str>> {
         match self {
             Self::Made(entries) => entries.object(),
@@ -225,13 +225,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key. None if it is absent, and for a declared field whose value is `null`. An error where the
-    /// key is of a type that the map cannot have, or the value is not what its schema says.
+    /// Returns the value of a key; `None` if it is absent, or a declared field is `null`. `Err` if the map cannot have
+    /// keys of this type, or the value does not fit its schema.
     pub fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'a>>> {
         match (self, key) {
             (Self::Made(entries), key) => Ok(entries.get(key).cloned()),
@@ -241,7 +241,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key that is a string; see [`Map::find`].
+    /// Returns the value of a key that is a string; see [`Map::find`].
     pub fn find_field(&self, key: &str) -> Outcome<Option<Value<'a>>> {
         let Self::Tree(map, shape) = *self else {
             return self.find(&Value::String(Text::Borrowed(key)));
@@ -258,13 +258,13 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys in order; of an object with declared fields, those that are declared.
+    /// Returns the entries in order; those of the declared fields if there are any.
     pub fn iter(&self) -> MapEntries<'a> {
         MapEntries { map: self.clone(), at: 0, members: None }
     }
 }
 
-/// The entries of a map in order: keys, and values that may be errors where they are not what their schema says.
+/// The entries of a map in order: keys, and values, which are errors if they do not fit their schema.
 pub struct MapEntries<'a> {
     map: Map<'a>,
     at: usize,

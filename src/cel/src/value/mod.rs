@@ -1,5 +1,5 @@
-//! Values of evaluation. What lies in an object of the server is borrowed of its tree; what an expression makes is
-//! shared, so that a clone never copies more than a pointer.
+//! Values of evaluation. Parts of the server's objects are borrowed from their trees; values that expressions create
+//! are shared, so that a clone copies at most a pointer.
 
 mod compare;
 mod depth;
@@ -38,13 +38,13 @@ pub enum Value<'a> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// 64 bits with a sign.
+    /// A signed integer of 64 bits.
     Int(i64),
-    /// 64 bits without.
+    /// An unsigned integer of 64 bits.
     Uint(u64),
-    /// IEEE 754.
+    /// A double (IEEE 754).
     Double(f64),
-    /// Unicode.
+    /// A Unicode string.
     String(Text<'a>),
     /// Bytes.
     Bytes(Arc<[u8]>),
@@ -65,42 +65,42 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A string that is made here.
+    /// Returns an owned string.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(text.into()))
     }
 
-    /// Bytes that are made here.
+    /// Returns owned bytes.
     pub fn bytes(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self::Bytes(bytes.into())
     }
 
-    /// A list that is made here.
+    /// Returns an owned list.
     pub fn list(items: Vec<Value<'a>>) -> Self {
         Self::List(List::Made(Arc::new(items)))
     }
 
-    /// A map that is made here. Of equal keys the last one counts.
+    /// Returns an owned map. Of equal keys the last one counts.
     pub fn map(entries: impl IntoIterator<Item = (Value<'a>, Value<'a>)>) -> Self {
         Self::Map(Map::Made(Arc::new(entries.into_iter().collect())))
     }
 
-    /// An optional that holds `value`.
+    /// Returns an optional that holds `value`.
     pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// An optional that holds nothing.
+    /// Returns an optional that holds nothing.
     pub const fn none() -> Self {
         Self::Optional(None)
     }
 
-    /// A value of an extension.
+    /// Returns a value of an extension.
     pub fn opaque(value: impl Opaque) -> Self {
         Self::Opaque(Arc::new(value))
     }
 
-    /// The text, if this is a string.
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if this is an int.
+    /// Returns the number, if this is an int.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -116,7 +116,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The truth, if this is a bool.
+    /// Returns the truth value, if this is a bool.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(truth) => Some(*truth),
@@ -124,7 +124,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The list, if this is one.
+    /// Returns the list, if this is one.
     pub fn as_list(&self) -> Option<&List<'a>> {
         match self {
             Self::List(list) => Some(list),
@@ -132,7 +132,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The map, if this is one.
+    /// Returns the map, if this is one.
     pub fn as_map(&self) -> Option<&Map<'a>> {
         match self {
             Self::Map(map) => Some(map),
@@ -140,7 +140,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The extension's value, if it is of this kind.
+    /// Returns the extension's value, if it is of this kind.
     pub fn as_opaque<T: Opaque>(&self) -> Option<&T> {
         match self {
             Self::Opaque(value) => (&**value as &dyn std::any::Any).downcast_ref(),
@@ -148,7 +148,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Its type as far as a value tells: lists are `list(dyn)`, maps `map(dyn, dyn)`.
+    /// Returns its type as far as a value shows it: lists are `list(dyn)`, maps `map(dyn, dyn)`.
     pub fn type_of(&self) -> Type {
         match self {
             Self::Null => Type::Null,
@@ -170,7 +170,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What `size()` says, where there is one: characters, bytes, items, entries, or what an extension says.
+    /// Returns the result of `size()`: characters, bytes, items, entries, or the size of an extension's value; `None`
+    /// if it has no size.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::String(text) => Some(text.chars().count() as u64),
@@ -182,7 +183,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is its type's empty value, as `optional.ofNonZeroValue` asks.
+    /// Returns whether it is its type's zero value, for `optional.ofNonZeroValue`.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,

@@ -1,4 +1,4 @@
-//! Values of extensions, which the language knows by this trait only.
+//! The trait of extensions' values; the evaluator knows them only through it.
 
 use std::any::Any;
 use std::fmt;
@@ -7,22 +7,22 @@ use crate::types::Type;
 
 /// A value of an extension.
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
-    /// Its type, as the checker declares it.
+    /// Returns its type, as the checker declares it.
     fn type_of(&self) -> Type;
 
-    /// Whether both are equal. None where `other` is of another extension, or one that this cannot be compared with.
+    /// Returns whether both are equal; `None` if `other` cannot be compared with this value.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// What the cost of a call takes for its size. None counts as 1.
+    /// Returns its size for the cost of calls; `None` counts as 1.
     fn size(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it is the empty value of its type.
+    /// Returns whether it is the zero value of its type.
     fn is_zero(&self) -> bool {
         false
     }
 
-    /// Its text, as errors and recorded answers show it.
+    /// Returns its text, as errors and recorded answers show it.
     fn text(&self) -> String;
 }

@@ -8,7 +8,7 @@ use super::shape::{ListShape, ListType};
 use super::{Key, List, Map, Value};
 use crate::error::{Error, Outcome};
 
-/// Whether every item of `b` is one of `a`, of the same length.
+/// Returns whether every item of `b` is one of `a`, of the same length.
 pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
     let have: HashSet<Key<'_>> = a.iter().map(|item| item.map(|item| Key::of(&item))).collect::<Outcome<_>>()?;
     for item in b.iter() {
@@ -19,7 +19,7 @@ pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
     Ok(true)
 }
 
-/// Whether every item of `b` is equal to the one of `a` with the same keys.
+/// Returns whether every item of `b` is equal to the one of `a` with the same keys.
 pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String], comparison: &mut Comparison) -> Outcome<bool> {
     let mut have = HashMap::new();
     for item in a.iter() {

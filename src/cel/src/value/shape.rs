@@ -1,4 +1,4 @@
-//! How the nodes of a tree read as values where a schema says so. A definition makes its shapes once; values borrow
+//! Shapes: how the nodes of a tree read as values, by a schema. A definition's shapes are built once; values borrow
 //! them.
 
 use super::Value;
@@ -9,14 +9,14 @@ use crate::error::Outcome;
 pub struct Shape {
     /// Whether `null` is a value rather than an error.
     pub nullable: bool,
-    /// What it is otherwise.
+    /// How all other nodes read.
     pub kind: ShapeKind,
 }
 
-/// What a node is by its schema.
+/// The kind of a shape.
 #[derive(Clone, Debug, Default)]
 pub enum ShapeKind {
-    /// As its JSON says: numbers without fraction are ints.
+    /// Any value, read as JSON: numbers without a fraction are ints.
     #[default]
     Plain,
     /// A boolean.
@@ -39,7 +39,7 @@ pub enum ShapeKind {
     Map(Box<Shape>),
     /// An object in which nothing is declared.
     Empty,
-    /// A schema from which no value can be read; evaluating it is this error.
+    /// A schema by which no value can be read; using such a value is this error.
     Invalid(String),
 }
 
@@ -52,12 +52,12 @@ pub struct ListShape {
     pub list_type: ListType,
 }
 
-/// What makes items of a list the same.
+/// The identity of a list's items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// Their places.
+    /// Their positions.
     Atomic,
-    /// What they are.
+    /// Their values.
     Set,
     /// The values of these keys, as CEL escapes their names.
     Map(Vec<String>),
@@ -82,14 +82,14 @@ pub struct Field {
 }
 
 impl Fields {
-    /// Of these fields, in any order.
+    /// Returns the fields in order of their names, from any order.
     pub fn new(mut fields: Vec<Field>) -> Self {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         Self { fields }
     }
 
-    /// The field of this name in expressions. Fields that are called like words of the language (`__if__`) may be named
-    /// by these words.
+    /// Returns the field of this name in expressions. Fields that are called like words of the language (`__if__`) may
+    /// be named by these words.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.find(name).or_else(|| self.find(&format!("__{name}__")))
     }
@@ -99,15 +99,15 @@ impl Fields {
         self.fields.get(at)
     }
 
-    /// The field of this name in objects.
+    /// Returns the field of this name in objects.
     pub fn of_property(&self, property: &str) -> Option<&Field> {
-        // Escaping leaves nearly every name as it is.
+        // Nearly every name is the same in both forms.
         self.find(property)
             .filter(|field| &*field.property == property)
             .or_else(|| self.fields.iter().find(|field| &*field.property == property))
     }
 
-    /// All of them, by name.
+    /// Returns all of them, by name.
     pub fn iter(&self) -> std::slice::Iter<'_, Field> {
         self.fields.iter()
     }

@@ -4,12 +4,12 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A string, borrowed of a tree or a constant, or shared where an expression made it.
+/// A string: borrowed from a tree or a constant, or shared if an expression created it.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
-    /// Of a tree or a constant.
+    /// From a tree or a constant.
     Borrowed(&'a str),
-    /// Made by an expression.
+    /// Created by an expression.
     Shared(Arc<str>),
 }
 

@@ -1,4 +1,4 @@
-//! Points and spans of time.
+//! Timestamps and durations.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl Timestamp {
     /// The first second that a timestamp may have: the begin of year 1.
     pub const SECONDS_MIN: i64 = Self::ZERO.seconds;
 
-    /// Of seconds since 1970 and nanoseconds, which carry over.
+    /// Returns the time of seconds since 1970 and nanoseconds, which carry over.
     pub const fn new(seconds: i64, nanos: i64) -> Self {
         let carried = seconds.saturating_add(nanos.div_euclid(1_000_000_000));
         Self { seconds: carried, nanos: nanos.rem_euclid(1_000_000_000) as u32 }
@@ -33,7 +33,7 @@ impl Timestamp {
         self.nanos
     }
 
-    /// Whether CEL's range has it: the years 1 to 9999.
+    /// Returns whether it lies in CEL's range: the years 1 to 9999.
     pub const fn is_in_range(self) -> bool {
         self.seconds >= Self::SECONDS_MIN && self.seconds <= Self::SECONDS_MAX
     }
@@ -44,12 +44,12 @@ impl Timestamp {
 pub struct Duration(i64);
 
 impl Duration {
-    /// Of nanoseconds.
+    /// Returns the duration of these nanoseconds.
     pub const fn new(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// In nanoseconds.
+    /// Returns the nanoseconds.
     pub const fn nanos(self) -> i64 {
         self.0
     }

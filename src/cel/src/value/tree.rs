@@ -1,16 +1,16 @@
-//! Reading values of a tree.
+//! Reads values from a tree.
 
 use super::shape::{Shape, ShapeKind};
 use super::{List, Map, Text, Tree, Value};
 use crate::error::{Error, Outcome};
 
 impl<'a> Value<'a> {
-    /// A node as its JSON says: numbers without a fraction are ints.
+    /// Reads a node without a schema: numbers without a fraction are ints.
     pub fn of_tree(node: &'a Tree) -> Self {
         plain(node)
     }
 
-    /// A node as its schema says. An error if it is not what the schema says.
+    /// Reads a node by its schema. `Err` if it does not fit the schema.
     pub fn of_shaped_tree(node: &'a Tree, shape: &'a Shape) -> Outcome<Self> {
         shaped(node, shape)
     }

@@ -1,11 +1,11 @@
-//! Classes of code points.
+//! Character classes of patterns.
 
 use super::error::{Error, Fault};
 use super::escape;
 use super::parse::taken;
 use super::unicode::{self, Table};
 
-/// A class: what it holds, or what it does not.
+/// A character class: the code points that it contains, or does not contain.
 #[derive(Debug)]
 pub struct Class {
     pub items: Vec<Item>,
@@ -48,13 +48,13 @@ const NAMED: [(&str, &[(u8, u8)]); 14] = [
 ];
 
 impl Class {
-    /// A class of one item.
+    /// Returns a class of one item.
     pub fn of(item: Item, fold: bool) -> Self {
         Self { items: vec![item], is_negated: false, fold }
     }
 }
 
-/// Reads a class in brackets, and returns what follows.
+/// Parses a class in brackets; returns it and the rest of the pattern.
 pub fn parse(from: &str, fold: bool) -> Result<(Class, &str), Error> {
     let inner = &from[1..];
     let (mut rest, is_negated) = inner.strip_prefix('^').map_or((inner, false), |inner| (inner, true));
@@ -84,7 +84,7 @@ fn named(from: &str) -> Result<Option<(Item, &str)>, Error> {
     }
 }
 
-/// Reads a class that is written with a `\`, in brackets or outside; other text is none.
+/// Parses a class that begins with a `\`, inside brackets or outside; `None` for other text.
 pub fn escaped(from: &str) -> Result<Option<(Item, &str)>, Error> {
     let Some(rest) = from.strip_prefix('\\') else { return Ok(None) };
     let (ranges, is_negated) = match rest.as_bytes().first() {
@@ -112,7 +112,7 @@ fn unicode_class(from: &str) -> Result<(Item, &str), Error> {
     Ok((Item::Unicode { table, is_negated: is_turned != from.starts_with("\\P") }, rest))
 }
 
-/// Reads a code point or a range of them.
+/// Parses a code point or a range of them.
 fn range<'p>(from: &'p str, class: &str) -> Result<(Item, &'p str), Error> {
     let (low, rest) = sign(from, class)?;
     let to = rest.strip_prefix('-').filter(|after| !after.is_empty() && !after.starts_with(']'));

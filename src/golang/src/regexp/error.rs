@@ -1,6 +1,6 @@
-//! Why a pattern is none.
+//! Errors of patterns.
 
-/// Why a pattern is refused: the fault, and the part of the pattern that shows it.
+/// Why a pattern is invalid: the fault, and the part of the pattern that has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {fault}: `{part}`")]
 pub struct Error {
@@ -13,7 +13,7 @@ impl Error {
         Self { fault, part: part.to_owned() }
     }
 
-    /// What is wrong.
+    /// Returns what is wrong.
     pub fn fault(&self) -> Fault {
         self.fault
     }
@@ -25,13 +25,13 @@ pub enum Fault {
     /// A range that ends before it begins, or a class of an unknown name.
     #[error("invalid character class range")]
     ClassRange,
-    /// A `\` before a sign that it gives no meaning to.
+    /// A `\` before a character that it does not escape.
     #[error("invalid escape sequence")]
     Escape,
-    /// A name of a group that is none.
+    /// An invalid name of a group.
     #[error("invalid named capture")]
     NamedCapture,
-    /// A `(?` with what Go does not know.
+    /// A `(?` with a syntax that Go does not have.
     #[error("invalid or unsupported Perl syntax")]
     PerlSyntax,
     /// A repetition right after a repetition.

@@ -1,11 +1,11 @@
-//! Single code points written with a `\`.
+//! Escape sequences of single code points.
 
 use super::error::{Error, Fault};
 use super::parse::taken;
 
 const CODE_POINT_MAX: u32 = 0x10_ffff;
 
-/// Reads the code point that a `\` begins, and returns what follows.
+/// Parses the code point that a `\` begins; returns it and the rest of the pattern.
 pub fn parse(from: &str) -> Result<(u32, &str), Error> {
     let rest = &from[1..];
     let Some(sign) = rest.chars().next() else { return Err(Error::new(Fault::TrailingBackslash, "")) };
@@ -36,7 +36,7 @@ fn octal(rest: &str) -> (u32, &str) {
     (code, &rest[digits..])
 }
 
-/// Reads two hexadecimal digits, or any number of them in braces. What was left when it failed is the error.
+/// Parses two hexadecimal digits, or any number of them in braces. `Err` is the rest of the text at the failure.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut left = rest;
     let mut next = || {

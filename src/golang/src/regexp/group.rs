@@ -1,9 +1,9 @@
-//! Openings of groups: names and flags.
+//! Parses the beginning of groups: names and flags.
 
 use super::error::{Error, Fault};
 use super::parse::{Flags, taken};
 
-/// What a `(` opens.
+/// The sort of group that a `(` begins.
 #[derive(Debug, Clone, Copy)]
 pub enum Opening {
     /// A numbered group, perhaps with a name.
@@ -14,7 +14,7 @@ pub enum Opening {
     Flags(Flags),
 }
 
-/// Reads an opening, and returns what follows.
+/// Parses the beginning of a group; returns it and the rest of the pattern.
 pub fn parse(rest: &str, flags: Flags) -> Result<(Opening, &str), Error> {
     let Some(inner) = rest.strip_prefix("(?") else { return Ok((Opening::Numbered, &rest[1..])) };
     let named = inner.strip_prefix("P<").or_else(|| inner.strip_prefix('<')).filter(|name| !name.is_empty());

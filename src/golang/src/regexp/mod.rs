@@ -1,8 +1,8 @@
 //! Patterns in the syntax of Go's `regexp` (RE2 with Perl's additions).
 //!
-//! The `regex` crate matches as Go does (leftmost-first, in linear time), but reads another syntax. A pattern is parsed
-//! here by Go's rules, refused with Go's words, and written again so that the `regex` crate can mean nothing else:
-//! every class spelled out, every group without a number, every flag written where it holds.
+//! The `regex` crate matches as Go does (leftmost-first, in linear time), but has another syntax. This module parses a
+//! pattern by Go's rules, with Go's error messages, and writes it in the syntax of the `regex` crate without ambiguity:
+//! with every class spelled out, every group without a number, and every flag at the place where it applies.
 
 mod class;
 mod error;
@@ -31,7 +31,7 @@ impl Regexp {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// When Go would refuse the pattern, in Go's words, or when it takes too much memory.
+    /// If Go would refuse the pattern, with Go's message, or if it takes too much memory.
     pub fn new(pattern: &str) -> Result<Self, Error> {
         let tree = parse::parse(pattern)?;
         let spelled = write::write(&tree);
@@ -43,35 +43,35 @@ impl Regexp {
     /// Checks a pattern without compiling it.
     ///
     /// # Errors
-    /// When Go would refuse the pattern.
+    /// If Go would refuse the pattern.
     pub fn check(pattern: &str) -> Result<(), Error> {
         parse::parse(pattern).map(|_| ())
     }
 
-    /// Whether a part of the text matches.
+    /// Returns whether a part of the text matches.
     pub fn is_match(&self, text: &str) -> bool {
         self.compiled.is_match(text)
     }
 
-    /// The first part of the text that matches.
+    /// Returns the first part of the text that matches; `None` if there is none.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.compiled.find(text).map(|found| found.as_str())
     }
 
-    /// The parts of the text that match one after another; empty ones that follow another at once are left out.
+    /// Returns the successive matches in the text, without empty ones directly after another.
     pub fn find_all<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'r, 't> {
         self.compiled.find_iter(text).map(|found| found.as_str())
     }
 }
 
-/// Compiles what was written again. Only its size can be a reason to refuse.
+/// Compiles a rewritten pattern. `None` if it is too large, the only possible reason.
 fn compile(spelled: &str) -> Option<regex::Regex> {
     // Each level of the tree is written as a group and a repetition.
     let levels = 4 * (HEIGHT_MAX + 1);
     RegexBuilder::new(spelled).size_limit(COMPILED_BYTES_MAX).nest_limit(levels).build().ok()
 }
 
-/// Compiles a pattern of many levels, since the `regex` crate calls itself for each.
+/// Compiles a pattern of many levels on a thread with a large stack, since the `regex` crate recurses for each level.
 fn compile_deep(spelled: &str) -> Option<regex::Regex> {
     let compiling = || compile(spelled);
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Reads a pattern into its tree, sign by sign, so that the first fault is the one that Go tells.
+//! Parses a pattern into its tree, character by character, so that the first fault is the one that Go reports.
 
 use super::class;
 use super::error::{Error, Fault};
@@ -7,7 +7,7 @@ use super::group::{self, Opening};
 use super::tree::{Kind, Look, Node, Sign};
 use crate::limits::{HEIGHT_MAX, INSTRUCTIONS_MAX, REPEAT_MAX};
 
-/// The flags that hold at a place of a pattern.
+/// The flags that apply at a position of a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `i`: letters match in both cases.
@@ -23,7 +23,7 @@ pub struct Flags {
 /// A group that is open: the whole pattern is the outermost.
 struct Group {
     is_numbered: bool,
-    /// Those that hold again behind it.
+    /// The flags that apply again after it.
     flags: Flags,
     choices: Vec<Node>,
     sequence: Vec<Node>,
@@ -58,13 +58,13 @@ pub fn parse(pattern: &str) -> Result<Node, Error> {
     if parser.outer.is_empty() { Ok(tree) } else { Err(Error::new(Fault::OpenGroup, pattern)) }
 }
 
-/// The part of `from` that was read when `rest` was left.
+/// Returns the part of `from` that was read when `rest` was left.
 pub fn taken<'p>(from: &'p str, rest: &str) -> &'p str {
     &from[..from.len() - rest.len()]
 }
 
 impl<'p> Parser<'p> {
-    /// Reads what begins with a sign; returns the rest, and whether a repetition was read.
+    /// Parses the construct that begins with a character; returns the rest, and whether it was a repetition.
     fn step(&mut self, sign: char, rest: &'p str, repeated: &'p str) -> Result<(&'p str, bool), Error> {
         let after = &rest[sign.len_utf8()..];
         match sign {
@@ -106,7 +106,7 @@ impl<'p> Parser<'p> {
         self.push(Node::literal(sign, self.flags.fold))
     }
 
-    /// Puts a part behind the others. What was last is no longer open to a repetition.
+    /// Appends a part. The part before it can no longer be repeated.
     fn push(&mut self, node: Node) -> Result<(), Error> {
         self.join_literals();
         let node = self.bounded(node)?;
@@ -114,7 +114,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Makes one of the last two parts if both are literal.
+    /// Joins the last two parts if both are literals.
     fn join_literals(&mut self) {
         let [.., before, last] = &mut self.group.sequence[..] else { return };
         if let (Kind::Literal { signs, fold }, Kind::Literal { signs: more, fold: same }) =
@@ -178,7 +178,7 @@ impl<'p> Parser<'p> {
         self.bounded(Node::sequence(parts))
     }
 
-    /// What stands in the group that is open.
+    /// Closes the open group; returns its content.
     fn close_group(&mut self) -> Result<Node, Error> {
         let last = self.close_sequence()?;
         let mut choices = std::mem::take(&mut self.group.choices);
@@ -196,7 +196,7 @@ impl<'p> Parser<'p> {
         self.push(if group.is_numbered { Node::capture(node) } else { node })
     }
 
-    /// Reads what begins with a `\`.
+    /// Parses the construct after a `\`.
     fn escape(&mut self, rest: &'p str) -> Result<&'p str, Error> {
         let letter = rest.as_bytes().get(1);
         let look = match letter {
@@ -226,8 +226,8 @@ impl<'p> Parser<'p> {
     }
 }
 
-/// Reads a count such as `{2}`, `{2,}` or `{2,3}`. What has not this form is literal text; a count that is too large
-/// or turned round is `None` within.
+/// Parses a count such as `{2}`, `{2,}` or `{2,3}`. `None` if the text has another form, and so is literal; the inner
+/// value is `None` for a count that is too large or reversed.
 fn count(rest: &str) -> Option<(Option<Sign>, &str)> {
     let (least, rest) = integer(&rest[1..])?;
     let (most, rest) = match rest.strip_prefix(',') {
@@ -240,7 +240,7 @@ fn count(rest: &str) -> Option<(Option<Sign>, &str)> {
     Some((is_valid.then_some(Sign::Count { least, most }), after))
 }
 
-/// Reads digits without zeros before them; more than fit are the largest number.
+/// Parses digits without leading zeros; a number that does not fit becomes the largest one.
 fn integer(rest: &str) -> Option<(u32, &str)> {
     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = rest.split_at(length);

@@ -1,4 +1,4 @@
-//! A pattern as a tree, with the two sizes that Go bounds.
+//! The syntax tree of a pattern, with the two sizes that Go bounds.
 
 use super::class::Class;
 
@@ -6,26 +6,26 @@ use super::class::Class;
 #[derive(Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// Levels below this one and itself.
+    /// Number of levels, this one included.
     pub height: u32,
     /// Instructions that Go would compile it to.
     pub instructions: u64,
 }
 
-/// What a part of a pattern is.
+/// The kind of a part of a pattern.
 #[derive(Debug)]
 pub enum Kind {
-    /// Nothing, which matches everywhere.
+    /// The empty pattern, which matches everywhere.
     Empty,
     /// Code points one after another.
     Literal { signs: Vec<u32>, fold: bool },
-    /// One code point of several.
+    /// One code point of a class.
     Class(Class),
     /// Any code point.
     Any,
     /// Any code point but a line feed.
     AnyButLineFeed,
-    /// A condition on the place.
+    /// A condition on the position.
     Look(Look),
     /// A numbered group.
     Capture(Box<Node>),
@@ -37,7 +37,7 @@ pub enum Kind {
     Choice(Vec<Node>),
 }
 
-/// A condition on the place where the match stands.
+/// A condition on the position in the text.
 #[derive(Debug, Clone, Copy)]
 pub enum Look {
     TextStart,
@@ -66,23 +66,23 @@ pub enum Sign {
 }
 
 impl Node {
-    /// A part without parts of its own.
+    /// Returns a part without parts of its own.
     pub fn leaf(kind: Kind) -> Self {
         Self { kind, height: 1, instructions: 1 }
     }
 
-    /// A code point.
+    /// Returns a code point.
     pub fn literal(sign: u32, fold: bool) -> Self {
         Self::leaf(Kind::Literal { signs: vec![sign], fold })
     }
 
-    /// A numbered group around a part.
+    /// Returns a numbered group around a part.
     pub fn capture(part: Self) -> Self {
         let (height, instructions) = (part.height + 1, part.instructions.saturating_add(2));
         Self { kind: Kind::Capture(Box::new(part)), height, instructions }
     }
 
-    /// A part repeated.
+    /// Returns a part repeated.
     pub fn repeat(part: Self, sign: Sign, lazy: bool) -> Self {
         let size = part.instructions;
         let instructions = match sign {
@@ -120,7 +120,7 @@ impl Node {
             choice.instructions = choice.instructions.saturating_add(parts.len() as u64 - 1);
         }
         if is_class {
-            // Go makes a class of it.
+            // Go converts it to a class.
             (choice.height, choice.instructions) = (1, 1);
         }
         choice
@@ -154,7 +154,7 @@ impl Node {
         }
     }
 
-    /// The parts of this one.
+    /// Returns the parts of this one.
     pub fn parts(&self) -> &[Self] {
         match &self.kind {
             Kind::Capture(part) | Kind::Repeat(Repeat { part, .. }) => std::slice::from_ref(part),
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Whether the counts of this part and those inside ask for no more than `copies` of what is repeated.
+    /// Returns whether the counts of this part and the parts inside demand at most `copies` copies.
     pub fn repeats_within(&self, mut copies: u32) -> bool {
         if let Kind::Repeat(Repeat { sign: Sign::Count { least, most }, .. }) = self.kind {
             let count = most.unwrap_or(least);

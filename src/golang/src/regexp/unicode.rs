@@ -20,7 +20,7 @@ const CATEGORIES: [&str; 38] = [
     "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs",
 ];
 
-/// Scripts whose names have one word. Go keeps the others under names that its own lookup never asks for.
+/// Scripts with names of one word. Go stores the others under names that its own lookup never asks for.
 const SCRIPTS: &str = "Adlam Ahom Arabic Armenian Avestan Balinese Bamum Batak Bengali Bhaiksuki Bopomofo Brahmi \
     Braille Buginese Buhid Carian Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret \
     Devanagari Dogra Duployan Elbasan Elymaic Ethiopic Georgian Glagolitic Gothic Grantha Greek Gujarati Gurmukhi Han \
@@ -77,7 +77,7 @@ const ALIASES: [(&str, &str); 42] = [
     ("Uppercaseletter", "Lu"),
 ];
 
-/// The set of a name, which is read without regard to case, spaces, `_` and `-`.
+/// Returns the set of a name, ignoring case, spaces, `_` and `-`; `None` if there is none.
 pub fn table(name: &str) -> Option<Table> {
     let mut plain: String = name.chars().filter(|sign| !matches!(sign, ' ' | '_' | '-')).collect();
     plain.make_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Writes a tree in the syntax of the `regex` crate, with nothing left to its own reading.
+//! Writes a tree in the syntax of the `regex` crate, without ambiguity.
 
 use std::fmt::Write;
 
@@ -6,9 +6,9 @@ use super::class::{Class, Item};
 use super::tree::{Kind, Look, Node, Repeat, Sign};
 use super::unicode::Table;
 
-/// Matches nowhere.
+/// A pattern that never matches.
 const NEVER: &str = r"[^\x{0}-\x{10FFFF}]";
-/// Any code point.
+/// A pattern for any code point.
 const ANY: &str = "(?s:.)";
 /// Code points that are no characters, and so in no text.
 const SURROGATES: (u32, u32) = (0xd800, 0xdfff);

@@ -1,8 +1,8 @@
-//! Percent escapes, which each part of an address needs for other bytes.
+//! Percent escapes, which each part of a URL needs for other bytes.
 
 use super::Fault;
 
-/// The parts of an address.
+/// The parts of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Path,
@@ -15,7 +15,7 @@ pub enum Part {
     Fragment,
 }
 
-/// Whether a byte stands for itself in a part.
+/// Returns whether a byte needs no escape in a part.
 fn is_plain(byte: u8, part: Part) -> bool {
     let is_in = |bytes: &[u8]| bytes.contains(&byte);
     if byte.is_ascii_alphanumeric() || is_in(b"-_.~") {
@@ -31,7 +31,7 @@ fn is_plain(byte: u8, part: Part) -> bool {
     }
 }
 
-/// Escapes what does not stand for itself.
+/// Escapes the bytes that need it in a part.
 pub fn escape(bytes: &[u8], part: Part) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -54,12 +54,12 @@ pub fn path_escape(text: &str) -> String {
     escape(text.as_bytes(), Part::Segment)
 }
 
-/// Whether a text is one way to escape what it means.
+/// Returns whether a text is a valid escaped form of the part that it decodes to.
 pub fn is_escaped(text: &str, part: Part) -> bool {
     text.bytes().all(|byte| is_plain(byte, part) || b"!$&'()*+,;=:@[]%".contains(&byte))
 }
 
-/// Takes escapes away.
+/// Decodes escapes.
 pub fn unescape(text: &str, part: Part) -> Result<Vec<u8>, Fault> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -81,7 +81,7 @@ pub fn unescape(text: &str, part: Part) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// The byte that an escape stands for.
+/// Returns the byte that an escape stands for.
 fn escaped(text: &str, at: usize, part: Part) -> Result<u8, Fault> {
     let bytes = &text.as_bytes()[at..];
     let shown = || Fault::Escape(String::from_utf8_lossy(&bytes[..bytes.len().min(3)]).into_owned());
@@ -90,7 +90,7 @@ fn escaped(text: &str, at: usize, part: Part) -> Result<u8, Fault> {
     let byte = (high * 16 + low) as u8;
     let is_percent = byte == b'%';
     match part {
-        // Hosts need escapes for what is not ASCII alone; `%25` begins a zone.
+        // In hosts only bytes beyond ASCII may be escaped; `%25` begins a zone.
         Part::Host if byte.is_ascii() && !is_percent => Err(shown()),
         Part::Zone if !is_percent && byte != b' ' && !is_plain(byte, Part::Host) => Err(shown()),
         _ => Ok(byte),

@@ -1,10 +1,10 @@
-//! Hosts of addresses, with their ports.
+//! Parses the host of a URL, with its port.
 
 use super::Fault;
 use super::escape::{Part, unescape};
 use crate::netip::Addr;
 
-/// Reads a host and its port.
+/// Parses a host and its port.
 pub fn parse(scheme: &str, host: &str) -> Result<Vec<u8>, Fault> {
     match host.rfind('[') {
         Some(0) => return parse_literal(host),

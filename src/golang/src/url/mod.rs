@@ -1,4 +1,4 @@
-//! Addresses of servers as Go's `net/url` reads and writes them.
+//! URLs, parsed and formatted as Go's `net/url` does.
 
 mod escape;
 mod host;
@@ -10,7 +10,7 @@ use crate::limits::QUERY_PARAMETERS_MAX;
 use crate::strconv::quote;
 use escape::Part;
 
-/// Why a text is no address, with the text.
+/// Why a text is not a URL, with the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("parse {}: {fault}", quote(text))]
 pub struct Error {
@@ -18,7 +18,7 @@ pub struct Error {
     fault: Fault,
 }
 
-/// What can be wrong with an address, in Go's words.
+/// What can be wrong with a URL, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A control character anywhere.
@@ -30,31 +30,31 @@ pub enum Fault {
     /// A text that begins with `:`.
     #[error("missing protocol scheme")]
     Scheme,
-    /// A relative address where a request needs an absolute one.
+    /// A relative URL where a request needs an absolute one.
     #[error("invalid URI for request")]
     Relative,
-    /// A relative address that could be taken for a scheme.
+    /// A relative URL whose first segment could be mistaken for a scheme.
     #[error("first path segment in URL cannot contain colon")]
     Colon,
-    /// A user with signs that are not allowed there.
+    /// A user with characters that are not allowed there.
     #[error("net/url: invalid userinfo")]
     User,
-    /// Brackets around something else than an IPv6 address.
+    /// Brackets around text that is not an IPv6 address.
     #[error("invalid IP-literal")]
     IpLiteral,
     /// A `[` without its `]`.
     #[error("missing ']' in host")]
     Bracket,
-    /// A port that is no number.
+    /// A port that is not a number.
     #[error("invalid port {} after host", quote(.0))]
     Port(String),
-    /// A sign that is not allowed in a host.
+    /// A character that is not allowed in a host.
     #[error("invalid character {} in host name", quote(.0))]
     HostSign(String),
-    /// A `%` without two hexadecimal digits behind it, or one that may not stand there.
+    /// A `%` without two hexadecimal digits after it, or an escape that is not allowed there.
     #[error("invalid URL escape {}", quote(.0))]
     Escape(String),
-    /// Brackets around what is no address of a host.
+    /// Brackets around text that is not an IP address.
     #[error("invalid host: {0}")]
     Host(crate::netip::AddrError),
 }
@@ -67,7 +67,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user as it stands in an address.
+    /// Returns the user information in its escaped form.
     pub fn text(&self) -> String {
         let name = escape::escape(&self.name, Part::User);
         match &self.password {
@@ -77,20 +77,20 @@ impl User {
     }
 }
 
-/// An address. What was escaped is kept as bytes, which need not be UTF-8.
+/// A URL. Decoded parts are bytes, which need not be UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Url {
     /// The scheme in lower case; empty for none.
     pub scheme: String,
-    /// What follows a scheme when it does not begin with `/`.
+    /// The text after the scheme if it does not begin with `/`.
     pub opaque: String,
-    /// What stands before `@`.
+    /// The user information before `@`.
     pub user: Option<User>,
     /// The host and its port.
     pub host: Vec<u8>,
-    /// The path without escapes.
+    /// The decoded path.
     pub path: Vec<u8>,
-    /// The path as it was written, where that is not how it would be written here.
+    /// The path as it was written, if it differs from the default encoding of the path.
     raw_path: Option<String>,
     /// The query as it was written.
     pub raw_query: String,
@@ -98,13 +98,13 @@ pub struct Url {
     force_query: bool,
     /// A path right after the scheme.
     omit_host: bool,
-    /// The fragment without escapes.
+    /// The decoded fragment.
     pub fragment: Vec<u8>,
     raw_fragment: Option<String>,
 }
 
 impl Url {
-    /// Reads an address that may be relative and may have a fragment.
+    /// Parses a URL that may be relative and may have a fragment.
     ///
     /// # Errors
     /// When Go would refuse it, in Go's words.
@@ -115,7 +115,7 @@ impl Url {
         Ok(url)
     }
 
-    /// Reads an address as a request has it: absolute, or a path, without a fragment.
+    /// Parses a URL as a request has it: absolute, or a path, without a fragment.
     ///
     /// # Errors
     /// When Go would refuse it, in Go's words.
@@ -135,7 +135,7 @@ impl Url {
         Ok(())
     }
 
-    /// The path as it stands in an address.
+    /// Returns the escaped path.
     pub fn escaped_path(&self) -> String {
         match &self.raw_path {
             Some(raw) if escape::is_escaped(raw, Part::Path) => raw.clone(),
@@ -151,13 +151,13 @@ impl Url {
         }
     }
 
-    /// The host without its port and without brackets.
+    /// Returns the host without its port and without brackets.
     pub fn hostname(&self) -> &[u8] {
         let host = self.split_host().0;
         host.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(host)
     }
 
-    /// The port; empty for none.
+    /// Returns the port; empty for none.
     pub fn port(&self) -> &[u8] {
         self.split_host().1
     }
@@ -170,7 +170,7 @@ impl Url {
         }
     }
 
-    /// The parameters of the query in their order, without escapes; those that are malformed are left out.
+    /// Returns the decoded parameters of the query in their order, without malformed ones.
     pub fn query(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let settings = || self.raw_query.split('&');
         if settings().count() > QUERY_PARAMETERS_MAX {

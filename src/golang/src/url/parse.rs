@@ -1,10 +1,10 @@
-//! Reads an address without its fragment.
+//! Parses a URL without its fragment.
 
 use super::escape::{Part, unescape};
 use super::host;
 use super::{Fault, Url, User};
 
-/// Reads an address; one of a request is absolute or begins with `/`.
+/// Parses a URL; that of a request must be absolute or begin with `/`.
 pub fn parse(text: &str, of_request: bool) -> Result<Url, Fault> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(Fault::Control);
@@ -51,7 +51,7 @@ pub fn parse(text: &str, of_request: bool) -> Result<Url, Fault> {
     Ok(url)
 }
 
-/// Splits a scheme off; what has none is all rest.
+/// Splits off the scheme; without one the whole text is the rest.
 fn split_scheme(text: &str) -> Result<(&str, &str), Fault> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {

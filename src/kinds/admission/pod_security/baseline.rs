@@ -1,4 +1,4 @@
-//! The level `baseline`: what cannot raise privileges in known ways.
+//! Checks of the level `baseline`: it forbids known ways to raise privileges.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ const CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-/// Kernel parameters that concern the pod alone, and the version since which they are known to.
+/// Kernel parameters that affect only the pod itself, and the minor version since which they are allowed.
 const SYSCTLS: [(&str, u32); 12] = [
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -74,7 +74,8 @@ pub(super) fn capabilities(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     Finding::new("non-default capabilities", added(&names, &other))
 }
 
-/// Collects capabilities that a container adds and that are not allowed; whether there are any.
+/// Collects into `other` the capabilities that a container adds and that are not allowed; returns whether there are
+/// any.
 pub(super) fn add_others<'a>(container: &'a Value, allowed: &[&str], other: &mut BTreeSet<&'a str>) -> bool {
     let added = container.list_at(&["securityContext", "capabilities", "add"]).iter().filter_map(Value::as_str);
     let bad: Vec<&str> = added.filter(|capability| !allowed.contains(capability)).collect();
@@ -215,7 +216,7 @@ pub(super) fn seccomp(pod: &Pod<'_>, version: u32) -> Option<Finding> {
     explicit_seccomp(&seccomp_types(*pod))
 }
 
-/// Seccomp profiles that are not allowed anywhere.
+/// Returns the types of seccomp profiles that neither level allows, and what sets them.
 pub(super) fn seccomp_types(pod: Pod<'_>) -> Bad<'_> {
     Bad::types(pod, "seccompProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"))
 }

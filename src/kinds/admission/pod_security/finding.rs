@@ -1,15 +1,15 @@
-//! Pods as checks see them, and what checks find.
+//! The view of a pod that the checks use, and the findings that they return.
 
 use std::collections::BTreeSet;
 
 use flotilla_proto::value::Value;
 
-/// Something about a pod that a standard does not allow.
+/// A violation: a property of a pod that its standard does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// In short.
+    /// The violation in a few words.
     pub reason: String,
-    /// Where, and what.
+    /// The containers and fields that violate, and their values.
     pub detail: String,
 }
 
@@ -19,7 +19,7 @@ impl Finding {
     }
 }
 
-/// A pod, or the template of one.
+/// The metadata and spec of a pod or of a pod template.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pod<'a> {
     pub(super) metadata: &'a Value,
@@ -27,18 +27,18 @@ pub(super) struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// All containers of every sort.
+    /// Returns all init, ordinary and ephemeral containers.
     pub(super) fn containers(self) -> impl Iterator<Item = &'a Value> {
         let lists = ["initContainers", "containers", "ephemeralContainers"];
         lists.into_iter().flat_map(move |list| self.spec.list_at(&[list]))
     }
 
-    /// Names of the containers that are so.
+    /// Returns the names of the containers for which `so` holds.
     pub(super) fn names(self, mut so: impl FnMut(&'a Value) -> bool) -> Vec<&'a str> {
         self.containers().filter(|container| so(container)).map(|container| container.str_at(&["name"])).collect()
     }
 
-    /// A field of the pod's security context.
+    /// Returns a field of the pod's security context.
     pub(super) fn security(self, field: &str) -> &'a Value {
         self.spec.at(&["securityContext", field])
     }
@@ -51,13 +51,13 @@ impl<'a> Pod<'a> {
         self.spec.str_at(&["os", "name"]) == "windows"
     }
 
-    /// Whether the pod has users of its own, so that root in it is nobody outside.
+    /// Returns whether the pod has a user namespace of its own, so that root inside has no privileges on the host.
     pub(super) fn has_own_users(self) -> bool {
         self.spec.at(&["hostUsers"]).as_bool() == Some(false)
     }
 }
 
-/// A field of a container's security context.
+/// Returns a field of a container's security context.
 pub(super) fn security<'a>(container: &'a Value, field: &str) -> &'a Value {
     container.at(&["securityContext", field])
 }
@@ -67,7 +67,7 @@ pub(super) fn containers(names: &[&str]) -> String {
     format!("{} {}", plural("container", names.len()), quoted(names.iter()))
 }
 
-/// A word, with an s unless there is one of it.
+/// Returns a word, with an `s` unless `count` is 1.
 pub(super) fn plural(word: &str, count: usize) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
@@ -76,7 +76,7 @@ pub(super) fn quoted<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     texts.map(|text| format!("\"{}\"", text.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// Who sets something: the pod, containers, or both. `None` when nobody does.
+/// Describes what sets a field: the pod, containers, or both. `None` if neither does.
 pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let mut who = Vec::new();
     if pod {
@@ -88,7 +88,7 @@ pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     (!who.is_empty()).then(|| who.join(" and "))
 }
 
-/// Values that are not allowed, in order and each once, and who sets them.
+/// The forbidden values of a field, sorted and without duplicates, and what sets them.
 #[derive(Debug, Default)]
 pub(super) struct Bad<'a> {
     pub(super) values: BTreeSet<&'a str>,
@@ -97,7 +97,7 @@ pub(super) struct Bad<'a> {
 }
 
 impl<'a> Bad<'a> {
-    /// Looks at an object of the security contexts of a pod and its containers, where it is there.
+    /// Collects the forbidden `type`s of an object `field` in the security contexts of the pod and its containers.
     pub(super) fn types(pod: Pod<'a>, field: &str, allowed: impl Fn(&str) -> bool) -> Self {
         let mut values = BTreeSet::new();
         let mut is_bad = |profile: &'a Value| {

@@ -1,4 +1,5 @@
-//! What namespaces demand of their pods ("Pod Security Admission", "Pod Security Standards"; KEP-2579).
+//! Pod Security Standards: the levels that namespaces demand of their pods by labels, and the checks of each level
+//! ("Pod Security Admission", "Pod Security Standards"; KEP-2579).
 
 mod baseline;
 mod finding;
@@ -13,32 +14,32 @@ use finding::Pod;
 
 use crate::field::{Errors, Path};
 
-/// Newest version of Kubernetes in which a check changed; later ones are judged alike.
+/// The newest minor version of Kubernetes in which a check changed; later versions use the same checks.
 const NEWEST: u32 = 35;
-/// Labels of a namespace begin with it.
+/// Prefix of the labels of a namespace that state its standards.
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much is allowed, from most to least.
+/// A level of the standards, ordered from the most to the least permissive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Everything.
+    /// Allows everything.
     Privileged,
-    /// What cannot raise privileges in known ways.
+    /// Forbids known ways to raise privileges.
     Baseline,
-    /// What follows the present best practice.
+    /// Demands the present best practices for hardening pods.
     Restricted,
 }
 
-/// The version of Kubernetes as of which a level is meant.
+/// The version of Kubernetes whose definition of a level applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// This one.
+    /// The newest version.
     Latest,
     /// 1.x.
     Minor(u32),
 }
 
-/// A level as of a version.
+/// A level, as a version of Kubernetes defines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standard {
     /// The level.
@@ -47,12 +48,12 @@ pub struct Standard {
     pub version: Version,
 }
 
-/// What a namespace demands.
+/// The standards that a namespace demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Pods that do not meet it are refused.
     pub enforce: Standard,
-    /// Whoever creates pods, or templates of pods, that do not meet it is told.
+    /// Clients that create pods, or templates of pods, that do not meet it get a warning.
     pub warn: Standard,
 }
 
@@ -71,7 +72,8 @@ impl fmt::Display for Standard {
 }
 
 impl Policy {
-    /// Reads the labels of a namespace, looked up by key; adds an error for each that cannot be understood.
+    /// Reads the standards from the labels of a namespace, which `label` looks up by key; adds an error for each label
+    /// that cannot be parsed.
     pub fn read<'l>(label: impl Fn(&str) -> Option<&'l str>, errors: &mut Errors) -> Self {
         let privileged = Standard { level: Level::Privileged, version: Version::Latest };
         let path = Path::root("metadata.labels");
@@ -99,7 +101,7 @@ impl Policy {
             (standard, level, version.is_some())
         };
         let (enforce, enforced, _) = read("enforce", Level::Restricted);
-        // What is audited is not told to anybody, but must be understood.
+        // There is no audit log, so the standard is not used; its label must be valid all the same.
         read("audit", Level::Privileged);
         let (mut warn, warned, versioned) = read("warn", Level::Privileged);
         if warned.is_none() && matches!(enforced, Some(Some(_))) && enforce.level > warn.level {
@@ -111,7 +113,7 @@ impl Policy {
         Self { enforce, warn }
     }
 
-    /// Whether nothing is demanded.
+    /// Returns whether neither standard demands anything.
     pub fn is_privileged(&self) -> bool {
         self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
     }
@@ -146,10 +148,11 @@ impl Version {
     }
 }
 
-/// Looks at a pod as of a minor version.
+/// A check: takes a pod and the minor version of the standard, and returns the violation, or `None`.
 type Check = fn(&Pod<'_>, u32) -> Option<Finding>;
 
-/// Checks of the level `baseline` in order, and from which version on one of `restricted` stands for them there.
+/// Checks of the level `baseline` in order. From the given version on, a stricter check of `restricted` replaces the
+/// check at that level.
 static BASELINE: &[(Check, Option<u32>)] = &[
     (baseline::app_armor, None),
     (baseline::capabilities, Some(22)),
@@ -165,7 +168,7 @@ static BASELINE: &[(Check, Option<u32>)] = &[
     (baseline::windows_host_process, None),
 ];
 
-/// Further checks of the level `restricted` in order, and the version since which there is one.
+/// Further checks of the level `restricted` in order, each with the minor version that introduced it.
 static RESTRICTED: &[(Check, u32)] = &[
     (restricted::privilege_escalation, 8),
     (restricted::capabilities, 22),
@@ -176,7 +179,7 @@ static RESTRICTED: &[(Check, u32)] = &[
     (restricted::seccomp, 19),
 ];
 
-/// What of a pod does not meet a standard.
+/// Returns all violations of a standard by a pod.
 pub fn findings(standard: Standard, metadata: &Value, spec: &Value) -> Vec<Finding> {
     let (pod, version) = (Pod { metadata, spec }, standard.version.minor());
     let restricted = standard.level == Level::Restricted;
@@ -189,19 +192,19 @@ pub fn findings(standard: Standard, metadata: &Value, spec: &Value) -> Vec<Findi
     baseline.chain(more).filter_map(|check| check(&pod, version)).collect()
 }
 
-/// Findings with their details, as refusals and warnings tell them.
+/// Formats findings with their details, for refusals and warnings.
 pub fn in_detail(findings: &[Finding]) -> String {
     let told: Vec<String> = findings.iter().map(|finding| format!("{} ({})", finding.reason, finding.detail)).collect();
     told.join(", ")
 }
 
-/// Findings without details, as they are told of many pods at once.
+/// Formats findings without details, for a warning about many pods.
 pub fn in_short(findings: &[Finding]) -> String {
     let told: Vec<&str> = findings.iter().map(|finding| finding.reason.as_str()).collect();
     told.join(", ")
 }
 
-/// Whether a change of a pod is one that its standard is to be looked at again for: other containers, or images.
+/// Returns whether an update of a pod must be checked again: its containers or their images changed.
 pub fn is_significant(pod: &Value, old: &Value) -> bool {
     let list = |pod: &'_ Value, list: &str| -> Vec<(String, String)> {
         let text = |container: &Value, field: &str| container.str_at(&[field]).to_owned();

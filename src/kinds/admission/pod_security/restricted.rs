@@ -1,4 +1,4 @@
-//! The level `restricted`: what follows the present best practice.
+//! Checks of the level `restricted`: it demands the present best practices for hardening pods.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use flotilla_proto::value::Value;
 use super::baseline::{add_others, added, explicit_seccomp, seccomp_types, unmasked_proc};
 use super::finding::{Finding, Pod, containers, plural, quoted, security, setters};
 
-/// Since this version pods say that they are for Windows, where some of it means nothing.
+/// The minor version since which the checks exempt pods for Windows from requirements that do not exist there.
 const WINDOWS: u32 = 25;
-/// Since this version pods may have users of their own, so that root in them is nobody outside.
+/// The minor version since which pods with a user namespace of their own may run as root.
 const OWN_USERS: u32 = 35;
 
-/// Sorts of volumes that anybody may have.
+/// Types of volumes that the level allows.
 const VOLUMES: [&str; 9] = [
     "configMap",
     "csi",
@@ -25,7 +25,7 @@ const VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// Other sorts that there are.
+/// Types of volumes that the level forbids.
 const OTHER_VOLUMES: [&str; 21] = [
     "hostPath",
     "gcePersistentDisk",

@@ -1,4 +1,5 @@
-//! ResourceQuotas: what objects use of a namespace's budget, and whether there is room (ResourceQuota).
+//! ResourceQuotas: computes the usage of an object and decides whether the budget of a namespace has room for it
+//! (plugin ResourceQuota).
 
 mod names;
 #[cfg(test)]
@@ -17,10 +18,10 @@ pub use self::usage::ends_at;
 use crate::kinds::pod::quantities::is_for_pods;
 use crate::rules::resources::amount;
 
-/// Amounts by the names that quotas have for them.
+/// Amounts by the names that quotas use for them.
 pub type Usage = BTreeMap<String, Quantity>;
 
-/// What containers must state where a quota limits it.
+/// Resources that every container must state if a quota limits them.
 const STATED: [&str; 6] = ["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
 /// A write of an object that quotas may be charged for.
@@ -36,11 +37,11 @@ pub struct Charge<'a> {
     pub object: &'a Value,
     /// The object before, unless it is new.
     pub old: Option<&'a Value>,
-    /// The time.
+    /// The present time.
     pub now: Timestamp,
 }
 
-/// Which writes of objects that are there can be charged: group, resource and subresource.
+/// Updates that can change an object's usage: group, resource and subresource.
 const RECHARGED: [(&str, &str, &str); 6] = [
     ("", "persistentvolumeclaims", ""),
     ("", "persistentvolumeclaims", "status"),
@@ -50,12 +51,12 @@ const RECHARGED: [(&str, &str, &str); 6] = [
     ("resource.k8s.io", "resourceclaims", ""),
 ];
 
-/// Whether changes of such objects, by the same subresource, can be charged.
+/// Returns whether updates of a resource through a subresource can change the usage.
 pub fn is_recharged(group: &str, resource: &str, subresource: &str) -> bool {
     RECHARGED.contains(&(group, resource, subresource))
 }
 
-/// Whether objects of a resource are counted at all: those that are stored, and no events.
+/// Returns whether quotas count the objects of a resource: all that are stored, except events.
 pub fn is_counted(group: &str, resource: &str) -> bool {
     let is_virtual = matches!((group, resource), ("", "bindings" | "componentstatuses"))
         || matches!(group, "authentication.k8s.io" | "authorization.k8s.io");
@@ -63,31 +64,32 @@ pub fn is_counted(group: &str, resource: &str) -> bool {
     !is_virtual && !is_event
 }
 
-/// What an object uses.
+/// Returns the usage of an object.
 pub fn usage(group: &str, resource: &str, object: &Value, now: Timestamp) -> Usage {
     usage::of(group, resource, object, now)
 }
 
 impl Charge<'_> {
-    /// Whether the write can be charged.
+    /// Returns whether the write can change the usage, so that quotas must be checked.
     pub fn is_due(&self) -> bool {
         let Self { group, resource, subresource, object, old, .. } = *self;
         let Some(old) = old else { return subresource.is_empty() && is_counted(group, resource) };
         match (group, resource, subresource) {
-            // Of the spec of a pod only this moves it between quotas.
+            // Of all fields of a pod's spec only its deadline can move the pod from one quota to another (scopes
+            // `Terminating` and `NotTerminating`).
             ("", "pods", "") => scopes::ends(object) != scopes::ends(old),
             _ => is_recharged(group, resource, subresource),
         }
     }
 
-    /// What the object uses, and what it used before the write.
+    /// Returns the usage of the object after the write, and before it unless it is new.
     pub fn usages(&self) -> (Usage, Option<Usage>) {
         let of = |object| usage(self.group, self.resource, object, self.now);
         (of(self.object), self.old.map(of))
     }
 
-    /// Checks the write against a quota; what the quota's `used` becomes, or nothing if it is not concerned. `Err` says
-    /// why there is no room.
+    /// Checks the write against a quota. Returns the new `used` of the quota, or `None` if the write does not change
+    /// it. `Err` is the reason why there is no room.
     pub fn check(&self, quota: &Value, used: &(Usage, Option<Usage>)) -> Result<Option<Usage>, String> {
         let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
         let limited: BTreeSet<&str> = hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();
@@ -109,7 +111,7 @@ impl Charge<'_> {
         if !negative.is_empty() {
             return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
         }
-        // What comes from elsewhere is charged as a whole.
+        // An object that the quota did not select before the write is charged as a whole.
         let before = before.as_ref().filter(|_| self.old.is_some_and(concerns));
         let mut requested = now.clone();
         requested.retain(|name, amount| {
@@ -123,7 +125,7 @@ impl Charge<'_> {
     }
 }
 
-/// What becomes of `used` with what is requested on top.
+/// Adds the requested amounts to `used`. `Err` lists the amounts that exceed the quota, unless `may_exceed`.
 fn add(name: &str, hard: &Map, used: Option<&Map>, requested: &Usage, may_exceed: bool) -> Result<Usage, String> {
     let mut after = Usage::new();
     let (mut asked, mut had, mut limits) = (Vec::new(), Vec::new(), Vec::new());
@@ -145,7 +147,7 @@ fn add(name: &str, hard: &Map, used: Option<&Map>, requested: &Usage, may_exceed
     Err(format!("exceeded quota: {name}, requested: {asked}, used: {had}, limited: {limits}"))
 }
 
-/// Every container must state what is limited, unless the pod states something as a whole.
+/// Checks that every container states the limited resources, or that the pod states resources as a whole.
 fn must_state(pod: &Value, limited: &BTreeSet<&str>) -> Result<(), String> {
     let own = ["requests", "limits"].into_iter().filter_map(|which| pod.map_at(&["spec", "resources", which]));
     if own.flat_map(Map::keys).any(is_for_pods) {
@@ -169,7 +171,7 @@ fn must_state(pod: &Value, limited: &BTreeSet<&str>) -> Result<(), String> {
     Err(format!("must specify {}", each.collect::<Vec<_>>().join("; ")))
 }
 
-/// Counts objects of a resource for a quota anew.
+/// Counts the usage of all objects of one resource for a quota.
 pub struct Tally<'a> {
     quota: &'a Value,
     group: &'a str,
@@ -179,7 +181,7 @@ pub struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
-    /// Begins with nothing used of what the quota limits for the resource.
+    /// Starts with zero for each limit of the quota that counts the resource.
     pub fn new(quota: &'a Value, group: &'a str, resource: &'a str, now: Timestamp) -> Self {
         let hard = quota.map_at(&["spec", "hard"]).into_iter().flat_map(Map::keys);
         let nothing = |name: &str| (name.to_owned(), amount(&Value::Null));
@@ -199,13 +201,13 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// What is used.
+    /// Returns the usage of all counted objects.
     pub fn used(self) -> Usage {
         self.used
     }
 }
 
-/// Whether `used` of a quota has yet to be counted: the limits are others by now, or something is not known.
+/// Returns whether `used` of a quota must be counted: its limits have changed, or an amount is missing.
 pub fn is_uncounted(quota: &Value) -> bool {
     let hard = quota.map_at(&["spec", "hard"]);
     let names = || hard.into_iter().flat_map(Map::iter);

@@ -1,11 +1,11 @@
-//! The names of what quotas limit, and of which objects each is counted.
+//! The names of limits in quotas, and the resources that each of them counts.
 
 use crate::rules::resources::{is_huge_pages, is_native};
 
 /// Resources of the core group that quotas count under their plain name, too.
 pub(super) const PLAIN: [&str; 7] =
     ["configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services"];
-/// Of pods, besides their number.
+/// Names that count amounts of pods, beside the number of pods.
 const OF_PODS: [&str; 9] = [
     "cpu",
     "ephemeral-storage",
@@ -17,15 +17,15 @@ const OF_PODS: [&str; 9] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
-/// What follows the name of a storage class.
+/// Suffix of a name after the name of a storage class.
 pub(super) const OF_STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// What follows the name of a device class.
+/// Suffix of a name after the name of a device class.
 pub(super) const OF_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
-/// How names begin of what pods request of a device class.
+/// Prefix of the extended resources by which pods request devices of a class.
 pub(super) const IMPLICIT_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 
-/// The resources whose objects count for a name: group and resource, as far as the name can tell. Nothing where nobody
-/// knows what it is.
+/// Returns the resources (group and resource) whose objects a name counts, as far as the name determines them; empty
+/// for an unknown name.
 pub fn resources_of(name: &str) -> Vec<(String, String)> {
     let core = |resource: &str| vec![(String::new(), resource.to_owned())];
     if let Some(counted) = name.strip_prefix("count/") {
@@ -56,7 +56,7 @@ pub fn resources_of(name: &str) -> Vec<(String, String)> {
     }
 }
 
-/// Whether objects of a resource count for a name.
+/// Returns whether a name counts objects of a resource.
 pub fn counts(name: &str, group: &str, resource: &str) -> bool {
     resources_of(name).iter().any(|(g, r)| (&**g, &**r) == (group, resource))
 }

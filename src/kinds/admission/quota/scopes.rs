@@ -1,11 +1,11 @@
-//! Which objects a quota is about.
+//! Scopes of quotas: which objects a quota selects.
 
 use flotilla_proto::value::Value;
 
 use crate::kinds::pod::pod_resources::quality_of_service;
 use crate::rules::protection::attribute_classes;
 
-/// Whether a quota is about an object: all its scopes must be.
+/// Returns whether a quota selects an object: all its scopes must match.
 pub(super) fn match_object(quota: &Value, group: &str, resource: &str, object: &Value) -> bool {
     let kind = match (group, resource) {
         ("", "pods") => of_pod,
@@ -22,7 +22,7 @@ pub(super) fn match_object(quota: &Value, group: &str, resource: &str, object: &
     named.chain(selected).all(|scope| kind(&scope, object))
 }
 
-/// Whether a pod ends by itself.
+/// Returns whether a pod ends by itself: it has a deadline (scope `Terminating`).
 pub(super) fn ends(pod: &Value) -> bool {
     pod.int_at(&["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0)
 }
@@ -34,7 +34,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Whether one of these, or that there are none, is what is selected.
+    /// Returns whether the scope's operator and values match one of these values, or their absence.
     fn selects<'v>(&self, all: impl Iterator<Item = &'v str>) -> bool {
         let listed = |one: &str| self.values.iter().any(|value| value.as_str() == Some(one));
         let mut all = all.peekable();

@@ -1,4 +1,4 @@
-//! What one object uses of what quotas limit.
+//! The usage of one object: the amounts that quotas count.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::names::{IMPLICIT_CLASS, OF_DEVICE_CLASS, OF_STORAGE_CLASS, PLAIN};
 use crate::kinds::pod::quantities::{Amounts, is_for_pods, is_sidecar, together};
 use crate::rules::resources::{amount, is_extended, is_huge_pages};
 
-/// Devices that a request for all of them may get.
+/// The number of devices that a request for all matching devices is charged for.
 const DEVICES_MAX: i64 = 32;
-/// The annotation by which claims named their class once.
+/// The annotation that stated the class of a claim before the field existed.
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// What an object uses.
+/// Returns the usage of an object.
 pub(super) fn of(group: &str, resource: &str, object: &Value, now: Timestamp) -> Usage {
     let mut usage = Usage::new();
     let counted = if group.is_empty() { format!("count/{resource}") } else { format!("count/{resource}.{group}") };
@@ -37,13 +37,14 @@ pub(super) fn of(group: &str, resource: &str, object: &Value, now: Timestamp) ->
     usage
 }
 
-/// Whether a pod uses nothing any more: it has ended, or was to be gone by now.
+/// Returns whether a pod has no usage any more: it has ended, or its time of grace after deletion is over.
 fn is_over(pod: &Value, now: Timestamp) -> bool {
     let ended = matches!(pod.str_at(&["status", "phase"]), "Failed" | "Succeeded");
     ended || ends_at("", "pods", pod).is_some_and(|end| end.seconds < now.seconds)
 }
 
-/// After when an object uses nothing any more although nothing happens: a pod that is deleted, after its time of grace.
+/// Returns the time at which the usage of an object ends without any further write: for a deleted pod, the end of its
+/// time of grace. `None` for all other objects.
 pub fn ends_at(group: &str, resource: &str, object: &Value) -> Option<Timestamp> {
     if (group, resource) != ("", "pods") {
         return None;
@@ -74,7 +75,8 @@ fn of_pod(pod: &Value, usage: &mut Usage) {
     }
 }
 
-/// What a pod requests or may use at most: what it states as a whole, else its containers together, and its overhead.
+/// Returns the requests or limits of a pod: those that the pod itself states, else the sum over its containers, plus
+/// its overhead.
 fn of_whole_pod(pod: &Value, which: &str) -> Amounts {
     let Some(spec) = pod.map_at(&["spec"]) else { return Amounts::default() };
     let is_infeasible = pod.list_at(&["status", "conditions"]).iter().any(|condition| {
@@ -94,7 +96,8 @@ fn of_whole_pod(pod: &Value, which: &str) -> Amounts {
     total
 }
 
-/// What a container is to have or has, whichever is more: it may be about to be resized.
+/// Returns the requests or limits of a container: the larger of the spec and the status, since the container may be
+/// about to be resized.
 fn of_container(pod: &Value, container: &Value, which: &str, is_infeasible: bool) -> Amounts {
     let list = |list| {
         let mut amounts = Amounts::default();
@@ -162,7 +165,7 @@ fn of_service(service: &Value, usage: &mut Usage) {
     usage.insert("services.nodeports".into(), Quantity::from_int(i64::try_from(ports).unwrap_or(i64::MAX)));
 }
 
-/// The devices that a claim may get of each class.
+/// Adds the number of devices that a claim may get, by class.
 fn of_devices(claim: &Value, usage: &mut Usage) {
     let devices = |request: &Value| match request.str_at(&["allocationMode"]) {
         "ExactCount" => request.int_at(&["count"]).unwrap_or(0),
@@ -172,7 +175,7 @@ fn of_devices(claim: &Value, usage: &mut Usage) {
     let mut total: BTreeMap<&str, i64> = BTreeMap::new();
     for request in claim.list_at(&["spec", "devices", "requests"]) {
         let mut most: BTreeMap<&str, i64> = BTreeMap::new();
-        // Of alternatives one is taken.
+        // Only one of the alternatives is allocated.
         let exactly = request.get("exactly").into_iter().filter(|exactly| !exactly.is_null());
         for alternative in request.list_at(&["firstAvailable"]).iter().chain(exactly) {
             let class = most.entry(alternative.str_at(&["deviceClassName"])).or_default();

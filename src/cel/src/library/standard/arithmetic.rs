@@ -1,4 +1,4 @@
-//! Operators of numbers, strings, lists and times. What does not fit 64 bits is an error.
+//! Operators of numbers, strings, lists and times. A result that does not fit 64 bits is an error.
 
 use super::{no_function, shared};
 use crate::cost;
@@ -79,7 +79,8 @@ fn duration<'a>(nanos: Option<i64>) -> Outcome<Value<'a>> {
     nanos.map(|nanos| Value::Duration(Duration::new(nanos))).ok_or(INT_OVERFLOW)
 }
 
-/// What an operator says of operands that it does not take: of the first one, that its type has no such operator.
+/// Returns the error of an operator about operands that it does not accept: about the first one, that its type has no
+/// such operator.
 fn unfit<'a>(name: &str, arguments: &[Value<'a>], takes: impl Fn(&Value<'a>) -> bool) -> Outcome<Value<'a>> {
     match arguments.first() {
         Some(first) if takes(first) => Err(Error::no_such_overload()),

@@ -1,11 +1,11 @@
-//! What values of one type are in another.
+//! Conversions of values between types.
 
 use crate::error::{Error, Outcome};
 use crate::number::shortest;
 use crate::types::Type;
 use crate::value::{Duration, Timestamp, Value};
 
-/// The value in another type. An error where it has none there.
+/// Converts a value to another type. `Err` if it cannot be converted.
 pub fn convert<'a>(value: &Value<'a>, to: &Type) -> Outcome<Value<'a>> {
     let fail = || {
         let from = value.type_of();
@@ -88,15 +88,15 @@ fn to_timestamp(value: &Value<'_>) -> Outcome<Option<Timestamp>> {
     }
 }
 
-/// A span in seconds: `1.5s`.
+/// Formats a duration in seconds: `1.5s`.
 pub fn duration_text(span: Duration) -> String {
     let nanos = span.nanos();
-    // As Go has it: whole seconds and the rest are added as doubles.
+    // As in Go, whole seconds and the rest are added as doubles.
     let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;
     format!("{seconds}s")
 }
 
-/// A span as Go reads it: `1h30m`, `-1.5s`, `100ms`.
+/// Parses a duration as Go does: `1h30m`, `-1.5s`, `100ms`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let (is_negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -120,7 +120,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     i64::try_from(nanos).ok().map(Duration::new)
 }
 
-/// One number with its unit, in nanoseconds.
+/// Parses one number with its unit; returns nanoseconds and the rest.
 fn read_amount(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (whole, mut rest) = text.split_at(digits(text));
@@ -160,7 +160,7 @@ fn read_amount(text: &str) -> Option<(u64, &str)> {
     Some((amount, rest))
 }
 
-/// A point in time in RFC 3339, in UTC, with as many digits of a fraction as it has.
+/// Formats a time by RFC 3339, in UTC, with as many fractional digits as it has.
 pub fn timestamp_text(time: Timestamp) -> String {
     let (days, of_day) = (time.seconds().div_euclid(86_400), time.seconds().rem_euclid(86_400));
     let (year, month, day) = civil(days);
@@ -172,7 +172,7 @@ pub fn timestamp_text(time: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z")
 }
 
-/// The date of a day, counted from 1970 (Hinnant's algorithm).
+/// Returns the date of a day, counted from 1970 (Hinnant's algorithm).
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -184,7 +184,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// The day of a date, counted from 1970.
+/// Returns the day of a date, counted from 1970.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -194,7 +194,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// A point in time in RFC 3339, as Go reads it.
+/// Parses a time by RFC 3339, as Go does.
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let mut rest = text;
     let year = take_number(&mut rest, 4, 4)?;

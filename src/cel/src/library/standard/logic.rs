@@ -1,4 +1,4 @@
-//! Operators of logic. The planner knows them, since they look at their operands one after the other.
+//! Operators of logic. The planner implements them, since they evaluate their operands one after the other.
 
 use super::{planned, shared};
 use crate::cost;

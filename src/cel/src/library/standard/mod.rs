@@ -16,7 +16,7 @@ use crate::value::Value;
 
 pub use conversion::{convert, duration_text, parse_duration, parse_timestamp, timestamp_text};
 
-/// Operators of logic, and what asks for equality and presence.
+/// Operators of logic, equality and presence.
 pub static LOGIC: Library = Library { name: "standard", since: Since::Always, functions: logic::FUNCTIONS };
 /// Operators of numbers, strings, lists and times.
 pub static ARITHMETIC: Library = Library { name: "standard", since: Since::Always, functions: arithmetic::FUNCTIONS };
@@ -43,10 +43,10 @@ const fn planned(id: &'static str, signature: &'static str, cost: Cost) -> Overl
     Overload { id, signature, cost, call: Call::Planned }
 }
 
-/// What is said where the first operand's type has no such function.
+/// Returns the error that the first operand's type has no such function.
 fn no_function(name: &str, operand: Option<&Value<'_>>) -> Error {
     match operand {
-        // These have functions of their own, upstream, and say that it is none of those.
+        // Upstream these types have member functions, so its message is about the overload.
         Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)) => Error::no_such_overload(),
         _ => Error::new(format!("no such overload: {name}")),
     }

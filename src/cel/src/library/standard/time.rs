@@ -86,7 +86,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// A part of a time of day.
+/// Returns a part of a time of day.
 fn part<'a>(arguments: &[Value<'a>], of: impl Fn(&Zoned) -> i64, span: Option<i64>) -> Outcome<Value<'a>> {
     let (time, zone) = match arguments {
         [Value::Timestamp(time)] => (*time, TimeZone::UTC),
@@ -108,7 +108,7 @@ fn instant(time: Timestamp) -> Outcome<Instant> {
     Instant::from_duration(since).map_err(|_| Error::new("timestamp overflow"))
 }
 
-/// A zone by its name.
+/// Returns a zone by its name.
 fn zone_named(name: &str) -> Outcome<TimeZone> {
     match name {
         "" | "UTC" => Ok(TimeZone::UTC),
@@ -116,7 +116,7 @@ fn zone_named(name: &str) -> Outcome<TimeZone> {
     }
 }
 
-/// The time that clocks show at a distance from UTC, as in `-08:00`.
+/// Returns the local time at an offset from UTC, as in `-08:00`.
 fn shifted(time: Timestamp, zone: &str, hours: &str, minutes: &str) -> Outcome<Timestamp> {
     let number = |text: &str| {
         flotilla_golang::strconv::parse_int(text)
@@ -127,7 +127,7 @@ fn shifted(time: Timestamp, zone: &str, hours: &str, minutes: &str) -> Outcome<T
     Ok(Timestamp::new(time.seconds().saturating_add(minutes.saturating_mul(60)), i64::from(time.nanos())))
 }
 
-/// A zone of the database that is built in. Names are told apart by case, as files are.
+/// Finds a zone in the embedded database. As file names, its names are case-sensitive.
 fn find_zone(name: &str) -> Option<TimeZone> {
     let zone = jiff::tz::db().get(name).ok()?;
     (zone.iana_name() == Some(name)).then_some(zone)
