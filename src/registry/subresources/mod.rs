@@ -1,8 +1,8 @@
-//! What is reached by a path of its own but is no stored object: parts of objects, actions on them, connections to what
-//! runs behind them, and questions that are only asked.
+//! Serves paths that are no stored objects: parts of objects, actions on them, connections to processes behind them,
+//! and reviews, which are answered and not stored.
 //!
-//! [`door`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
-//! the object itself, by the rules that its strategy has for them.
+//! [`door`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write the
+//! object itself, by the rules of its strategy.
 
 mod binding;
 mod budgets;
@@ -40,35 +40,35 @@ use crate::streams::Destination;
 /// How a path is served.
 #[derive(Debug, Clone, Copy)]
 pub enum Door {
-    /// As the object itself.
+    /// Reads and writes the object itself.
     Object,
-    /// As a `Scale` of the object.
+    /// Reads and writes a `Scale` of the object.
     Scale,
-    /// By an action on a document of the kind that discovery names.
+    /// Runs an action on a document of the kind that discovery names.
     Act(Action),
-    /// By a connection; there is no document.
+    /// Opens a connection; there is no document.
     Connect(Connection),
-    /// By a connection that takes the permission to create it, whatever the method.
+    /// Opens a connection that needs the permission `create`, whatever the method.
     Stream(Connection),
-    /// By objects that are made up when asked for.
+    /// Returns objects that are computed for each request.
     Shown(Shown),
 }
 
-/// Who finds users, and issues tokens.
+/// The services by which actions authenticate users and issue tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Powers<'a> {
-    /// Finds users.
+    /// Authenticates tokens.
     pub authenticator: &'a Authenticator,
     /// Issues tokens of service accounts.
     pub issuer: &'a Issuer,
 }
 
-/// A document to act on.
+/// A request to act on a document.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Objects.
+    /// Gives access to objects.
     pub registry: &'a Registry,
-    /// Users and tokens.
+    /// Authenticates users and issues tokens.
     pub powers: Powers<'a>,
     /// What the path names.
     pub target: Target<'a>,
@@ -76,16 +76,16 @@ pub struct Call<'a> {
     pub body: Value,
     /// Options of the write.
     pub options: &'a WriteOptions,
-    /// Who asks.
+    /// The user who asks, and the request's state.
     pub caller: &'a mut Caller,
 }
 
-/// What an action answers.
+/// The answer of an action.
 #[derive(Debug)]
 pub enum Acted {
-    /// That it was done.
+    /// A Status of success.
     Done,
-    /// The document, filled in.
+    /// The document, completed.
     Document(Value),
 }
 
@@ -94,36 +94,36 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = ApiResult<T>> + 'a>>;
 /// Acts on a document.
 pub type Action = for<'a> fn(Call<'a>) -> Pending<'a, Acted>;
 
-/// A request to be connected with something.
+/// A request for a connection.
 #[derive(Debug)]
 pub struct Connect<'a> {
-    /// Objects.
+    /// Gives access to objects.
     pub registry: &'a Registry,
     /// What the path names.
     pub target: Target<'a>,
     /// Options of the connection.
     pub query: &'a Query<'a>,
-    /// The path behind the subresource, if it has one, even an empty one.
+    /// The path behind the subresource; `None` if there is none, which differs from an empty one.
     pub rest: Option<&'a str>,
 }
 
-/// What a connection comes to.
+/// The outcome of a request for a connection.
 #[derive(Debug)]
 pub enum Connected {
-    /// There is nothing to be read, and that is no error.
+    /// There is nothing to read, which is no error.
     Nothing,
-    /// The request is to be passed on.
+    /// The request is passed on to this destination.
     To(Box<Destination>),
 }
 
-/// Connects.
+/// Decides where a connection goes.
 pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
-/// All objects of a resource, as they are at the moment.
+/// Returns all objects of a resource as they are now.
 pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;
 
 type Entry = (&'static str, &'static str, &'static str, Door);
 
-/// Group, resource, subresource; an empty subresource is the resource itself.
+/// Entries: group, resource, subresource, and how they are served. An empty subresource is the resource itself.
 static DOORS: &[Entry] = &[
     ("", "bindings", "", Door::Act(binding::bind_by_name)),
     ("", "componentstatuses", "", Door::Shown(component_status::all)),
@@ -149,7 +149,7 @@ static DOORS: &[Entry] = &[
     ("authorization.k8s.io", "subjectaccessreviews", "", Door::Act(reviews::access)),
 ];
 
-/// How a resource, or a part of it, is served.
+/// Returns how a resource, or a part of it, is served.
 pub fn door(served: &Served, subresource: &str) -> Door {
     if served.custom.is_some() {
         return if subresource == "scale" { Door::Scale } else { Door::Object };
@@ -159,19 +159,19 @@ pub fn door(served: &Served, subresource: &str) -> Door {
     found.map_or(Door::Object, |at| DOORS[at].3)
 }
 
-/// Completes a document to act on that nobody changes any more, for those who look at it.
+/// Completes a document that is final, for validating policies and webhooks.
 pub fn complete(registry: &Registry, target: Target<'_>, document: &mut Value) {
     if (target.served.group(), &*target.served.resource.name, target.subresource) == ("", "serviceaccounts", "token") {
         token::complete(registry, target, document);
     }
 }
 
-/// What is answered where an action has nothing to show.
+/// Returns the answer of an action that has nothing to show.
 pub fn done() -> Value {
     value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-/// The resource of the core group that actions and connections look things up in.
+/// Returns a resource of the core group in which actions and connections look up objects.
 fn core(registry: &Registry, resource: &str) -> ApiResult<std::sync::Arc<Served>> {
     registry.resources.of_resource("", resource).ok_or_else(ApiError::no_such_path)
 }
