@@ -1,4 +1,4 @@
-//! HTTP answers: bodies, warnings and errors, in the encoding that the client asked for.
+//! Builds HTTP answers: bodies, warnings and errors, in the encoding that the client asked for.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -19,10 +19,10 @@ use crate::limits;
 use crate::request::{Form, Media, Representation};
 use crate::status::ApiError;
 
-/// What a client may do with an answer.
+/// The header that tells clients not to cache answers.
 pub const CACHING: (HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
 
-/// The group of the kinds that any object can be shown as.
+/// The group of kinds as which any object can be shown, such as Table.
 const META_GROUP: &str = "meta.k8s.io";
 
 /// An encoded body.
@@ -42,7 +42,7 @@ pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse
     response.body(encoded.bytes)
 }
 
-/// Builds an answer with a whole body, compressed if the client takes that and it is worth it.
+/// Builds an answer with a whole body, compressed if the client accepts that and the body is large enough.
 pub fn respond_compressed(code: u16, encoded: Encoded, gzip: bool, warnings: &[String]) -> HttpResponse {
     let packed = if gzip { compress(&encoded.bytes) } else { None };
     let Some(bytes) = packed else { return respond(code, encoded, warnings) };
@@ -52,7 +52,7 @@ pub fn respond_compressed(code: u16, encoded: Encoded, gzip: bool, warnings: &[S
     response
 }
 
-/// A body compressed, where that is worth it.
+/// Returns the body compressed; `None` if it is too small for that to pay.
 pub fn compress(bytes: &[u8]) -> Option<Bytes> {
     if bytes.len() <= limits::GZIP_BYTES_MIN {
         return None;
@@ -62,8 +62,8 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
     Some(encoder.finish().ok()?.into())
 }
 
-/// Adds a `Warning` header a text (RFC 7234, section 5.5): each text once, and shortened where they are too long
-/// together. Texts with characters of control, as webhooks may say them, are left out.
+/// Adds a `Warning` header for each text (RFC 7234, section 5.5). Drops duplicates and texts with control characters,
+/// which webhooks may send. Shortens the texts if they are too long together.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
     let mut seen = HashSet::with_capacity(warnings.len());
     let texts = warnings.iter().map(String::as_str);
@@ -86,12 +86,12 @@ pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: 
     }
 }
 
-/// Whether a text may stand in a header.
+/// Returns whether a text may stand in a header.
 fn is_sayable(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
 
-/// At most so many characters of a text.
+/// Returns the first `characters` characters of a text.
 fn beginning(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
@@ -109,7 +109,7 @@ pub fn respond_error(error: &ApiError, representation: Representation, warnings:
     response
 }
 
-/// Builds an answer of plain text, as unknown paths get it.
+/// Builds an answer of plain text, as for unknown paths.
 pub fn respond_text(code: u16, text: &str) -> HttpResponse {
     let encoded = Encoded { bytes: Bytes::copy_from_slice(text.as_bytes()), content_type: "text/plain; charset=utf-8" };
     let mut response = respond(code, encoded, &[]);
@@ -119,7 +119,7 @@ pub fn respond_text(code: u16, text: &str) -> HttpResponse {
     response
 }
 
-/// 429: more requests are in progress than may be. Clients try again after a second.
+/// Builds 429: too many requests are in progress. Clients try again after a second.
 pub fn too_many_requests() -> HttpResponse {
     let mut response = respond_text(429, "Too many requests, please try again later.\n");
     let headers = response.headers_mut();
@@ -128,8 +128,9 @@ pub fn too_many_requests() -> HttpResponse {
     response
 }
 
-/// 504: the request took longer than it may. The text is a `Status`, though the reference does not call it JSON. Where
-/// it may have waited for other members, clients are told to try again: that is how long it takes to elect a leader.
+/// Builds 504: the request took too long. The text is a `Status`, though the reference does not label it as JSON. If
+/// the request may have waited for other members, the answer asks clients to try again, after the time that electing a
+/// leader takes.
 pub fn timed_out(may_have_others: bool) -> HttpResponse {
     let text = "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not complete within the \
                 allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}";
@@ -141,7 +142,7 @@ pub fn timed_out(may_have_others: bool) -> HttpResponse {
     response
 }
 
-/// Encodes a `Status`, in whatever form the client asked for its objects.
+/// Encodes a `Status`, in the encoding that the client asked for.
 pub fn encode_status(status: &Value, representation: Representation) -> Encoded {
     encode_value(status, Representation { form: Form::Object, ..representation })
 }
@@ -164,13 +165,13 @@ pub fn encode_value(value: &Value, representation: Representation) -> Encoded {
     Encoded { bytes: out.into(), content_type: representation.media.name() }
 }
 
-/// Encodes a tree of a kind that it may not state in full: group, version and name.
+/// Encodes a tree whose kind (group, version, name) it need not state.
 pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Representation) -> Encoded {
     if representation.media != Media::Protobuf {
         return encode_value(value, representation);
     }
     let mut out = Vec::with_capacity(512);
-    // What any object can be shown as has the same messages in both versions.
+    // The kinds that any object can be shown as have the same protobuf messages in both versions.
     let version = if of.0 == META_GROUP { "v1" } else { of.1 };
     match catalogue::kind(of.0, version, of.2) {
         Some(kind) if protobuf_object(kind, value, &mut out) => {
@@ -183,12 +184,12 @@ pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Repres
     }
 }
 
-/// Encodes an object in protobuf; false for kinds that have no such form.
+/// Encodes an object in protobuf. Returns false for kinds without protobuf messages.
 fn protobuf_object(kind: &Kind, value: &Value, out: &mut Vec<u8>) -> bool {
     protobuf::encode_object(&kind.of, value.str_at(&["apiVersion"]), &kind.name, value, out).is_ok()
 }
 
-/// Group and version of an `apiVersion`.
+/// Splits an `apiVersion` into group and version.
 fn split_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }

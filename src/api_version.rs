@@ -1,4 +1,4 @@
-//! The order of API versions.
+//! Orders API versions.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Stability, major and minor number of a version such as `v2beta1`.
+/// Returns stability, major and minor number of a version such as `v2beta1`; `None` for names of another form.
 fn parts(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let split = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

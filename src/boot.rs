@@ -1,9 +1,9 @@
-//! From a configuration to a server that can serve, and down again.
+//! Starts a server from its configuration, and stops it.
 //!
-//! Order matters: what flags name is read first, since nothing may be touched when the configuration is wrong; then
-//! the store opens, since it locks the data directory, and nothing there may be touched before but the authority of
-//! members, without which the store cannot open and which any number may make at once; the address is bound next,
-//! since certificates and kubeconfig name it.
+//! The order matters. First the files that flags name are read, because a wrong configuration must change nothing. Then
+//! the store opens and locks the data directory; before that nothing in the directory may change, except the
+//! certificate authority of members, which the store needs and which several processes may create at once. Then the
+//! address is bound, because certificates and kubeconfig contain it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -31,7 +31,7 @@ use crate::transport::{self, Connections};
 use crate::version;
 use crate::watchdog::{self, Watchdog};
 
-/// Why the server did not start, or ended other than by being told to.
+/// Why the server did not start, or ended without being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// The data directory is in use, damaged, or of a newer format, or cannot be used at all.
@@ -50,13 +50,13 @@ pub enum BootError {
         /// Why not.
         source: io::Error,
     },
-    /// Certificates or keys are not there or wrong.
+    /// Certificates or keys are missing or invalid.
     #[error(transparent)]
     Pki(#[from] PkiError),
-    /// A file that a flag names is not there or wrong.
+    /// A file that a flag names is missing or invalid.
     #[error(transparent)]
     Given(#[from] ConfigError),
-    /// The keys of service account tokens are not there or wrong.
+    /// The keys of service account tokens are missing or invalid.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// The signals of the operating system cannot be received.
@@ -68,31 +68,31 @@ pub enum BootError {
     /// What requests need cannot be made.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The HTTP server ended by itself.
+    /// The HTTP server failed.
     #[error("the HTTP server failed")]
     Http(#[source] io::Error),
 }
 
 impl BootError {
-    /// Whether flags or configuration are to blame.
+    /// Returns whether flags or configuration are wrong.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::Given(_))
     }
 }
 
-/// Why the server cannot begin to answer.
+/// Why the server cannot begin to answer requests.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An object that must exist cannot be written.
     #[error("cannot write the objects that every cluster has")]
     Seed(#[from] SeedError),
-    /// The addresses of services cannot be put in order.
+    /// The claims of service addresses cannot be repaired.
     #[error("cannot put the addresses of services in order")]
     Addresses(#[source] ApiError),
-    /// There can be no thread that watches the others.
+    /// The watchdog's thread cannot be started.
     #[error("cannot watch the threads")]
     Watchdog(#[source] io::Error),
-    /// A resource that decides who may do what is not served.
+    /// A resource that authorization needs is not served.
     #[error("no resource {0} to decide by")]
     NoRoles(&'static str),
     /// The embedded tables of discovery do not parse.
@@ -100,40 +100,40 @@ pub enum StartError {
     Discovery(#[from] TextError),
 }
 
-/// Everything that serving needs.
+/// Everything that serving requests needs.
 pub struct Boot {
     /// The configuration.
     pub config: Arc<Config>,
-    /// The objects.
+    /// The store of all objects.
     pub store: Store,
-    /// Where requests come in; listening already.
+    /// The socket for requests; it is listening.
     pub listener: TcpListener,
     /// The address of [`Boot::listener`].
     pub address: SocketAddr,
     /// Certificates and keys.
     pub pki: Arc<Pki>,
-    /// The certificate that other members see.
+    /// The certificate that other members see; `None` outside a cluster.
     pub peers: Option<Arc<PeerPki>>,
-    /// Finds the user of a request.
+    /// Authenticates requests.
     pub authenticator: Arc<Authenticator>,
     /// Issues tokens of service accounts.
     pub issuer: Issuer,
-    /// Decides what a user may do.
+    /// Authorizes requests.
     pub authorizer: Authorizer,
     /// What admission plugins are told.
     pub admission: Arc<Configuration>,
     /// Tells when to stop.
     pub drain: Drain,
-    /// Notices threads that do not come back.
+    /// Detects threads that are stuck.
     pub watchdog: Watchdog,
 }
 
 impl Boot {
-    /// Opens the store, listens, makes what certificates are missing, and writes the administrator's kubeconfig.
+    /// Opens the store, listens, creates missing certificates, and writes the administrator's kubeconfig.
     ///
     /// # Errors
-    /// See [`BootError`]. The data directory is as it was if it is in use, damaged, or of a newer format, except that
-    /// the authority of members may have been made in it.
+    /// See [`BootError`]. If the data directory is in use, damaged, or of a newer format, nothing in it changes, except
+    /// that the certificate authority of members may have been created.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
         let given = Given::read(&config)?;
         let spare = if given.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
@@ -176,16 +176,16 @@ impl Boot {
         })
     }
 
-    /// URL of the API, as the administrator's kubeconfig has it.
+    /// Returns the URL of the API, as the administrator's kubeconfig has it.
     pub fn server_url(&self) -> String {
         server_url(&self.config, self.address)
     }
 
-    /// Tells people where things are, on standard output.
+    /// Prints the address and the kubeconfig to standard output.
     pub fn announce(&self) {
         let (url, kubeconfig) = (self.server_url(), self.config.admin_kubeconfig());
         tracing::info!(%url, kubeconfig = %kubeconfig.display(), version = version::GIT_VERSION, "serving");
-        // Nobody may be reading; that must not stop a server.
+        // Standard output may be closed; that must not stop a server.
         let _ = writeln!(
             io::stdout(),
             "flotilla {} serves {url}\nkubectl --kubeconfig {} get namespaces",
@@ -194,12 +194,12 @@ impl Boot {
         );
     }
 
-    /// Serves what `configure` says until the drain begins, and then until `is_idle` says that no request is in
-    /// progress, or their time is over. Connections on which nothing is asked do not hold the server up. Every
-    /// connection has TLS, and its [`crate::access::ConnectionIdentity`] in its data.
+    /// Serves what `configure` registers until the drain begins, and then until `is_idle` returns true or the grace
+    /// period ends. Connections without a request do not delay the end. Every connection uses TLS and has its
+    /// [`crate::access::ConnectionIdentity`] in its data.
     ///
     /// # Errors
-    /// When TLS cannot be set up or the server fails.
+    /// TLS cannot be set up, or the server fails.
     pub async fn serve<F, I>(self, configure: F, is_idle: I) -> Result<(), BootError>
     where
         F: Fn(&mut ServiceConfig) + Clone + Send + 'static,
@@ -218,7 +218,7 @@ impl Boot {
         let store = self.store.clone();
         let stopping = actix_web::rt::spawn(async move {
             drain.begun().await;
-            store.step_down().await; // while what is asked here is still passed on to whoever leads next
+            store.step_down().await; // requests that come meanwhile are passed to the next leader
             transport::stop(&handle, &connections, is_idle, grace).await;
         });
         let served = server.await.map_err(BootError::Http);
@@ -229,7 +229,7 @@ impl Boot {
     }
 }
 
-/// What nodes may do: what the role of nodes says, as far as it does not depend on what their pods use.
+/// Returns the node authorizer: the rules of the role of nodes, apart from those that depend on the node's pods.
 fn nodes(store: &Store) -> Result<Nodes, BootError> {
     let rules = bootstrap::node_role().map_err(StartError::Discovery)?;
     Ok(Nodes::new(Box::new(StoreRelations::new(store)), Rule::list(&rules)))
@@ -241,8 +241,8 @@ fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) 
     Authenticator::new(file, tokens)
 }
 
-/// Whether requests without credentials are answered. Not where everybody may do everything, as in the reference: that
-/// would give the cluster to whoever reaches the port.
+/// Returns whether requests without credentials are allowed. They are not in mode AlwaysAllow, as in the reference:
+/// anyone who reaches the port could do everything.
 fn anonymous(config: &Config) -> bool {
     let is_open = config.authorization_mode.contains(&AuthorizationMode::AlwaysAllow);
     if config.anonymous_auth && is_open {
@@ -252,7 +252,7 @@ fn anonymous(config: &Config) -> bool {
 }
 
 fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {
-    // Every kubelet lists and watches the pods of its own node: what they ask for must not cost all pods.
+    // Every kubelet lists and watches the pods of its own node; an index keeps that from reading all pods.
     let pods = TableOptions { indexes: vec!["spec.nodeName".into()], ..TableOptions::default() };
     let mut tables = BTreeMap::from([(TableId::new("pods"), pods)]);
     for (resource, shards) in config.shards.iter() {
@@ -287,7 +287,7 @@ fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, Pk
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restart must not wait for connections of the server before it to be forgotten.
+    // Connections of the previous process may be in TIME_WAIT, and must not delay a restart.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -299,7 +299,7 @@ fn server_url(config: &Config, address: SocketAddr) -> String {
     format!("https://{}", SocketAddr::new(config.advertised(), address.port()))
 }
 
-/// Looks now and then whether certificates are to be renewed.
+/// Renews certificates when it is time; checks at a fixed interval.
 async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
     loop {
         actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;

@@ -27,10 +27,10 @@ fn config(dir: &Path) -> Config {
     Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config
 }
 
-/// Bytes of the answer at `/large`: more than a socket takes at once.
+/// Bytes of the answer at `/large`: more than a socket accepts at once.
 const LARGE: usize = 8 << 20;
 
-/// A server that answers with what it found about the connection, slowly at `/slow`, with much at `/large`.
+/// A server that answers with the identity of the connection, slowly at `/slow`, with a large body at `/large`.
 struct Server {
     _directory: Scratch,
     url: String,
@@ -119,7 +119,7 @@ fn who_a_connection_belongs_to() {
         let (resumed, kind) = server.get("/", &admin);
         assert_eq!(kind, HandshakeKind::Resumed);
         assert_eq!(resumed, "kubernetes-admin system:masters,system:authenticated");
-        // Signed by another authority, which the handshake does not mind.
+        // Signed by another authority, which the handshake accepts.
         let foreign = server.client(Some((&other.pki, "admin")), version);
         assert_eq!(server.get("/", &foreign).0, "Refused");
     }
@@ -139,7 +139,7 @@ fn an_answer_arrives_although_nobody_read_the_request() {
         let read = stream.read(&mut part).unwrap();
         assert!(read > 0, "{} bytes of the answer arrived", answer.len());
         answer.extend_from_slice(&part[..read]);
-        // The body comes while the answer does.
+        // The body arrives while the answer is sent.
         if answer.len() > LARGE / 2 {
             let _ = stream.write_all(&[b'y'; 1000]);
         }
@@ -175,7 +175,7 @@ async fn watches_of_a_server_that_is_alone_go_on() {
     let (begin, drain) = Drain::new();
     let (told, standing) = tokio::sync::watch::channel(Standing::Member);
     let streams = drain.or_removed(standing);
-    // Nobody tells it anything any more.
+    // Its sender is dropped.
     drop(told);
     let early = tokio::time::timeout(Duration::from_millis(50), streams.clone().begun()).await;
     assert!(early.is_err(), "nothing has begun to drain");

@@ -1,10 +1,10 @@
-//! Facts on the built-in resources that the catalogue does not state: how they are stored.
+//! Facts about how built-in resources are stored, which the catalogue does not state.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Kind, Ref, Resource};
 
-/// Tables that admission of other objects looks into. What is decided by them must be current, which is known of the
-/// group `default` and of that of the object: so they stay where they are.
+/// Tables that admission of other objects reads. These reads must be current, and a member catches up only with the
+/// group `default` and the object's own group, so these tables always stay in `default`.
 pub const CONSULTED: [&str; 15] = [
     "apiextensions.k8s.io/customresourcedefinitions",
     "limitranges",
@@ -23,14 +23,14 @@ pub const CONSULTED: [&str; 15] = [
     "storage.k8s.io/storageclasses",
 ];
 
-/// Kinds that are stored in another version than one that serves them: served (group, version, resource), stored
-/// (group, version, kind).
+/// Resources whose objects are stored as another kind: served (group, version, resource), stored (group, version,
+/// kind).
 const STORED_ELSEWHERE: &[([&str; 3], [&str; 3])] = &[
     (["autoscaling", "v1", "horizontalpodautoscalers"], ["autoscaling", "v2", "HorizontalPodAutoscaler"]),
     (["events.k8s.io", "v1", "events"], ["", "v1", "Event"]),
 ];
 
-/// The kind in which the objects of a resource are stored.
+/// Returns the kind in which the objects of a resource are stored.
 pub fn stored_kind(resource: &'static Resource) -> Ref<Kind> {
     let own = [&*resource.group, &*resource.version, &*resource.name];
     let elsewhere = STORED_ELSEWHERE.iter().find(|(served, _)| *served == own);
@@ -40,8 +40,8 @@ pub fn stored_kind(resource: &'static Resource) -> Ref<Kind> {
     }
 }
 
-/// Group and plural name of a built-in resource as it is stored, by that name and, if it is given, the group; without
-/// one the core group comes first, as in kubectl.
+/// Returns group and plural name of the stored form of a built-in resource; `None` if there is none. Without a group,
+/// the core group comes first, as in kubectl.
 pub fn stored_resource(group: Option<&str>, name: &str) -> Option<(&'static str, &'static str)> {
     let is_asked = |resource: &&Resource| resource.name == name && group.is_none_or(|group| resource.group == group);
     let is_stored = |resource: &&'static Resource| {

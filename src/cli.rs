@@ -135,7 +135,7 @@ struct Serve {
     settings: Config,
 }
 
-/// Does what the command line says.
+/// Runs the command line.
 pub fn run() -> ExitCode {
     if let Some(ended) = roles::run() {
         return ended;
@@ -165,7 +165,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Serves as configured, and tells the log something first.
+/// Serves as configured, after logging the warnings in `told`.
 fn begin(serve: &Serve, matches: &ArgMatches, told: &[String]) -> ExitCode {
     match config::load(&serve.settings, matches, serve.config.as_deref()).and_then(trace) {
         Ok(config) => {
@@ -176,19 +176,19 @@ fn begin(serve: &Serve, matches: &ArgMatches, told: &[String]) -> ExitCode {
     }
 }
 
-/// The exit code of a command that came to its end.
+/// Returns the exit code of a command that has ended.
 fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
-/// What libraries log as errors and is none: what clients did to their connections, which each of them could fill the
-/// log with; that a request to a group was refused, which whoever made it tells, and that a group has stopped with the
-/// server. A filter that names them shows them.
+/// Turns off log targets at which libraries report as errors what is none: broken connections, with which each client
+/// could fill the log; requests that a group refused, which their senders report; and groups that stopped with the
+/// server. A filter that names them turns them on.
 const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off,\
                          openraft::raft::raft_inner=off,openraft::raft::api::management=off";
 
-/// Sends the log to standard error, in the form and with the filter of the configuration; first what seems to be meant
-/// for it and is not part of it.
+/// Sends the log to standard error, in the configured format and with the configured filter. Then warns of environment
+/// variables that look like options but are none.
 fn trace(config: Config) -> Result<Config, ConfigError> {
     let filter = EnvFilter::try_new(format!("{NO_ERRORS},{}", config.log_level))
         .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
@@ -255,7 +255,7 @@ impl Signals {
         }
     }
 
-    /// The first signal begins to drain, after a delay; the second one ends the process.
+    /// The first signal begins the drain, after a delay. The second one ends the process.
     async fn drive(mut self, begin: DrainBegin, delay: Duration) {
         let signal = self.next().await;
         begin.announce();
@@ -275,7 +275,7 @@ impl Signals {
     }
 }
 
-/// Says on standard error what went wrong, with its causes.
+/// Prints an error with its causes to standard error. Returns the exit code.
 fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
     let causes = std::iter::successors(error.source(), |error| error.source());
     let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));

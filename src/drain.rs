@@ -1,9 +1,9 @@
-//! The end of a server: it is announced, then it begins, and watches and streams end.
+//! Signals the stop of a server: first it is announced, then it begins, and watches and streams end.
 
 use flotilla_cluster::Standing;
 use tokio::sync::watch;
 
-/// How far a server is with stopping.
+/// How far the stop of a server has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Serving,
@@ -11,7 +11,7 @@ enum Stage {
     Begun,
 }
 
-/// Tells everybody when the server is to stop. Clones tell the same.
+/// Tells its holders when the server stops. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Receiver<Stage>);
 
@@ -20,29 +20,29 @@ pub struct Drain(watch::Receiver<Stage>);
 pub struct DrainBegin(watch::Sender<Stage>);
 
 impl Drain {
-    /// A drain that has not begun, and what begins it. It also begins when that is dropped.
+    /// Creates a drain that has not begun, and the handle that begins it. Dropping the handle also begins it.
     pub fn new() -> (DrainBegin, Self) {
         let (sender, receiver) = watch::channel(Stage::Serving);
         (DrainBegin(sender), Self(receiver))
     }
 
-    /// Whether the server will stop: `/readyz` says no, so that no new clients are sent here.
+    /// Returns whether the stop is announced. Then `/readyz` fails, so that load balancers send no new clients.
     pub fn is_announced(&self) -> bool {
         *self.0.borrow() >= Stage::Announced || self.0.has_changed().is_err()
     }
 
-    /// Whether the server is to stop: watches end.
+    /// Returns whether the stop has begun, so that watches end.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
     }
 
-    /// One that has also begun while this replica is no member of its cluster any more. Must be called where tasks can
-    /// be spawned.
+    /// Returns a drain that has also begun while this replica is removed from its cluster. Must be called in a runtime
+    /// that can spawn tasks.
     pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {
         let (begin, either) = watch::channel(*self.0.borrow());
         let mut stage = self.0.clone();
         actix_web::rt::spawn(async move {
-            // Of a server that is alone nobody tells anything any more once it is a member.
+            // A member of a cluster of one gets no news of its standing: the sender may be gone.
             let mut told = true;
             loop {
                 let removed = *standing.borrow_and_update() == Standing::Removed;
@@ -56,20 +56,20 @@ impl Drain {
         Self(either)
     }
 
-    /// Waits until the server is to stop.
+    /// Waits until the stop has begun.
     pub async fn begun(mut self) {
-        // That nobody can begin it any more means the same.
+        // A dropped handle means the same.
         let _ = self.0.wait_for(|stage| *stage == Stage::Begun).await;
     }
 }
 
 impl DrainBegin {
-    /// The server will stop.
+    /// Announces the stop.
     pub fn announce(&self) {
         self.0.send_replace(Stage::Announced);
     }
 
-    /// The server is to stop.
+    /// Begins the stop.
     pub fn begin(&self) {
         self.0.send_replace(Stage::Begun);
     }

@@ -1,4 +1,4 @@
-//! Line-oriented tables that are embedded in the binary: facts of the API that are easier to read than code.
+//! Parses the line-oriented tables that are embedded in the binary: facts of the API that are easier to read as text.
 
 use flotilla_proto::value::Value;
 
@@ -14,7 +14,7 @@ pub struct TextError {
     pub problem: &'static str,
 }
 
-/// A line that says something.
+/// A line of a table that is neither empty nor a comment.
 pub struct Line {
     table: &'static str,
     number: usize,
@@ -25,30 +25,30 @@ pub struct Line {
 }
 
 impl Line {
-    /// An error about this line.
+    /// Returns an error about this line.
     pub fn error(&self, problem: &'static str) -> TextError {
         TextError { table: self.table, line: self.number, problem }
     }
 
-    /// The word at a position, which must be there.
+    /// Returns the word at a position, or an error if there is none.
     pub fn word(&self, at: usize) -> Result<&'static str, TextError> {
         self.words.get(at).copied().ok_or_else(|| self.error("too few words"))
     }
 
-    /// The number at a position, which must be there.
+    /// Returns the number at a position, or an error if there is none.
     pub fn number(&self, at: usize) -> Result<i64, TextError> {
         self.word(at)?.parse().map_err(|_| self.error("not a number"))
     }
 }
 
-/// The lines of a table, without comments and empty ones.
+/// Returns the lines of a table, without comments and empty ones.
 pub fn lines(table: &'static str, text: &'static str) -> impl Iterator<Item = Line> {
     text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(move |(at, line)| {
         Line { table, number: at + 1, indented: line.starts_with(' '), words: line.split_ascii_whitespace().collect() }
     })
 }
 
-/// A comma list of words; `core` stands for the group without a name.
+/// Returns the items of a comma-separated word; `core` stands for the group without a name.
 pub fn list(word: &str) -> Value {
     Value::Array(word.split(',').map(|item| Value::from(if item == "core" { "" } else { item })).collect())
 }

@@ -1,4 +1,4 @@
-//! Paths of fields and what may be wrong with them, as 422 answers state it.
+//! Paths of fields, and the errors about fields that 422 answers contain.
 
 use std::fmt;
 
@@ -29,22 +29,22 @@ enum Segment<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A path of one name; it may hold dots. An empty name is the object itself.
+    /// Returns a path of one name, which may contain dots. An empty name is the object itself.
     pub const fn root(name: &'a str) -> Self {
         Self { parent: None, segment: Segment::Name(name) }
     }
 
-    /// A member of this place.
+    /// Returns the path of a member.
     pub const fn child(&'a self, name: &'a str) -> Path<'a> {
         Self { parent: Some(self), segment: Segment::Name(name) }
     }
 
-    /// A list item of this place.
+    /// Returns the path of a list item.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
         Self { parent: Some(self), segment: Segment::Index(index) }
     }
 
-    /// A map entry of this place.
+    /// Returns the path of a map entry.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
         Self { parent: Some(self), segment: Segment::Key(key) }
     }
@@ -68,18 +68,18 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// In what way a field is wrong.
+/// In which way a field is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// It must be set.
     Required,
-    /// It stands twice.
+    /// The value occurs twice.
     Duplicate,
     /// The value breaks a rule.
     Invalid,
     /// The value is none of those allowed.
     NotSupported,
-    /// It must not be set, or not so.
+    /// It must not be set, or not in this way.
     Forbidden,
     /// The value is too long.
     TooLong,
@@ -94,7 +94,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The reason as causes state it.
+    /// Returns the reason that causes state.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -125,21 +125,21 @@ impl ErrorKind {
     }
 }
 
-/// One broken rule.
+/// One validation error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// In what way.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// Path of the field.
     pub field: String,
-    /// The value as the message shows it; empty when it does not.
+    /// The value as the message shows it; empty if it is not shown.
     pub shown: String,
     /// What is wrong; may be empty.
     pub detail: String,
 }
 
 impl FieldError {
-    /// The message without the field's path, as causes have it.
+    /// Returns the message without the field's path, as causes have it.
     pub fn body(&self) -> String {
         let mut text = self.kind.title().to_owned();
         if !self.shown.is_empty() {
@@ -155,7 +155,7 @@ impl FieldError {
 }
 
 impl FieldError {
-    /// About how much memory it takes.
+    /// Returns roughly how much memory the error takes, in bytes.
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.field.len() + self.shown.len() + self.detail.len()
     }
@@ -167,17 +167,17 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Broken rules in the order in which they were found, as long as what they say fits into
-/// [`ERROR_BYTES`](limits::ERROR_BYTES): rules can be broken in very many places, and be told in many words.
+/// Validation errors in the order in which they were found, up to [`ERROR_BYTES`](limits::ERROR_BYTES): an object can
+/// break very many rules, with long messages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Errors(pub Vec<FieldError>, Told);
 
-/// How many bytes were told.
+/// How many bytes of errors were collected.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Told(usize);
 
 impl Told {
-    /// Whether no more is to be told. Something was then.
+    /// Returns whether the bound is reached. Then there is at least one error.
     pub fn is_enough(self) -> bool {
         self.0 >= limits::ERROR_BYTES
     }
@@ -187,7 +187,7 @@ impl Told {
         self.0 += error.bytes();
     }
 
-    /// Takes back what was counted of an error that is told to nobody.
+    /// Subtracts an error that was dropped.
     pub fn forget(&mut self, error: &FieldError) {
         self.0 -= error.bytes();
     }
@@ -202,17 +202,18 @@ impl From<Vec<FieldError>> for Errors {
 }
 
 impl Errors {
-    /// Whether every rule held.
+    /// Returns whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether no more are taken; then there is no need to word any. There are some.
+    /// Returns whether the bound is reached, so that further errors need not be worded. Then there is at least one
+    /// error.
     pub fn is_full(&self) -> bool {
         self.1.is_enough()
     }
 
-    /// Adds errors that were found elsewhere, as long as there is room for them.
+    /// Adds errors that were found elsewhere, until the bound is reached.
     pub fn append(&mut self, errors: impl IntoIterator<Item = FieldError>) {
         for error in errors {
             if self.is_full() {
@@ -231,36 +232,36 @@ impl Errors {
         }
     }
 
-    /// Adds an error about a value, which is shown only if there is room for that.
+    /// Adds an error about a value. Formats the value only if the bound is not reached.
     fn about(&mut self, kind: ErrorKind, path: &Path<'_>, value: &Value, detail: impl Into<String>) {
         if !self.is_full() {
             self.push(kind, path, shown(value), detail);
         }
     }
 
-    /// The field must be set.
+    /// Adds an error: the field must be set.
     pub fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.push(ErrorKind::Required, path, "", detail);
     }
 
-    /// The value breaks a rule.
+    /// Adds an error: the value breaks a rule.
     pub fn invalid(&mut self, path: &Path<'_>, value: &Value, detail: impl Into<String>) {
         self.about(ErrorKind::Invalid, path, value, detail);
     }
 
-    /// The text breaks a rule.
+    /// Adds an error: the text breaks a rule.
     pub fn invalid_str(&mut self, path: &Path<'_>, text: &str, detail: impl Into<String>) {
         if !self.is_full() {
             self.push(ErrorKind::Invalid, path, quote(text), detail);
         }
     }
 
-    /// The value stands twice.
+    /// Adds an error: the value occurs twice.
     pub fn duplicate(&mut self, path: &Path<'_>, value: &Value) {
         self.about(ErrorKind::Duplicate, path, value, "");
     }
 
-    /// The text is none of those allowed; they are shown sorted as given.
+    /// Adds an error: the text is none of those allowed, which the message shows in this order.
     pub fn not_supported(&mut self, path: &Path<'_>, text: &str, allowed: &[&str]) {
         if self.is_full() {
             return;
@@ -270,30 +271,30 @@ impl Errors {
         self.push(ErrorKind::NotSupported, path, quote(text), detail);
     }
 
-    /// The field must not be set, or not so.
+    /// Adds an error: the field must not be set, or not in this way.
     pub fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.push(ErrorKind::Forbidden, path, "", detail);
     }
 
-    /// The text or list of bytes has more than `max` bytes.
+    /// Adds an error: the text or list of bytes has more than `max` bytes.
     pub fn too_long(&mut self, path: &Path<'_>, max: usize) {
         let unit = if max == 1 { "byte" } else { "bytes" };
         self.push(ErrorKind::TooLong, path, "", format!("may not be more than {max} {unit}"));
     }
 
-    /// The list has more than `max` items.
+    /// Adds an error: the list has more than `max` items.
     pub fn too_many(&mut self, path: &Path<'_>, actual: usize, max: usize) {
         let unit = if max == 1 { "item" } else { "items" };
         self.push(ErrorKind::TooMany, path, actual.to_string(), format!("must have at most {max} {unit}"));
     }
 
-    /// What the value names does not exist.
+    /// Adds an error: what the value names does not exist.
     pub fn not_found(&mut self, path: &Path<'_>, value: &Value) {
         self.about(ErrorKind::NotFound, path, value, "");
     }
 }
 
-/// A value as error messages show it: quoted text, plain numbers, JSON for the rest.
+/// Formats a value as error messages show it: quoted text, plain numbers, JSON for the rest.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
@@ -303,7 +304,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// A free-form value as error messages show it: Go sorts the members of its maps.
+/// Formats a free-form value as error messages show it: with sorted members, as in Go's maps.
 pub fn shown_sorted(value: &Value) -> String {
     match value {
         Value::Object(_) | Value::Array(_) => {
@@ -315,7 +316,7 @@ pub fn shown_sorted(value: &Value) -> String {
     }
 }
 
-/// A float as Go's `%v` prints it: with an exponent of at least two digits below 1e-4 and from 1e6 on.
+/// Formats a float as Go's `%v` does: with an exponent of at least two digits below 1e-4 and from 1e6 on.
 pub fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

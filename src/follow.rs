@@ -1,4 +1,4 @@
-//! Following a table: what is there, then every change.
+//! Follows a table: its present objects, then every change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use flotilla_cluster::{Change, Compacted, Interest, Object, Revision, Scope, Sel
 
 use crate::limits::{LIST_CHUNK_OBJECTS, WATCH_BATCH_EVENTS};
 
-/// Pause before a place that was lost is taken anew.
+/// Pause before a follower that lost its position lists the table again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a follower sees, in this order: the beginning of a list, its objects, its end, changes. When history moves on
-/// faster than it is followed, the list begins again.
+/// What a follower sees, in this order: the beginning of a list, its objects, its end, changes. If the follower falls
+/// behind the history window, the list begins again.
 #[derive(Debug)]
 pub enum Seen<'a> {
-    /// What was seen before may not be so any more.
+    /// A list begins: what was seen before may have changed or be gone.
     Begin,
-    /// An object that is there.
+    /// An object of the list.
     Present(&'a Arc<Object>),
-    /// All objects were seen, as of a revision.
+    /// The end of the list, with its revision.
     Listed(Revision),
-    /// A change since.
+    /// A change after the list.
     Changed(&'a Change),
 }
 
 impl Seen<'_> {
-    /// The object after the change, if it is there.
+    /// Returns the present object; `None` if it was deleted, or this is no object.
     pub fn live(&self) -> Option<&Arc<Object>> {
         match self {
             Seen::Present(object) => Some(object),
@@ -34,7 +34,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The last state of an object that was deleted.
+    /// Returns the last state of an object that was deleted, else `None`.
     pub fn deleted(&self) -> Option<&Arc<Object>> {
         match self {
             Seen::Changed(change) if change.object().is_tombstone() => Some(change.object()),
@@ -43,14 +43,14 @@ impl Seen<'_> {
     }
 }
 
-/// Follows what concerns an interest in a table, for ever.
+/// Follows the objects and changes of a table that concern an interest, for ever.
 pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(Seen<'_>)) {
     loop {
         let lost = match list(table, &interest, &mut see).await {
             Ok(after) => changes(table, &interest, after, &mut see).await,
             Err(compacted) => compacted,
         };
-        tracing::debug!(table = %table.id(), floor = %lost.floor, "a follower begins again");
+        tracing::debug!(table = %table.id(), floor = %lost.floor, "a follower lists the table again");
         tokio::time::sleep(PAUSE).await;
     }
 }
@@ -75,7 +75,7 @@ async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen
     Ok(revision)
 }
 
-/// Follows the changes after a revision until its place in the history is lost.
+/// Follows the changes after a revision until the history no longer contains its position.
 async fn changes(
     table: &Arc<Table>,
     interest: &Interest,

@@ -1,7 +1,7 @@
-//! The files that flags name.
+//! Reads the files that flags name.
 //!
-//! They are read before anything else is done, so that one that is missing or wrong is told as wrong configuration, and
-//! the data directory stays as it is.
+//! They are read before anything else, so that a missing or invalid file is reported as a wrong configuration and the
+//! data directory stays unchanged.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use crate::admission::Configuration;
 use crate::config::{Config, ConfigError};
 use crate::pki::{client_authorities, serving_certificate};
 
-/// What they hold. Certificates are read again when they are used, since they may be replaced while a server runs.
+/// The content of these files. Certificates are read again when they are used, since they may be replaced while a
+/// server runs.
 #[derive(Debug)]
 pub struct Given {
     /// Static tokens.
     pub tokens: TokenFile,
-    /// Proxies that say who asks.
+    /// The front proxies that may name the user of a request.
     pub proxy: Option<Arc<FrontProxy>>,
-    /// What signs the tokens of service accounts.
+    /// The key that signs tokens of service accounts.
     pub signing: Option<SigningKey>,
-    /// Further keys that those may be signed with.
+    /// Further keys that verify such tokens.
     pub keys: KeySet,
     /// What admission plugins are told.
     pub admission: Configuration,
 }
 
 impl Given {
-    /// Reads all of them.
+    /// Reads all files.
     ///
     /// # Errors
-    /// When one cannot be read, or does not hold what its flag is for.
+    /// A file cannot be read, or its content is invalid.
     pub fn read(config: &Config) -> Result<Self, ConfigError> {
         if let Some((certificate, key)) = config.serving_files() {
             serving_certificate(certificate, key).map_err(wrong("tls-cert-file"))?;
@@ -62,7 +63,7 @@ impl Given {
     }
 }
 
-/// What is told of the file of an option.
+/// Returns a function that makes the error about the file of an option.
 fn wrong<E: Error + Send + Sync + 'static>(option: &'static str) -> impl Fn(E) -> ConfigError {
     move |source| ConfigError::Given { option, source: Box::new(source) }
 }

@@ -1,26 +1,26 @@
-//! Memory in large pages, while a store with much in it is opened.
+//! Uses large memory pages while a large store is opened.
 //!
-//! The system gives memory a page at a time, when it is used for the first time. For all that a large store has, that
-//! is more work than anything else of a start. Pages of 2 MiB cost a fifth of it, but what is not used of them is held
-//! all the same. So the allocator asks for them wherever it can, and the process has them refused (prctl(2),
-//! `PR_SET_THP_DISABLE`) but for that time, in which memory is filled from one end to the other. What was given stays
-//! as it is. Where the system gives no such pages, nothing of this has an effect.
+//! The system provides memory page by page, at the first use of each. For a large store this costs more than anything
+//! else during a start. Pages of 2 MiB cost a fifth of it, but unused parts of them stay allocated. So the allocator
+//! asks for large pages wherever it can, and the process disables them (prctl(2), `PR_SET_THP_DISABLE`) except during
+//! the start, which fills memory from one end to the other. Pages that were provided stay large. Without support by the
+//! system nothing here has an effect.
 
 use std::fs;
 use std::path::Path;
 
 use crate::limits::LARGE_PAGES_FROM_BYTES;
 
-/// Has large pages refused from now on. The first thing that a process does.
+/// Disables large pages from now on. A process calls this first.
 pub fn refuse() {
-    let _ = rustix::thread::disable_transparent_huge_pages(true); // a system that has none refuses nothing
+    let _ = rustix::thread::disable_transparent_huge_pages(true); // fails only where there are none
 }
 
-/// Large pages are taken as long as this lives.
+/// Enables large pages for as long as it lives.
 pub struct LargePages(());
 
 impl LargePages {
-    /// For a store whose directories hold much.
+    /// Enables large pages if the directories of a store are large; `None` if they are small.
     pub fn for_store(directory: &Path) -> Option<LargePages> {
         (bytes_below(directory) >= LARGE_PAGES_FROM_BYTES).then(|| {
             let _ = rustix::thread::disable_transparent_huge_pages(false);
@@ -35,7 +35,7 @@ impl Drop for LargePages {
     }
 }
 
-/// Bytes of all files below a directory, as far as it can be read.
+/// Returns the bytes of all files below a directory. Skips what cannot be read.
 fn bytes_below(directory: &Path) -> u64 {
     let bytes = |entry: fs::DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),

@@ -1,6 +1,6 @@
 //! Flotilla: a Kubernetes API server that needs no etcd.
 //!
-//! `ARCHITECTURE.md` tells what a request meets on its way through the modules.
+//! `ARCHITECTURE.md` describes the path of a request through the modules.
 //!
 //! # Order
 //!

@@ -2,7 +2,7 @@
 
 mod cli;
 
-/// A write makes and drops trees of hundreds of small parts: with the system's allocator that is a third of its cost.
+/// A write allocates and frees trees of hundreds of small parts, a third of its cost with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
-//! Objects in the representation that a client asked for: as they are, as metadata alone, or as rows of a Table; in
-//! JSON, YAML or protobuf.
+//! Encodes objects in the form that a client asked for: whole, as metadata only, or as rows of a Table; in JSON, YAML
+//! or protobuf.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// How the objects of a list or of a watch are to be shown.
+/// How the objects of a list or of a watch are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Show<'a> {
     /// Form and encoding.
     pub representation: Representation,
     /// `includeObject` of tables.
     pub include: Option<&'a str>,
-    /// Whether the client takes gzip.
+    /// Whether the client accepts gzip.
     pub gzip: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn encode_entity(
         }
         (Form::Metadata { version, .. }, entity) => {
             let shown = match (tree(registry, served, entity), entity) {
-                // Metadata can be read although something else cannot.
+                // Metadata can be shown even if the rest of the object cannot be decoded.
                 (Err(error), Entity::Stored(object)) => registry::metadata_alone(object).ok_or(error)?.into(),
                 (shown, _) => shown?,
             };
@@ -81,7 +81,7 @@ pub fn encode_entity(
     }
 }
 
-/// A stored object in protobuf, as the version that it is stored in shows it.
+/// Encodes a stored object in protobuf, in its stored version.
 pub fn transcode(served: &Served, object: &Object) -> ApiResult<Vec<u8>> {
     let (mut message, mut out) = (Vec::new(), Vec::new());
     let text = registry::stored_text(object)?;
@@ -90,7 +90,7 @@ pub fn transcode(served: &Served, object: &Object) -> ApiResult<Vec<u8>> {
     Ok(out)
 }
 
-/// A Table in the encoding that the client asked for.
+/// Encodes a Table, given as JSON text, in the encoding that the client asked for.
 pub fn finish_table(mut json_text: Vec<u8>, representation: Representation) -> ApiResult<Encoded> {
     if representation.media == Media::Json && !representation.pretty {
         json_text.push(b'\n');
@@ -100,7 +100,7 @@ pub fn finish_table(mut json_text: Vec<u8>, representation: Representation) -> A
     Ok(answer::encode_value(&tree, representation))
 }
 
-/// The table writer of a resource.
+/// Returns the table writer of a resource.
 pub fn table<'a>(served: &'a Served, version: &str, include: printing::Includer) -> printing::Table<'a> {
     let version = table_version(version);
     let columns: &[Column] = &served.resource.columns;
@@ -108,12 +108,12 @@ pub fn table<'a>(served: &'a Served, version: &str, include: printing::Includer)
     printing::Table::new(rows, columns, version, include, registry::now())
 }
 
-/// The version of `meta.k8s.io` in which a table is shown.
+/// Returns the version of `meta.k8s.io` in which a table is shown.
 pub fn table_version(version: &str) -> printing::Version {
     if version == "v1" { printing::Version::V1 } else { printing::Version::V1Beta1 }
 }
 
-/// How objects of a resource become rows of a table.
+/// Returns what makes table rows of the objects of a resource.
 pub fn rows(served: &Served) -> &dyn printing::Rows {
     static OTHERS: printing::Printer = printing::Printer::of(printing::name_and_creation);
     if let Some(custom) = &served.custom {
@@ -122,7 +122,8 @@ pub fn rows(served: &Served) -> &dyn printing::Rows {
     builtin_rows(served).unwrap_or(&OTHERS)
 }
 
-/// How objects of a built-in resource become rows.
+/// Returns what makes table rows of the objects of a built-in resource; `None` if the resource has no columns of its
+/// own.
 pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
     let (group, name) = (served.group(), &*served.resource.name);
     if served.kind().name == "Scale" {
@@ -132,7 +133,7 @@ pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
     }
 }
 
-/// The tree of an object in the version of the request.
+/// Decodes an object in the version of the request.
 pub fn tree(registry: &Registry, served: &Served, entity: &Entity) -> ApiResult<Arc<Value>> {
     match entity {
         Entity::Stored(object) => Ok(Arc::new(registry.shown(served, object)?)),
@@ -140,13 +141,13 @@ pub fn tree(registry: &Registry, served: &Served, entity: &Entity) -> ApiResult<
     }
 }
 
-/// An object's metadata alone.
+/// Returns an object's metadata as `PartialObjectMetadata`.
 pub fn partial(object: &Value, version: &str) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
     value!({"kind": "PartialObjectMetadata", "apiVersion": (format!("meta.k8s.io/{version}")), "metadata": metadata})
 }
 
-/// How the reference's errors call a kind's own type.
+/// Returns the name by which the reference's errors call a kind's internal type.
 pub fn internal_name(served: &Served) -> String {
     let package = match served.stored.group.as_ref() {
         "" => "core",
@@ -155,7 +156,7 @@ pub fn internal_name(served: &Served) -> String {
     format!("{package}.{}", served.kind().name)
 }
 
-/// The text of a stored object as an item of a JSON list: without kind and version, which the list states.
+/// Returns the text of a stored object as an item of a JSON list: without kind and version, which the list states.
 pub fn list_item<'t>(object: &Object, text: &'t [u8]) -> &'t [u8] {
     text.get(object.layout().head as usize..).unwrap_or_default()
 }

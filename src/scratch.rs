@@ -1,11 +1,11 @@
-//! Directories for tests.
+//! Temporary directories for tests.
 
 use std::ops::Deref;
 use std::path::Path;
 
 use tempfile::TempDir;
 
-/// A directory of its own for a test, removed with everything in it in the end.
+/// A temporary directory of one test; dropping it removes its content.
 pub(crate) struct Scratch(TempDir);
 
 impl Scratch {

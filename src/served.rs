@@ -1,4 +1,4 @@
-//! The resources that are served, and where each is stored.
+//! Lists the resources that clients can reach, and says where each is stored.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
 use crate::rules::Strategy;
 use crate::status::ApiError;
 
-/// A resource in one version as clients reach it.
+/// A resource in one version, as clients reach it.
 #[derive(Debug, Clone)]
 pub struct Served {
     /// The resource as this version serves it.
@@ -31,47 +31,47 @@ pub struct Served {
     pub strategy: &'static Strategy,
     /// The table that holds the objects.
     pub table: TableId,
-    /// Subresources that show another kind: their name, and the resource as it is seen through them.
+    /// Subresources with a kind of their own: their name, and the resource as the subresource shows it.
     pub parts: Vec<(Text, Arc<Served>)>,
-    /// What the definition says, of a custom resource.
+    /// The definition of a custom resource; `None` for built-in ones.
     pub custom: Option<Custom>,
-    /// Whether it is switched off: clients are not served it, the server itself goes on with what it has of it.
+    /// Whether clients cannot reach it, because it is switched off. The server itself still uses its objects.
     pub off: bool,
 }
 
 impl Served {
-    /// Group, empty for the core group.
+    /// Returns the group, empty for the core group.
     pub fn group(&self) -> &str {
         &self.resource.group
     }
 
-    /// The kind that this version shows.
+    /// Returns the kind of this version.
     pub fn kind(&self) -> &Kind {
         &self.resource.kind
     }
 
-    /// The type of the objects that this version shows.
+    /// Returns the type of the objects of this version.
     pub fn of(&self) -> &Type {
         &self.resource.kind.of
     }
 
-    /// `apiVersion` of the objects that this version shows.
+    /// Returns the `apiVersion` of the objects of this version.
     pub fn api_version(&self) -> String {
         self.resource.kind.api_version()
     }
 
-    /// The resource as it is seen through a subresource that shows another kind.
+    /// Returns the resource as a subresource with a kind of its own shows it; `None` for other subresources.
     pub fn part(&self, subresource: &str) -> Option<&Arc<Served>> {
         self.parts.iter().find(|(name, _)| name == subresource).map(|(_, part)| part)
     }
 
-    /// Whether objects are stored in the version that is shown, so that stored bytes are answers. What definitions
-    /// say may change, so that objects of custom resources are looked at in any version.
+    /// Returns whether this is the version in which objects are stored, so that stored bytes are answers. Returns false
+    /// for custom resources: their definition may change, so each object must be checked.
     pub fn is_stored_version(&self) -> bool {
         self.custom.is_none() && self.is_of_stored_version()
     }
 
-    /// Whether the stored bytes of an object are what this version shows.
+    /// Returns whether this version shows the stored bytes of an object unchanged.
     pub fn shows_as_stored(&self, object: &Object) -> bool {
         self.custom.as_ref().map_or_else(|| self.is_of_stored_version(), |custom| custom.shows_as_stored(object))
     }
@@ -80,18 +80,18 @@ impl Served {
         self.stored.version == self.resource.kind.version && self.stored.group == self.resource.kind.group
     }
 
-    /// Whether this one of the versions of the resource stands for all of them.
+    /// Returns whether this version represents all versions of the resource.
     fn is_first(&self) -> bool {
         self.custom.as_ref().map_or_else(|| self.is_of_stored_version(), Custom::is_first)
     }
 
-    /// Whether discovery lists this verb.
+    /// Returns whether discovery lists this verb.
     pub fn has_verb(&self, verb: &str) -> bool {
         self.resource.verbs.iter().any(|v| v == verb)
     }
 
-    /// Conforms an object of this version that was made of one which conforms, `before`, or of none. Returns the paths
-    /// of fields that were dropped.
+    /// Conforms an object of this version that was made from `before`, which conforms or is null. Returns the paths of
+    /// fields that were dropped.
     ///
     /// # Errors
     /// A value is not of its type.
@@ -102,23 +102,23 @@ impl Served {
         }
     }
 
-    /// The key of an object.
+    /// Returns the key of an object.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         if self.resource.namespaced { Key::namespaced(namespace, name) } else { Key::new(name) }
     }
 
-    /// 404 for an object of this resource.
+    /// Returns 404 for an object of this resource.
     pub fn not_found(&self, name: &str) -> ApiError {
         ApiError::not_found(self.group(), &self.resource.name, name)
     }
 }
 
-/// All served resources, found by group, version and plural name. Replaced as a whole when the set changes.
+/// All served resources, by group, version and plural name. The set is replaced as a whole when it changes.
 #[derive(Debug)]
 pub struct Resources {
     builtin: Vec<Arc<Served>>,
     known: ArcSwap<Known>,
-    /// How often definitions were taken in.
+    /// How often the set of definitions was replaced.
     defined: watch::Sender<u64>,
 }
 
@@ -128,7 +128,7 @@ struct Known {
     sorted: Arc<Vec<Arc<Served>>>,
     /// Every resource in its stored version, by group and plural name.
     stored: Vec<Arc<Served>>,
-    /// The versions of the resources that are served in several, also in other groups, by their tables.
+    /// Resources that several versions serve, in any group: their versions, by table.
     several: HashMap<TableId, Arc<[Arc<Served>]>>,
 }
 
@@ -146,12 +146,12 @@ impl Known {
 }
 
 impl Resources {
-    /// The built-in resources.
+    /// Returns the built-in resources.
     pub fn builtin() -> Self {
         Self::enabled(&Enablement::default())
     }
 
-    /// The built-in resources, of which clients are served those that are switched on.
+    /// Returns the built-in resources. Clients can reach those that are switched on.
     pub fn enabled(enablement: &Enablement) -> Self {
         let on = |of: &Resource| enablement.serves(&of.group, &of.version, &of.name);
         let served = |resource: &'static Resource| Arc::new(Served { off: !on(resource), ..served(resource) });
@@ -161,8 +161,8 @@ impl Resources {
         Self { builtin, known, defined: watch::Sender::new(0) }
     }
 
-    /// Serves these definitions besides what is built in, and no others any more. Returns what is served of them. What
-    /// is built in stays what it is.
+    /// Replaces the custom resources by those of these definitions. Returns the new ones. Built-in resources do not
+    /// change.
     pub fn define<'a>(&self, definitions: impl Iterator<Item = &'a Arc<Definition>>) -> Vec<Arc<Served>> {
         let custom = definitions.filter(|definition| !self.has_built_in(definition)).flat_map(Custom::of);
         let custom: Vec<_> = custom.map(|custom| Arc::new(defined(custom))).collect();
@@ -175,53 +175,52 @@ impl Resources {
         self.builtin.iter().any(|own| stored_order(own) == (&definition.group, &definition.plural))
     }
 
-    /// The resource of a definition in the version that objects are stored in, whether or not that is served. `None`
-    /// where the name is that of a built-in resource, whose objects no definition has.
+    /// Returns the resource of a definition in its stored version, whether or not that is served. `None` if it has the
+    /// name of a built-in resource, whose objects belong to no definition.
     pub fn defined_by(&self, definition: Definition) -> Option<Arc<Served>> {
         let is_own = !self.has_built_in(&definition);
         is_own.then(|| Arc::new(defined(Custom::stored(&Arc::new(definition)))))
     }
 
-    /// Told whenever definitions were taken in: how often.
+    /// Returns a receiver that is notified whenever definitions are replaced; its value counts that.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.defined.subscribe()
     }
 
-    /// The resource of this plural name.
+    /// Returns the resource with this group, version and plural name; `None` if it is not served.
     pub fn find(&self, group: &str, version: &str, name: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         let at = known.sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
         Some(known.sorted[at].clone())
     }
 
-    /// Whether clients are served anything of a built-in group.
+    /// Returns whether clients can reach any resource of a built-in group.
     pub fn has_group(&self, group: &str) -> bool {
         self.builtin.iter().any(|of| of.group() == group && !of.off)
     }
 
-    /// Every resource in every served version.
+    /// Returns every resource in every served version.
     pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
         self.known.load().sorted.clone()
     }
 
-    /// The versions that serve the objects of a table, also in other groups, by group and version; `None` where there
-    /// is but one.
+    /// Returns the versions that serve the objects of a table, by group and version; `None` if there is only one.
     pub fn versions(&self, table: &TableId) -> Option<Arc<[Arc<Served>]>> {
         self.known.load().several.get(table).cloned()
     }
 
-    /// Every resource once, in its stored version.
+    /// Returns every resource once, in its stored version.
     pub fn stored(&self) -> Vec<Arc<Served>> {
         self.known.load().sorted.iter().filter(|of| of.is_first()).cloned().collect()
     }
 
-    /// The stored version of the resource that holds objects of a kind.
+    /// Returns the stored version of the resource with this kind; `None` if there is none.
     pub fn of_kind(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         known.stored.iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
     }
 
-    /// The stored version of a resource by group and plural name.
+    /// Returns the stored version of the resource with this group and plural name; `None` if there is none.
     pub fn of_resource(&self, group: &str, name: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         let at = known.stored.binary_search_by(|of| stored_order(of).cmp(&(group, name))).ok()?;
@@ -252,7 +251,7 @@ fn served(resource: &'static Resource) -> Served {
     Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None, off: false }
 }
 
-/// A version of a custom resource as it is served.
+/// Returns a version of a custom resource as it is served.
 fn defined(custom: Custom) -> Served {
     let (definition, version) = (custom.definition(), custom.version());
     let table = TableId::new(&format!("{}/{}", definition.group, definition.plural));
@@ -272,8 +271,8 @@ fn defined(custom: Custom) -> Served {
     }
 }
 
-/// A resource as it is seen through a subresource, with the columns of its Scale; `None` where that shows the
-/// resource's own kind.
+/// Returns a resource as a subresource shows it, with `scale` as the columns of a Scale. `None` if the subresource has
+/// the resource's own kind.
 fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: &'static [Column]) -> Option<Served> {
     let (group, version, kind) = &subresource.response_kind;
     let kind = catalogue::kind(group, version, kind)?;

@@ -27,7 +27,7 @@ fn what_is_defined_is_served_until_it_is_not_any_more() {
     assert!(resources.find("example.com", "v1", "things").is_none(), "it is not served");
     let v2 = resources.find("example.com", "v2", "things").unwrap();
     assert_eq!((v2.table.as_str(), &*v2.stored.version), ("example.com/things", "v1"));
-    // The version that is stored is not served: another one stands for the resource.
+    // The stored version is not served: another one represents the resource.
     assert_eq!(resources.of_kind("example.com", "Thing").unwrap().resource.version, "v2");
     assert_eq!(resources.stored().iter().filter(|of| of.custom.is_some()).count(), 1);
     resources.define([].iter());
@@ -49,7 +49,7 @@ fn what_is_built_in_cannot_be_defined() {
     let resources = Resources::builtin();
     let ingresses = definition("networking.k8s.io", "ingresses", value!([(version("v1", true, true))]));
     assert!(resources.define([ingresses.clone()].iter()).is_empty());
-    // Whoever deletes such a definition deletes no ingress.
+    // Deleting such a definition must not delete ingresses.
     assert!(resources.defined_by(Arc::into_inner(ingresses).unwrap()).is_none());
     assert!(resources.find("networking.k8s.io", "v1", "ingresses").unwrap().custom.is_none());
 }

@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{FieldError, quote};
 
-/// The reason of what was not finished in time, so that nobody knows what has become of it.
+/// The reason of a request that was not finished in time, so that its outcome is unknown.
 pub const TIMEOUT: &str = "Timeout";
 
 /// A cause in a status's details.
@@ -22,22 +22,23 @@ pub struct Cause {
     pub field: String,
 }
 
-/// What a status says of its object.
+/// The details of a status.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
     /// Name of the object; may be empty.
     pub name: String,
     /// API group; may be empty.
     pub group: String,
-    /// Resource or kind, as the reason has it.
+    /// Resource or kind, depending on the reason.
     pub kind: String,
     /// UID of the object; may be empty.
     pub uid: String,
     /// Causes in order.
     pub causes: Vec<Cause>,
-    /// When to try again, in seconds; 0 says nothing.
+    /// Seconds after which the client may try again; 0 if unstated.
     pub retry_after_seconds: u32,
-    /// The whole `Status` as a webhook states it, where one refuses a write: it says more than fits here.
+    /// The whole `Status` of a webhook that refuses a write; it may have more members than this struct. Null if there
+    /// is none.
     pub stated: Value,
 }
 
@@ -51,22 +52,22 @@ pub struct ApiError {
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// What it concerns.
+    /// Details about the object; `None` if there are none.
     pub details: Option<Box<Details>>,
-    /// The token with which a list may go on though its snapshot is gone.
+    /// The token with which a list may continue although its snapshot is gone.
     pub list_continue: Option<String>,
 }
 
-/// Result of anything that may end in a `Status`.
+/// Result of operations that fail with a `Status`.
 pub type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
-    /// An error without details.
+    /// Returns an error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: None, list_continue: None }
     }
 
-    /// An error that concerns an object or a kind.
+    /// Returns an error about an object or a kind.
     pub fn about(
         code: u16,
         reason: &'static str,
@@ -79,36 +80,36 @@ impl ApiError {
         Self { details: Some(Box::new(details)), ..Self::new(code, reason, message) }
     }
 
-    /// 400: the request cannot be understood.
+    /// Returns 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 404: there is no such object.
+    /// Returns 404: the object does not exist.
     pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} {} not found", qualified(group, resource), quote(name));
         Self::about(404, "NotFound", group, resource, name, message)
     }
 
-    /// 404: nothing of this server has the path.
+    /// Returns 404: the server has nothing at this path.
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self { details: Some(Box::default()), ..Self::new(404, "NotFound", message) }
     }
 
-    /// 409: the object is there already.
+    /// Returns 409: the object already exists.
     pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
         let message = format!("{} {} already exists", qualified(group, resource), quote(name));
         Self::about(409, "AlreadyExists", group, resource, name, message)
     }
 
-    /// 409: the object cannot be changed as asked.
+    /// Returns 409: the object cannot be changed as asked.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {}: {why}", qualified(group, resource), quote(name));
         Self::about(409, "Conflict", group, resource, name, message)
     }
 
-    /// 403: refused by a rule of the server.
+    /// Returns 403: a rule of the server forbids the request.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
             format!("{} is forbidden: {why}", qualified(group, resource))
@@ -118,9 +119,9 @@ impl ApiError {
         Self::about(403, "Forbidden", group, resource, name, message)
     }
 
-    /// 422: the object breaks rules of its kind; one cause a rule.
+    /// Returns 422: the object breaks rules of its kind; one cause for each.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        // The message says everything once; the causes repeat what several rules found.
+        // The message contains each text once; the causes may repeat it.
         let mut seen = HashSet::with_capacity(errors.len());
         let texts: Vec<String> =
             errors.iter().map(ToString::to_string).filter(|text| seen.insert(text.clone())).collect();
@@ -140,18 +141,18 @@ impl ApiError {
         error
     }
 
-    /// 405: the resource does not know the verb.
+    /// Returns 405: the resource does not support the verb.
     pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {}", quote(&qualified(group, resource)));
         Self::about(405, "MethodNotAllowed", group, resource, "", message)
     }
 
-    /// 410: the revision asked for is no longer kept.
+    /// Returns 410: the requested revision is no longer in the history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// 500: the server failed, or answers as Kubernetes does where that has no better code.
+    /// Returns 500: the server failed, or Kubernetes uses this code for lack of a better one.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         let details = Details {
             causes: vec![Cause { reason: String::new(), message: why.to_string(), field: String::new() }],
@@ -161,24 +162,24 @@ impl ApiError {
         Self { details: Some(Box::new(details)), ..Self::new(500, "InternalError", message) }
     }
 
-    /// A failure that carries nothing but its text, as generic errors of the reference do: 500 without a reason.
+    /// Returns 500 without a reason, as for generic errors of the reference.
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// 503: nothing was done; the client may try again.
+    /// Returns 503: nothing was done; the client may try again.
     pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let details = Details { retry_after_seconds, ..Details::default() };
         Self { details: Some(Box::new(details)), ..Self::new(503, "ServiceUnavailable", message) }
     }
 
-    /// 504: the server could not finish in time; the client may try again.
+    /// Returns 504: the server could not finish in time; the client may try again.
     pub fn timeout(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let details = Details { retry_after_seconds, ..Details::default() };
         Self { details: Some(Box::new(details)), ..Self::new(504, TIMEOUT, message) }
     }
 
-    /// Whether it is not known what has become of the request.
+    /// Returns whether the outcome of the request is unknown.
     pub fn is_timeout(&self) -> bool {
         self.reason == TIMEOUT
     }
@@ -191,17 +192,17 @@ impl ApiError {
         self
     }
 
-    /// Seconds after which a client may try again; 0 when the error says nothing of it.
+    /// Returns the seconds after which a client may try again; 0 if unstated.
     pub fn retry_after_seconds(&self) -> u32 {
         self.details.as_ref().map_or(0, |details| details.retry_after_seconds)
     }
 
-    /// The `Status` as a webhook states it, if one refuses the write.
+    /// Returns the whole `Status` of a webhook that refuses the write, else `None`.
     pub fn stated(&self) -> Option<&Value> {
         self.details.as_ref().map(|details| &details.stated).filter(|stated| !stated.is_null())
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub fn to_value(&self) -> Value {
         let mut status = value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"});
         let mut set = |key: &str, value: Value| {
@@ -237,7 +238,7 @@ impl ApiError {
 }
 
 impl Details {
-    /// The `details` object, without empty members.
+    /// Returns the `details` object, without empty members.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         for (key, text) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
@@ -266,7 +267,7 @@ impl Cause {
     }
 }
 
-/// `deployments.apps`, or `pods` in the core group.
+/// Returns `deployments.apps`, or `pods` in the core group.
 pub fn qualified(group: &str, resource: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }

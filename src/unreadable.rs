@@ -1,9 +1,9 @@
-//! Stored objects that cannot be decoded, whatever made them so: an earlier release, a bug, a changed backup.
+//! Handles stored objects that cannot be decoded, whether an earlier release, a bug or an altered backup wrote them.
 //!
-//! What is written here is known to be readable (`registry::encode::draft`); of anything else that is found out when it
-//! is first read, once for each version. Such an object is answered with 500, and so is a list that has it, as in the
-//! reference with the feature AllowUnsafeMalformedObjectDeletion. Who looks at many objects for somebody else goes on
-//! with the others ([`others`]).
+//! Objects that this process encoded are known to be sound (`registry::encode::draft`). Any other is checked when it is
+//! first read, once for each version. A read of an unsound object returns 500, and so does a list that contains it, as
+//! in the reference with the feature AllowUnsafeMalformedObjectDeletion. Code that scans many objects skips unsound
+//! ones ([`others`]).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use parking_lot::Mutex;
 use crate::limits;
 use crate::status::{ApiError, ApiResult, Cause};
 
-/// The reason of lists, and of events, that have an object which cannot be decoded.
+/// The reason of errors of lists and events that contain an object which cannot be decoded.
 pub const REASON: &str = "StorageReadError";
-/// How the message begins that says so of one object.
+/// The beginning of the message about one such object.
 const CORRUPT: &str = "StorageError: corrupt object, Code: 7";
 
-/// Makes sure that a stored object can be decoded. Of what was written here, or looked at before, that is known.
+/// Checks that a stored object can be decoded. Does nothing for objects that were encoded or checked by this process.
 ///
 /// # Errors
-/// 500: it cannot. The first time it is told in the log, and counted.
+/// 500: it cannot be decoded. The first time, this is logged and counted.
 #[inline]
 pub fn prove(object: &Object) -> ApiResult<()> {
     match object.is_sound() {
@@ -45,7 +45,7 @@ fn examine(object: &Object, is_news: bool) -> ApiResult<()> {
     Err(ApiError::internal(described(object, &why)))
 }
 
-/// The tree of a stored object, in its stored version.
+/// Decodes a stored object, in its stored version.
 ///
 /// # Errors
 /// 500: it cannot be decoded.
@@ -54,38 +54,39 @@ pub fn value(object: &Object) -> ApiResult<Value> {
     json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
 }
 
-/// What a list says of an object that cannot be decoded.
+/// Returns the cause in the error of a list for an object that cannot be decoded; `None` if it can.
 pub fn cause(object: &Object) -> Option<Cause> {
     let why = json::check(object.bytes()).err()?;
     let (reason, message) = ("UnexpectedServerResponse".into(), described(object, &why));
     Some(Cause { reason, message, field: place(object) })
 }
 
-/// What could be read of one of many objects: who looks at all of them goes on with the others. That one cannot be
-/// decoded has been told where it was found ([`prove`]).
+/// Returns the value, or `None` if the object cannot be decoded, for code that scans many objects and skips unsound
+/// ones. [`prove`] has already logged the error.
 pub fn others<T>(read: ApiResult<T>) -> Option<T> {
     read.ok()
 }
 
-/// Whether an error says that an object cannot be decoded.
+/// Returns whether an error says that an object cannot be decoded.
 pub fn is_told_by(error: &ApiError) -> bool {
     error.code == 500 && (error.reason == REASON || error.message.contains(CORRUPT))
 }
 
-/// What is wrong with an object, in the reference's words.
+/// Returns the error message about an object, in the reference's wording.
 fn described(object: &Object, why: &json::Error) -> String {
     let (place, revision) = (place(object), object.revision());
     let what = format!("object not decodable revision={revision}: {why}");
     format!("{CORRUPT}, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: {what}")
 }
 
-/// Where an object is.
+/// Returns the key of an object in the reference's store.
 fn place(object: &Object) -> String {
     let (group, resource) = resource(object);
     format!("/registry/{group}{}{resource}/{}", if group.is_empty() { "" } else { "/" }, object.key())
 }
 
-/// The group and resource of an object, by the kind that its text begins with; of a custom resource that kind.
+/// Returns group and resource of an object, from the kind at the beginning of its text. For a custom resource returns
+/// the kind instead of the resource.
 fn resource(object: &Object) -> (String, String) {
     let (group, kind) = kind(object);
     let versions = catalogue::group(&group).map_or(&[][..], |group| group.versions).iter();
@@ -94,7 +95,7 @@ fn resource(object: &Object) -> (String, String) {
     (group, name)
 }
 
-/// The group and kind that the text of an object begins with.
+/// Returns the group and kind at the beginning of an object's text.
 fn kind(object: &Object) -> (String, String) {
     let head = object.bytes().get(..object.layout().head as usize).unwrap_or_default();
     let head = String::from_utf8_lossy(head);
@@ -106,7 +107,7 @@ fn kind(object: &Object) -> (String, String) {
     (group, member("kind"))
 }
 
-/// 500 for the event of an object that was deleted and cannot be decoded.
+/// Returns 500 for the event of a deleted object that cannot be decoded.
 pub fn deleted(object: &Object, error: ApiError) -> ApiError {
     match json::check(object.bytes()) {
         Err(why) => {
@@ -118,13 +119,13 @@ pub fn deleted(object: &Object, error: ApiError) -> ApiError {
     }
 }
 
-/// What was found by this process.
+/// The unsound objects that this process has found.
 static FOUND: Mutex<Found> = Mutex::new(Found { counts: BTreeMap::new(), since: None, lines: 0 });
 
 struct Found {
-    /// How many, by group and resource.
+    /// How many were found, by group and resource.
     counts: BTreeMap<(String, String), u64>,
-    /// When the lines began that are counted.
+    /// When the minute began in which `lines` counts log lines.
     since: Option<Instant>,
     lines: usize,
 }
@@ -145,12 +146,12 @@ impl Found {
             tracing::error!(object = %place, %revision, %why, "a stored object cannot be read");
         }
         if self.lines == limits::UNREADABLE_LINES {
-            tracing::error!("more objects that cannot be read are not named for a minute");
+            tracing::error!("further objects that cannot be decoded are not logged for a minute");
         }
     }
 }
 
-/// How many versions of objects were found that cannot be decoded, by group and resource.
+/// Returns how many versions of objects could not be decoded, by group and resource.
 pub fn counts() -> Vec<((String, String), u64)> {
     FOUND.lock().counts.iter().map(|(of, count)| (of.clone(), *count)).collect()
 }

@@ -1,4 +1,4 @@
-//! Which Kubernetes this server is, and which build of it.
+//! The version of Kubernetes that this server implements, and the version of its build.
 
 /// Major version of the Kubernetes API.
 pub const MAJOR: &str = "1";

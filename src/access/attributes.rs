@@ -1,15 +1,15 @@
-//! What a request asks for, as authorization sees it.
+//! Describes requests for authorization.
 
 use super::user::User;
 use crate::field::quote;
 use crate::status::{ApiError, Details};
 
-/// What a request asks for.
+/// What a request asks for, as authorization sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attributes<'a> {
-    /// Something with objects.
+    /// An operation on objects.
     Resource(ResourceAttributes<'a>),
-    /// Something else, by its path.
+    /// Another request, identified by its path.
     Path {
         /// The HTTP method in lower case.
         verb: &'a str,
@@ -18,7 +18,7 @@ pub enum Attributes<'a> {
     },
 }
 
-/// What a request asks for that is about objects.
+/// An operation on objects, as authorization sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceAttributes<'a> {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or a special verb.
@@ -33,12 +33,12 @@ pub struct ResourceAttributes<'a> {
     pub namespace: &'a str,
     /// Name of the object; may be empty.
     pub name: &'a str,
-    /// Field selector of those that select, in its text form; may be empty, and need not parse.
+    /// The field selector of a request that selects, as text; may be empty or invalid.
     pub fields: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// The same with another verb.
+    /// Returns the same attributes with another verb.
     #[must_use]
     pub const fn with_verb<'b>(self, verb: &'b str) -> Attributes<'b>
     where
@@ -50,14 +50,14 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The verb.
+    /// Returns the verb.
     pub const fn verb(&self) -> &'a str {
         match self {
             Self::Resource(ResourceAttributes { verb, .. }) | Self::Path { verb, .. } => verb,
         }
     }
 
-    /// The namespace; empty at the cluster scope, and for paths.
+    /// Returns the namespace; empty at the cluster scope, and for paths.
     pub const fn namespace(&self) -> &'a str {
         match self {
             Self::Resource(of) => of.namespace,
@@ -66,7 +66,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// 403: the user may not do it. `reason` may be empty.
+/// Returns 403: the user lacks the permission. `reason` may be empty.
 pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let mut why = format!("User {} cannot {} ", quote(&user.name), attributes.verb());
     match attributes {
@@ -91,7 +91,7 @@ pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiE
     }
 }
 
-/// What comes from the request is made harmless for those who show messages in HTML, as the reference does.
+/// Appends the reason, and escapes text from the request for clients that show messages as HTML, as the reference does.
 fn with_reason(why: &str, reason: &str) -> String {
     let mut message = String::with_capacity(why.len() + reason.len() + 2);
     for c in why.chars() {

@@ -1,4 +1,4 @@
-//! From credentials to a user.
+//! Authenticates requests: finds the user for their credentials.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,32 +16,32 @@ use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
 use crate::wall_clock;
 
-/// Who asks.
+/// The user of a request, after authentication.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
     /// The user; anonymous when there were no credentials.
     pub user: Arc<User>,
-    /// What to tell the client in a `Warning` header.
+    /// A text for a `Warning` header.
     pub warning: Option<&'static str>,
 }
 
-/// Whose a token is.
+/// The owner of a valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenOwner {
     /// The user.
     pub user: Arc<User>,
-    /// Which of the audiences asked for it is meant for.
+    /// Those of the requested audiences that the token is issued for.
     pub audiences: Vec<String>,
 }
 
-/// Ways to say who asks besides certificates and the tokens of a file and of service accounts.
+/// Ways to authenticate besides client certificates, static tokens and tokens of service accounts.
 #[derive(Debug)]
 pub struct Ways {
-    /// Whether requests without credentials are answered.
+    /// Whether requests without credentials are allowed.
     pub anonymous: bool,
-    /// Tokens by which nodes join.
+    /// Tokens with which nodes join.
     pub bootstrap: Option<BootstrapTokens>,
-    /// Proxies that say who asks.
+    /// Front proxies that may name the user.
     pub proxy: Option<Arc<FrontProxy>>,
 }
 
@@ -53,9 +53,9 @@ impl Default for Ways {
 
 /// Finds the user of a request.
 ///
-/// In order: a proxy that is believed says who asks; a trusted client certificate wins over everything else; then a
-/// bearer token counts, and one that is not known is an error even where anonymous requests are welcome; an untrusted
-/// client certificate is an error as well; without credentials the request is anonymous.
+/// Tries in this order: headers of a trusted front proxy; a trusted client certificate; a bearer token. An unknown
+/// token is an error even where anonymous requests are allowed, and so is an untrusted client certificate. A request
+/// without credentials is anonymous.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,
@@ -65,31 +65,31 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// The keys by which tokens of service accounts are verified.
+    /// Returns the keys that verify tokens of service accounts.
     pub const fn keys(&self) -> &KeySet {
         self.service_accounts.keys()
     }
 
-    /// Knows static tokens and those of service accounts.
+    /// Creates an authenticator for static tokens and those of service accounts.
     pub fn new(file: TokenFile, service_accounts: ServiceAccountTokens) -> Self {
         Self { anonymous: Arc::new(User::anonymous()), ways: Ways::default(), file, service_accounts }
     }
 
-    /// The same with other ways to say who asks.
+    /// Returns the same authenticator with other ways to authenticate.
     #[must_use]
     pub fn with(self, ways: Ways) -> Self {
         Self { ways, ..self }
     }
 
-    /// Proxies that say who asks, if there may be any.
+    /// Returns the front proxies, if any are configured.
     pub fn proxy(&self) -> Option<&Arc<FrontProxy>> {
         self.ways.proxy.as_ref()
     }
 
-    /// The user of a request on a connection, with the value of its header `Authorization`.
+    /// Returns the user of a request on a connection. `authorization` is the value of that header.
     ///
     /// # Errors
-    /// When there are credentials, but none that is valid.
+    /// The request has credentials, but none is valid.
     pub fn authenticate(
         &self,
         connection: &ConnectionIdentity,
@@ -124,27 +124,27 @@ impl Authenticator {
         }
     }
 
-    /// Audiences of the API itself.
+    /// Returns the audiences of the API itself.
     pub fn audiences(&self) -> &[String] {
         self.service_accounts.audiences()
     }
 
-    /// Tokens of service accounts.
+    /// Returns the verifier of service account tokens.
     pub const fn service_accounts(&self) -> &ServiceAccountTokens {
         &self.service_accounts
     }
 
-    /// Whose a token is that is meant for one of `audiences`; without any, for the API.
+    /// Returns the owner of a token that is issued for one of `audiences`, or for the API if there are none.
     ///
     /// # Errors
-    /// When it is not valid.
+    /// The token is not valid.
     pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, Refused> {
         let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
         let (user, own) = self.token_user(token, wanted, wall_clock::now())?;
         Ok(TokenOwner { user, audiences: wanted.iter().filter(|audience| own.contains(audience)).cloned().collect() })
     }
 
-    /// The user of a token and whom the token is meant for. Static tokens are meant for the API.
+    /// Returns the user of a token and the audiences that it is issued for. Static tokens are issued for the API.
     fn token_user(
         &self,
         token: &[u8],
@@ -175,7 +175,7 @@ impl Authenticator {
 }
 
 impl Authenticator {
-    /// The user of a token by which a node joins. It is meant for the API.
+    /// Returns the user and audiences of a bootstrap token, which is issued for the API; `None` if it is not valid.
     fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<(Arc<User>, Vec<String>)> {
         let user = self.ways.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
@@ -183,17 +183,17 @@ impl Authenticator {
     }
 }
 
-/// Why it is not known who asks.
+/// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What a TokenReview shows.
+    /// The text that a TokenReview shows.
     pub text: String,
-    /// Whether that follows from what is stored here, which may be behind.
+    /// Whether the failure depends on stored objects, which may be outdated on this replica.
     pub by_objects: bool,
 }
 
 impl From<Refused> for ApiError {
-    /// 401; clients are not told more.
+    /// Returns 401 without further details.
     fn from(_: Refused) -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }

@@ -1,4 +1,4 @@
-//! Whether a user may do something.
+//! Decides whether users may do what they ask for.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use crate::config::AuthorizationMode;
 use crate::pki::MASTERS;
 use crate::status::ApiError;
 
-/// Paths about the server's health.
+/// Paths of the server's health checks.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
-/// An answer of authorization.
+/// A decision of authorization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// The user may; the reason is for reviews and the audit log, and may be empty.
+    /// The user may. The reason is for reviews and the audit log, and may be empty.
     Allow(String),
     /// No rule says that the user may; the reason ends the message of the refusal, and may be empty.
     NoOpinion(String),
 }
 
-/// What a user may do in a namespace, as far as that can be listed.
+/// The permissions of a user in a namespace, as far as they can be listed.
 #[derive(Debug, Clone, Default)]
 pub struct Permissions {
     /// The rules.
     pub rules: Vec<Rule>,
-    /// Whether the user may do more than that.
+    /// Whether the user may have further permissions.
     pub incomplete: bool,
-    /// What could not be found out; may be empty.
+    /// What could not be determined; may be empty.
     pub error: String,
 }
 
-/// Who decides. Whatever one of them allows is allowed.
+/// The authorization modes in use. A request is allowed if any mode allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Modes {
-    /// Everybody may do everything.
+    /// Everybody may do everything (`AlwaysAllow`).
     pub everything: bool,
-    /// Nodes may do what concerns them.
+    /// Nodes may access objects that concern them (`Node`).
     pub nodes: bool,
-    /// Roles and bindings.
+    /// Roles and bindings decide (`RBAC`).
     pub roles: bool,
 }
 
@@ -52,7 +52,7 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// As configured.
+    /// Reads the configured modes.
     pub fn of(modes: &[AuthorizationMode]) -> Self {
         let has = |mode| modes.contains(&mode);
         Self {
@@ -63,9 +63,9 @@ impl Modes {
     }
 }
 
-/// Decides who may do what. Unless other [`Modes`] are configured it does so as `--authorization-mode=Node,RBAC` has
-/// the reference do it: `system:masters` everything, nodes what concerns them, and everybody what roles and bindings
-/// say.
+/// Decides which users may do what. With the default [`Modes`] it decides as the reference with
+/// `--authorization-mode=Node,RBAC`: members of `system:masters` may do everything, nodes may access what concerns
+/// them, and roles and bindings decide about everybody.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// Roles and bindings.
@@ -76,12 +76,12 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// By roles and bindings, and for nodes by what concerns them, as far as the modes say.
+    /// Creates an authorizer with these modes.
     pub fn new(nodes: Nodes, modes: Modes) -> Self {
         Self { nodes: modes.nodes.then(|| Arc::new(nodes)), modes, ..Self::default() }
     }
 
-    /// Whether the user may.
+    /// Returns whether the user may do it.
     pub fn allows(&self, user: &User, attributes: &Attributes<'_>) -> bool {
         user.is_member(MASTERS)
             || self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok())
@@ -90,13 +90,13 @@ impl Authorizer {
             || self.is_about_beginning(attributes)
     }
 
-    /// Whether somebody looks how a server does that has no roles yet: one of several may have to wait for them, and is
-    /// watched meanwhile.
+    /// Returns whether the request is a health check on a server that has no roles yet. A member may have to wait for
+    /// them, and is monitored meanwhile.
     fn is_about_beginning(&self, attributes: &Attributes<'_>) -> bool {
         matches!(attributes, Attributes::Path { verb: "get", path } if HEALTH.contains(path)) && self.rbac.is_empty()
     }
 
-    /// Whether the user may, and why.
+    /// Decides whether the user may do it, and gives the reason.
     pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
         if user.is_member(MASTERS) || self.modes.everything {
             return Decision::Allow(String::new());
@@ -119,7 +119,7 @@ impl Authorizer {
         Decision::NoOpinion(reasons.join("\n"))
     }
 
-    /// Lets the request pass or not.
+    /// Returns `Ok` if the user may do it.
     ///
     /// # Errors
     /// 403 when the user may not.
@@ -133,7 +133,7 @@ impl Authorizer {
         }
     }
 
-    /// What a user may do in a namespace.
+    /// Returns the permissions of a user in a namespace.
     pub fn permissions(&self, user: &User, namespace: &str) -> Permissions {
         let (rules, missing) = self.rbac.resolved(user, namespace);
         let mut errors = Vec::new();
@@ -148,7 +148,7 @@ impl Authorizer {
     }
 
     fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
-        // Few users are nodes, and their name tells.
+        // Only users with the name of a node are looked up.
         let nodes = self.nodes.as_ref().filter(|_| node_of(user).is_some())?;
         Some(nodes.decide(user, attributes))
     }
@@ -166,7 +166,7 @@ pub(crate) mod tests {
     use super::super::rbac::{Binding, Editor};
     use super::*;
 
-    /// By these ClusterRoles, each bound to the user of its name.
+    /// Creates an authorizer from ClusterRoles, each bound to the user with its name.
     pub(crate) fn with_roles(roles: &[(&str, Value)]) -> Authorizer {
         let (authorizer, mut editor) = (Authorizer::default(), Editor::default());
         for (name, rules) in roles {

@@ -1,22 +1,22 @@
-//! Tokens in the header `Authorization` (RFC 6750).
+//! Parses bearer tokens in the header `Authorization` (RFC 6750).
 
-/// Warning for a token after two spaces, as the reference has it.
+/// The reference's warning for a token after two spaces.
 pub const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-/// What the header holds.
+/// What the header contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearer<'a> {
     /// No token: no header, another scheme, or nothing after the scheme.
     None,
-    /// A token behind more than one space. It is ignored, and the client is warned.
+    /// A token after more than one space. It is ignored, and the client is warned.
     Misplaced,
     /// A token.
     Token(&'a [u8]),
 }
 
 impl<'a> Bearer<'a> {
-    /// Reads the value of the header. The scheme may have any case; whatever follows the token is ignored.
+    /// Parses the value of the header. The scheme may have any case; text after the token is ignored.
     pub fn parse(header: &'a [u8]) -> Self {
         let mut parts = header.trim_ascii().splitn(3, |byte| *byte == b' ');
         let scheme = parts.next().unwrap_or_default();

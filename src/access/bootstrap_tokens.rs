@@ -1,4 +1,5 @@
-//! Tokens by which nodes join, out of Secrets (Kubernetes documentation, "Authenticating with Bootstrap Tokens").
+//! Authenticates nodes that join by tokens in Secrets (Kubernetes documentation, "Authenticating with Bootstrap
+//! Tokens").
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use crate::unreadable;
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 /// Namespace of such Secrets.
 const NAMESPACE: &str = "kube-system";
-/// Group of all users of such tokens; further ones begin so, and a colon.
+/// Group of all users of such tokens, and the beginning of further groups, before a colon.
 const GROUP: &str = "system:bootstrappers";
 
-/// Longest name of a group behind that colon.
+/// Longest name of a group after that colon, in bytes.
 const GROUP_BYTES: usize = 256;
 
-/// Finds the users of such tokens.
+/// Authenticates bootstrap tokens.
 pub struct BootstrapTokens(Arc<Table>);
 
 impl std::fmt::Debug for BootstrapTokens {
@@ -36,17 +37,17 @@ impl std::fmt::Debug for BootstrapTokens {
 }
 
 impl BootstrapTokens {
-    /// Looks into this store.
+    /// Creates an authenticator that reads this store.
     pub fn new(store: &Store) -> Self {
         Self(store.table(&TableId::new("secrets")))
     }
 
-    /// Whether a token looks like one of these.
+    /// Returns whether a token has the form of a bootstrap token.
     pub fn is_one(token: &[u8]) -> bool {
         split(token).is_some()
     }
 
-    /// The user of a token.
+    /// Returns the user of a token; `None` if it is not valid.
     pub fn user(&self, token: &[u8], now: SystemTime) -> Option<User> {
         let (id, secret) = split(token)?;
         let object = self.0.get(Key::namespaced(NAMESPACE, &format!("bootstrap-token-{id}")).as_str())?;
@@ -62,7 +63,7 @@ impl BootstrapTokens {
     }
 }
 
-/// Id and secret of a token: six and sixteen small letters and digits, with a point between.
+/// Splits a token into its id and secret: six and sixteen lower-case letters and digits, separated by a dot.
 fn split(token: &[u8]) -> Option<(&str, &str)> {
     let (id, secret) = std::str::from_utf8(token).ok()?.split_once('.')?;
     let fits = |text: &str, length| {
@@ -71,7 +72,7 @@ fn split(token: &[u8]) -> Option<(&str, &str)> {
     (fits(id, 6) && fits(secret, 16)).then_some((id, secret))
 }
 
-/// The user that a Secret makes of the bearer of its token.
+/// Returns the user that a Secret gives the bearer of its token, or why the token is refused.
 fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User, &'static str> {
     let data = |key: &str| {
         let bytes = STANDARD.decode(found.str_at(&["data", key])).unwrap_or_default();
@@ -83,7 +84,7 @@ fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User,
     if found.str_at(&["type"]) != TYPE {
         return Err("its Secret has another type");
     }
-    // Digests are compared, so that the time that it takes tells nothing of the secret.
+    // Compares digests, so that the time it takes reveals nothing about the secret.
     let hash = |text: &str| digest(&SHA256, text.as_bytes());
     if hash(&data("token-secret")).as_ref() != hash(secret).as_ref() || data("token-id") != id {
         return Err("its secret is another one");
@@ -109,7 +110,7 @@ fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User,
     Ok(user.authenticated())
 }
 
-/// Whether a group is one that these tokens may give.
+/// Returns whether bootstrap tokens may assign a group.
 fn is_group(group: &str) -> bool {
     let Some(rest) = group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':')) else { return false };
     let plain = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Who a connection belongs to: found once, when it opens, from its client certificate.
+//! Identifies the client of a connection by its certificate, once, when the connection opens.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,28 +13,28 @@ use super::front_proxy::FrontProxy;
 use super::user::User;
 use crate::pki::ClientRoots;
 
-/// Key in [`User::extra`] of what a user authenticated with.
+/// Key in [`User::extra`] of the credential with which a user authenticated.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// What the client certificate of a connection says.
+/// The identity in the client certificate of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ConnectionIdentity {
-    /// The client showed none.
+    /// The client sent no certificate.
     #[default]
     None,
-    /// It is the certificate of a user: common name and organizations are name and groups.
+    /// The certificate of a user: its common name is the user's name, its organizations are the groups.
     User {
         /// The user.
         user: Arc<User>,
         /// When the certificate expires.
         not_after: SystemTime,
     },
-    /// Nobody vouches for it, or it names no user.
+    /// The certificate is not trusted, or names no user.
     Refused,
 }
 
 impl ConnectionIdentity {
-    /// Judges the chain that a client sent, its own certificate first.
+    /// Judges the certificate chain of a client, which begins with the client's own certificate.
     pub fn of_chain(chain: &[CertificateDer<'_>], roots: &ClientRoots, now: UnixTime) -> Self {
         let Some(leaf) = chain.first() else {
             return Self::None;
@@ -48,7 +48,7 @@ impl ConnectionIdentity {
         }
     }
 
-    /// The user, unless the certificate has expired since the connection opened.
+    /// Returns the user; `None` if there is none or the certificate has expired meanwhile.
     pub fn user(&self, now: SystemTime) -> Option<&Arc<User>> {
         match self {
             Self::User { user, not_after } if now <= *not_after => Some(user),
@@ -57,8 +57,8 @@ impl ConnectionIdentity {
     }
 }
 
-/// A function for each new TLS connection: puts its [`ConnectionIdentity`] where requests find it with
-/// `HttpRequest::conn_data`, and the [`super::TrustedProxy`] of a client that tells in headers who asks.
+/// Returns a function for each new TLS connection. It stores the [`ConnectionIdentity`] for `HttpRequest::conn_data`,
+/// and a [`super::TrustedProxy`] if the client is a front proxy.
 pub fn identify(
     roots: Arc<ClientRoots>,
     proxy: Option<Arc<FrontProxy>>,
@@ -72,7 +72,8 @@ pub fn identify(
     }
 }
 
-/// The user that a certificate names: the last common name, and all organizations in order.
+/// Returns the user that a certificate names: the last common name, and all organizations in order. `None` without a
+/// name.
 fn of_certificate(leaf: &CertificateDer<'_>) -> Option<ConnectionIdentity> {
     let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
     let subject = parsed.subject();

@@ -1,4 +1,5 @@
-//! Proxies that found out who asks, and say it in headers (Kubernetes documentation, "Authenticating Proxy").
+//! Trusts front proxies that have authenticated a user and name it in headers (Kubernetes documentation,
+//! "Authenticating Proxy").
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,8 +13,8 @@ use super::user::{Extra, User};
 use crate::config::Config;
 use crate::pki::{ClientRoots, PkiError, client_authorities};
 
-/// Whom to believe, and in which headers. The first name header with a value counts, and so for the UID; all values of
-/// all others do.
+/// Which proxies are trusted, and in which headers they name the user. For the name and the UID the first header with a
+/// value counts; for groups and extra values all headers count.
 #[derive(Debug)]
 pub struct FrontProxy {
     roots: ClientRoots,
@@ -24,14 +25,14 @@ pub struct FrontProxy {
     prefixes: Vec<String>,
 }
 
-/// Headers that say who asks, whoever is believed: to this server, and by it to aggregated ones.
+/// Headers that identify the user, to this server or from it to aggregated servers, whatever is configured.
 const USUAL: [&str; 4] = ["authorization", "x-remote-user", "x-remote-uid", "x-remote-group"];
-/// What the names of others begin with.
+/// Prefixes of further such headers.
 const USUAL_PREFIXES: [&str; 2] = ["x-remote-extra-", "impersonate-"];
 
-/// Whether a header says who asks, by the names that are usual or by those that are configured. Such headers concern
-/// this server alone: nobody behind it may take them from a client. Servers that get headers as variables do not tell
-/// `_` and `-` apart, so neither makes a difference here.
+/// Returns whether a header identifies the user, by its usual or its configured name. Only this server may act on such
+/// headers, so they are not passed on. Treats `_` and `-` as equal, since servers that turn headers into variables do
+/// so.
 pub fn says_who_asks(header: &str, proxy: Option<&FrontProxy>) -> bool {
     let is_usual = USUAL.iter().any(|own| is_alike(header, own));
     is_usual
@@ -48,22 +49,22 @@ fn begins_alike(header: &str, prefix: &str) -> bool {
     header.len() >= prefix.len() && header.bytes().zip(prefix.bytes()).all(|(one, other)| plain(one) == plain(other))
 }
 
-/// Mark of a connection whose client is such a proxy, until its certificate expires.
+/// Marks a connection whose client is a trusted proxy, until its certificate expires.
 #[derive(Debug, Clone, Copy)]
 pub struct TrustedProxy(SystemTime);
 
 impl TrustedProxy {
-    /// Whether it still is one.
+    /// Returns whether the certificate is still valid.
     pub fn is_valid(self, now: SystemTime) -> bool {
         now <= self.0
     }
 }
 
 impl FrontProxy {
-    /// As configured; `None` when no authority is named.
+    /// Reads the configuration; `None` when no authority is configured.
     ///
     /// # Errors
-    /// When the file of authorities cannot be used.
+    /// The file of authorities cannot be used.
     pub fn from_config(config: &Config) -> Result<Option<Arc<Self>>, PkiError> {
         let Some(path) = &config.requestheader_client_ca_file else { return Ok(None) };
         let lower = |names: &[String]| {
@@ -80,32 +81,32 @@ impl FrontProxy {
         })))
     }
 
-    /// The authorities of proxies.
+    /// Returns the authorities that sign certificates of proxies.
     pub const fn roots(&self) -> &ClientRoots {
         &self.roots
     }
 
-    /// Judges the chain that a client sent, its own certificate first.
+    /// Judges the certificate chain of a client, its own certificate first. `None` if it is no trusted proxy.
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<TrustedProxy> {
         let leaf = chain.first()?;
         self.roots.verify(chain, now).ok()?;
         let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
         let name = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or("");
         if !self.names.is_empty() && !self.names.iter().any(|allowed| allowed == name) {
-            tracing::debug!(name, "the certificate of a proxy is not among those that are allowed");
+            tracing::debug!(name, "the name in the certificate of a front proxy is not allowed");
             return None;
         }
         let seconds = u64::try_from(parsed.validity().not_after.timestamp()).ok()?;
         Some(TrustedProxy(UNIX_EPOCH + Duration::from_secs(seconds)))
     }
 
-    /// Whether a header is one of those that are believed.
+    /// Returns whether a header is one that trusted proxies set.
     fn reads(&self, header: &str) -> bool {
         let mut names = self.username.iter().chain(&self.uid).chain(&self.groups);
         names.any(|own| is_alike(header, own)) || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
     }
 
-    /// Whom the headers of a request name, which must have come from a proxy that is believed.
+    /// Returns the user in the headers of a trusted proxy's request; `None` if they name no user.
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let values = |name: &String| {
             let values = headers.get_all(name.as_str()).map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -1,7 +1,8 @@
-//! Who asks, and whether they may: authentication and authorization.
+//! Authenticates requests and authorizes them.
 //!
-//! A connection is judged once, when it opens ([`connection`]); a request brings at most a bearer token on top of it
-//! ([`Authenticator`]). Whoever that makes is then asked for by the [`Authorizer`]: by [`rbac`], and [`nodes`] besides.
+//! The client certificate of a connection is judged once, when the connection opens ([`connection`]). A request may add
+//! a bearer token ([`Authenticator`]). The [`Authorizer`] then decides what that user may do, by [`rbac`] and by
+//! [`nodes`].
 
 mod attributes;
 mod authenticator;

@@ -1,4 +1,4 @@
-//! Static tokens out of a file, in the format of kube-apiserver's `--token-auth-file`.
+//! Reads static tokens from a file in the format of kube-apiserver's `--token-auth-file`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use super::user::User;
 use crate::pki::{PkiError, read_credential};
 
-/// Users by the digest of their token, so that a look-up tells nothing of tokens by the time that it takes.
+/// Users by the digest of their token, so that the time of a lookup reveals nothing about tokens.
 #[derive(Debug, Default)]
 pub struct TokenFile(HashMap<[u8; 32], Arc<User>>);
 
@@ -19,7 +19,7 @@ pub enum TokenFileError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("{path}, line {line}: {why}")]
     Line {
         /// The file.
@@ -36,7 +36,7 @@ impl TokenFile {
     /// so are lines without a token, with a warning in the log.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line has fewer than three columns or unbalanced quotes.
+    /// The file cannot be read, or a line has fewer than three columns or unbalanced quotes.
     pub fn open(path: &Path) -> Result<Self, TokenFileError> {
         let text = read_credential(path)?;
         Self::parse(&text).map_err(|(line, why)| TokenFileError::Line { path: path.display().to_string(), line, why })
@@ -66,7 +66,7 @@ impl TokenFile {
         Ok(Self(users))
     }
 
-    /// The user of a token with this SHA-256 digest.
+    /// Returns the user of a token with this SHA-256 digest; `None` if there is none.
     pub fn user(&self, key: &[u8; 32]) -> Option<&Arc<User>> {
         self.0.get(key)
     }
@@ -78,7 +78,8 @@ fn key(token: &[u8]) -> [u8; 32] {
     key
 }
 
-/// The columns of a line (RFC 4180): quoted ones may hold commas, and two quotes for one.
+/// Splits a line into columns (RFC 4180): quoted columns may contain commas, and two quotes stand for one. `None` if
+/// quotes are unbalanced.
 fn columns(line: &str) -> Option<Vec<String>> {
     let mut columns = vec![];
     let mut rest = line;

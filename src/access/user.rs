@@ -1,4 +1,4 @@
-//! Users as requests act for them.
+//! Users of requests.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use compact_str::CompactString;
 use super::tokens::USER_PREFIX;
 use crate::rules::names;
 
-/// Group of everybody who authenticated.
+/// Group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Group of those who did not.
+/// Group of all unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Name of those who did not.
+/// Name of the unauthenticated user.
 pub const ANONYMOUS: &str = "system:anonymous";
 
-/// Fact about a service account by which its token tells the node of its pod.
+/// Key of the extra value in which a service account's token names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Namespace and name of the service account of a user's name.
+/// Returns namespace and name of the service account with this user name; `None` for other users.
 pub fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     let fit = names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
     fit.then_some((namespace, name))
 }
 
-/// Further facts of a user, by key.
+/// Extra values of a user, by key.
 pub type Extra = BTreeMap<String, Vec<String>>;
 
 /// A user, as `UserInfo` of `authentication.k8s.io/v1` describes it.
@@ -32,21 +32,21 @@ pub type Extra = BTreeMap<String, Vec<String>>;
 pub struct User {
     /// Name, unique among users.
     pub name: CompactString,
-    /// Tells users of one name apart over time; may be empty.
+    /// Distinguishes users that have the same name at different times; may be empty.
     pub uid: CompactString,
     /// Groups in order.
     pub groups: Vec<CompactString>,
-    /// Further facts.
+    /// Extra values.
     pub extra: Extra,
 }
 
 impl User {
-    /// Who asks without credentials.
+    /// Returns the user of requests without credentials.
     pub fn anonymous() -> Self {
         Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
-    /// The user as one that showed who it is: a member of [`AUTHENTICATED`].
+    /// Adds the group [`AUTHENTICATED`], unless the user is anonymous.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if self.name != ANONYMOUS && !self.is_member(AUTHENTICATED) && !self.is_member(UNAUTHENTICATED) {
@@ -55,7 +55,7 @@ impl User {
         self
     }
 
-    /// The node on which the pod of a service account runs, as its token tells.
+    /// Returns the node of a service account's pod, as its token says; `None` for other users.
     pub fn node(&self) -> Option<&str> {
         self.account()?;
         match self.extra.get(NODE_NAME).map(Vec::as_slice) {
@@ -64,12 +64,12 @@ impl User {
         }
     }
 
-    /// Namespace and name of the service account that the user is.
+    /// Returns namespace and name of the service account; `None` for other users.
     pub fn account(&self) -> Option<(&str, &str)> {
         account(&self.name)
     }
 
-    /// Whether the user belongs to a group.
+    /// Returns whether the user belongs to a group.
     pub fn is_member(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }

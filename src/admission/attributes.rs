@@ -1,4 +1,4 @@
-//! A write, as those outside see it who decide about it.
+//! A write as admission policies and webhooks see it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -38,10 +38,10 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// A write that is to be decided about.
+/// A write that policies and webhooks decide about.
 #[derive(Debug)]
 pub struct Attributes<'a> {
-    /// Objects, who may do what, and everything else that decisions look into.
+    /// Gives access to objects and to the authorizer.
     pub registry: &'a Registry,
     /// The resource of the path, as the request's version serves it.
     pub served: &'a Served,
@@ -55,62 +55,62 @@ pub struct Attributes<'a> {
     pub namespace: String,
     /// Name; empty where there is none yet, and for each object of a collection that is deleted.
     pub name: String,
-    /// What is done.
+    /// The operation: create, update, delete or connect.
     pub operation: Operation,
-    /// The object as it is to be stored, or the document, or the options of a connection; `None` for a deletion. It is
-    /// in the version in which the registry checks it: see [`Attributes::seen_as`].
+    /// The object that will be stored, or the document, or the options of a connection; `None` for a deletion. It is in
+    /// the version in which the registry validates it: see [`Attributes::seen_as`].
     pub object: Option<Value>,
-    /// The object as it is stored; `None` where there is none.
+    /// The stored object; `None` where there is none.
     pub old: Option<Value>,
     /// Options of the request, with their kind; `None` for a connection.
     pub options: Option<Value>,
-    /// Whether nothing is to be stored.
+    /// Whether nothing will be stored.
     pub dry_run: bool,
-    /// Who asks.
+    /// The user of the request.
     pub user: Arc<User>,
-    /// When the request is given up.
+    /// When the request times out; `None` if it does not.
     pub ends: Option<Instant>,
-    /// What is asked again.
+    /// Which plugins must run again after the object changed.
     pub reinvocation: Reinvocation,
-    /// What is told besides the decision.
+    /// Warnings and audit annotations, besides the decision.
     pub told: Mutex<Told>,
-    /// What expressions see besides the objects, once one was evaluated.
+    /// The namespace, the authorizer and the resource as expressions see them; made for the first expression.
     pub scene: OnceLock<Arc<Scene>>,
 }
 
-/// What is told besides a decision, in order, as long as it fits into [`TOLD_BYTES`](limits::TOLD_BYTES): of warnings
-/// clients are shown much less.
+/// Warnings and audit annotations, in order, up to [`TOLD_BYTES`](limits::TOLD_BYTES). Clients get fewer warnings than
+/// that.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// To the client, as `Warning` headers.
+    /// Texts of `Warning` headers.
     pub warnings: Vec<String>,
-    /// To the audit log: keys and values.
+    /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
     bytes: usize,
 }
 
 impl Told {
-    /// Tells the client something.
+    /// Adds a warning, if there is room.
     pub fn warn(&mut self, text: String) {
         if self.takes(text.len()) {
             self.warnings.push(text);
         }
     }
 
-    /// Tells the audit log something.
+    /// Adds an audit annotation, if there is room.
     pub fn annotate(&mut self, key: String, value: String) {
         if self.takes(key.len() + value.len()) {
             self.annotations.push((key, value));
         }
     }
 
-    /// Tells what somebody else told.
+    /// Adds all warnings and annotations of another collection, as far as there is room.
     pub fn take_in(&mut self, other: Self) {
         other.warnings.into_iter().for_each(|text| self.warn(text));
         other.annotations.into_iter().for_each(|(key, value)| self.annotate(key, value));
     }
 
-    /// Whether nothing more is kept.
+    /// Returns whether there is no more room.
     pub const fn is_full(&self) -> bool {
         self.bytes >= limits::TOLD_BYTES
     }
@@ -125,31 +125,31 @@ impl Told {
 /// The objects of a write in one version.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// As [`Attributes::object`].
+    /// The object; see [`Attributes::object`].
     pub object: Option<Value>,
-    /// As [`Attributes::old`].
+    /// The stored object; see [`Attributes::old`].
     pub old: Option<Value>,
 }
 
 impl GroupVersionKind {
-    /// `apiVersion` of objects of the kind.
+    /// Returns the `apiVersion` of objects of the kind.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// As reviews and expressions have it.
+    /// Returns the kind in the form that reviews and expressions use.
     pub fn to_value(&self) -> Value {
         value!({"group": (&*self.group), "version": (&*self.version), "kind": (&*self.kind)})
     }
 
-    /// The kind of the bodies of a resource, or of one of its subresources.
+    /// Returns the kind of the bodies of a resource, or of one of its subresources.
     pub fn of(served: &Served, subresource: &str) -> Self {
         let (group, version, kind) = kind_of(served, subresource);
         Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
     }
 }
 
-/// Group, version and name of the kind of the bodies of a resource, or of one of its subresources.
+/// Returns group, version and name of the kind of the bodies of a resource, or of one of its subresources.
 pub(super) fn kind_of<'s>(served: &'s Served, subresource: &str) -> (&'s str, &'s str, &'s str) {
     let part = served.resource.subresources.iter().find(|part| part.name == subresource);
     let own = served.kind();
@@ -160,12 +160,12 @@ pub(super) fn kind_of<'s>(served: &'s Served, subresource: &str) -> (&'s str, &'
 }
 
 impl GroupVersionResource {
-    /// As reviews and expressions have it.
+    /// Returns the resource in the form that reviews and expressions use.
     pub fn to_value(&self) -> Value {
         value!({"group": (&*self.group), "version": (&*self.version), "resource": (&*self.resource)})
     }
 
-    /// The resource of this version.
+    /// Returns the group, version and name of a served resource.
     pub fn of(served: &Served) -> Self {
         let of = &served.resource;
         Self { group: of.group.to_string(), version: of.version.to_string(), resource: of.name.to_string() }
@@ -173,22 +173,22 @@ impl GroupVersionResource {
 }
 
 impl Attributes<'_> {
-    /// Tells the client something, once it is answered.
+    /// Adds a warning for the client.
     pub fn warn(&self, text: String) {
         self.told.lock().warn(text);
     }
 
-    /// Tells the audit log something.
+    /// Adds an audit annotation.
     pub fn annotate(&self, key: String, value: String) {
         self.told.lock().annotate(key, value);
     }
 
-    /// What is left of the request's time; `None` where it has no end.
+    /// Returns what is left of the request's time; `None` if it does not time out.
     pub fn left(&self) -> Option<Duration> {
         self.ends.map(|ends| ends.saturating_duration_since(Instant::now()))
     }
 
-    /// The write through the version by which criteria found it.
+    /// Returns the resource and kind of the write in the version in which criteria matched it.
     pub fn through(&self, version: Version) -> Matched {
         match version {
             Version::Requested => Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None },
@@ -200,10 +200,10 @@ impl Attributes<'_> {
         }
     }
 
-    /// Refuses a write whose time is over, as there is no point in going on with it.
+    /// Refuses a write whose time is over.
     ///
     /// # Errors
-    /// 504: it is over.
+    /// 504: the time of the request is over.
     pub fn in_time(&self) -> ApiResult<()> {
         match self.left() {
             Some(Duration::ZERO) => {
@@ -213,7 +213,7 @@ impl Attributes<'_> {
         }
     }
 
-    /// The objects of the write in the version that was matched.
+    /// Converts the objects of the write to the version that was matched.
     ///
     /// # Errors
     /// 500: they cannot be converted.
@@ -227,8 +227,8 @@ impl Attributes<'_> {
         Ok(seen)
     }
 
-    /// Takes in what a plugin made of the object in the version that was matched: it is decoded, gets its defaults and
-    /// is converted back. Whether it is another object now.
+    /// Replaces the object by what a plugin returned, in the version that was matched: decodes it, adds its defaults
+    /// and converts it back. Returns whether the object changed.
     ///
     /// # Errors
     /// 500: it cannot be decoded or converted.
@@ -247,7 +247,7 @@ impl Attributes<'_> {
         Ok(is_changed)
     }
 
-    /// The namespace of the write, as it is stored.
+    /// Returns the namespace of the write, as it is stored.
     ///
     /// # Errors
     /// 404: there is no such namespace.

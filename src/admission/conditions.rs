@@ -1,4 +1,4 @@
-//! Match conditions: expressions that say whether a webhook or a policy is asked about a request.
+//! Match conditions: expressions that decide whether a webhook or a policy applies to a request.
 
 use flotilla_cel::value::Value as Cel;
 use flotilla_proto::value::Value;
@@ -8,7 +8,7 @@ use crate::expressions::{
     Activation, Compiled, Compiler, Fault, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, STORED, Sees, Variable, Wanted,
 };
 
-/// Conditions, compiled once.
+/// The match conditions of one webhook or policy, compiled once.
 #[derive(Debug, Default)]
 pub struct Conditions {
     conditions: Vec<Condition>,
@@ -21,25 +21,25 @@ struct Condition {
     compiled: Result<Compiled, Fault>,
 }
 
-/// What conditions say of a request.
+/// The result of match conditions for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matched {
-    /// All hold.
+    /// All conditions hold.
     Yes,
-    /// The one of this name does not hold; empty where some failed and that is ignored.
+    /// The condition of this name does not hold; the name is empty if conditions failed and failures are ignored.
     No(String),
-    /// None is false, but some failed: what is wrong, in upstream's words.
+    /// No condition is false, but some failed. Holds the errors in the reference's wording.
     Failed(String),
 }
 
 impl Conditions {
-    /// The `matchConditions` of a webhook with the `failurePolicy` that it states.
+    /// Compiles the `matchConditions` of a webhook, with its `failurePolicy`.
     pub fn of_webhook(webhook: &Value) -> Self {
         let sees = Sees { params: false, authorizer: true, patches: false };
         Self::compile(&Compiler::new(STORED), webhook, sees)
     }
 
-    /// The `matchConditions` of the specification of a webhook or a policy, whose variables the compiler knows.
+    /// Compiles the `matchConditions` of a webhook or a policy. `compiler` knows the policy's variables.
     pub fn compile(compiler: &Compiler, spec: &Value, sees: Sees) -> Self {
         let condition = |condition: &Value| Condition {
             name: condition.str_at(&["name"]).to_owned(),
@@ -51,12 +51,13 @@ impl Conditions {
         }
     }
 
-    /// Whether there are none, so that every request matches.
+    /// Returns whether there are no conditions, so that every request matches.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// Whether a request matches. What is false decides before what fails; conditions see no `namespaceObject`.
+    /// Returns whether a request matches. One false condition outweighs all failed ones. Conditions do not see
+    /// `namespaceObject`.
     pub async fn matches(&self, inputs: Inputs<'_>, variables: &[Variable], effort: &mut Effort) -> Matched {
         if self.is_empty() {
             return Matched::Yes;
@@ -75,7 +76,7 @@ impl Conditions {
                 Ok(Ok(Cel::Bool(false))) => drop(unmet.get_or_insert(condition)),
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => errors.push(error),
-                // All are evaluated before one counts.
+                // The reference evaluates all conditions before it looks at the results.
                 Err(stopped) => return self.failed(vec![stopped.to_string()]),
             }
             effort.pause().await;

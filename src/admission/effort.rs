@@ -1,10 +1,10 @@
-//! What evaluating expressions about one write may take.
+//! Bounds the cost and the time on a thread of evaluating expressions about one write.
 
 use std::time::Instant;
 
 use crate::limits;
 
-/// What the expressions of one plugin may still cost for one write, and how long they have held the thread.
+/// The cost that the expressions of one plugin may still spend on one write, and since when they have held the thread.
 #[derive(Debug)]
 pub struct Effort {
     left: u64,
@@ -18,22 +18,22 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Whether there is nothing left.
+    /// Returns whether the budget is spent.
     pub const fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// Of a budget, as much as may still be spent.
+    /// Returns `budget`, or what is left of the total if that is less.
     pub fn grant(&self, budget: u64) -> u64 {
         budget.min(self.left)
     }
 
-    /// Takes what was spent.
+    /// Subtracts a cost from the budget.
     pub fn spend(&mut self, cost: u64) {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Lets others run, if expressions have held the thread for long. To be called after each.
+    /// Yields to other tasks if expressions have held the thread for long. Call it after each expression.
     pub async fn pause(&mut self) {
         if self.began.elapsed() >= limits::EVALUATION_TURN {
             tokio::task::yield_now().await;

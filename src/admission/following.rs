@@ -1,4 +1,4 @@
-//! Keeping what decides about writes ready, by following the tables that it is stored in.
+//! Keeps admission policies and webhooks ready in memory, by following the tables in which they are stored.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -14,18 +14,19 @@ use tokio::sync::Notify;
 use crate::follow::{self, Seen};
 use crate::unreadable::{others, value};
 
-/// How long it rests before it begins again after a failure.
+/// How long following pauses after a failure before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// What the objects of a table were read as, by their keys.
+/// The objects of a table in their compiled form, by key.
 pub type Read<T> = BTreeMap<Key, Arc<T>>;
 
-/// Follows a table for ever: reads its objects, each once for each of its revisions, and publishes all of them when the
-/// table was seen to its end, and after changes. What cannot be decoded, or is read as nothing, is left out.
+/// Follows a table for ever. Calls `read` once for each revision of an object, and `publish` with all results after the
+/// first pass over the table and after changes. Leaves out objects that cannot be decoded or for which `read` returns
+/// `None`.
 pub async fn follow<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<T>, publish: impl Fn(&Read<T>)) {
     loop {
         if AssertUnwindSafe(keep_publishing(table, &read, &publish)).catch_unwind().await.is_err() {
-            tracing::error!(table = %table.id(), "following what decides about writes failed: it begins again");
+            tracing::error!(table = %table.id(), "failed to follow policies or webhooks; starting again");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }
@@ -64,7 +65,7 @@ async fn keep_publishing<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<
         }),
         async {
             loop {
-                changed.notified().await; // changes that come together are published together
+                changed.notified().await; // one publication for changes that arrive together
                 if *listed.borrow() {
                     publish(&known.borrow());
                 }

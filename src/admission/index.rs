@@ -1,4 +1,4 @@
-//! What is to be asked, found by the resource of a write.
+//! Finds the policies or webhooks that may match a write, by its resource.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use compact_str::CompactString;
 
 use super::{Criteria, Operation};
 
-/// Which operations on which resources may concern somebody. Resources go by their plural names: those of one name in
-/// several groups or versions may be equivalent.
+/// The operations on resources that some policy or webhook may match. Resources are identified by plural name only,
+/// because resources with the same name in several groups or versions may be equivalent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Concerns {
-    /// Operations on any resource, a bit each.
+    /// Operations on all resources, one bit each.
     all: u8,
-    /// Operations on the resources that are named.
+    /// Operations on named resources.
     named: HashMap<CompactString, u8>,
 }
 
 impl Concerns {
-    /// Whether an operation on a resource may concern somebody.
+    /// Returns whether any policy or webhook may match an operation on a resource.
     pub fn has(&self, resource: &str, operation: Operation) -> bool {
         let bit = bit(operation);
         self.all & bit != 0
             || (!self.named.is_empty() && self.named.get(resource).is_some_and(|operations| operations & bit != 0))
     }
 
-    /// Adds operations on a resource, or on all of them where it is `None`.
+    /// Adds operations on a resource; `None` stands for all resources.
     pub fn add(&mut self, resource: Option<&str>, operations: &[Operation]) {
         let bits = operations.iter().fold(0, |bits, operation| bits | bit(*operation));
         match resource {
@@ -34,7 +34,7 @@ impl Concerns {
         }
     }
 
-    /// Adds what concerns somebody else.
+    /// Adds all operations of another set.
     pub fn take_in(&mut self, other: Self) {
         self.all |= other.all;
         for (resource, operations) in other.named {
@@ -47,21 +47,21 @@ const fn bit(operation: Operation) -> u8 {
     1 << operation as u8
 }
 
-/// What has criteria, so that it can be found by a write.
+/// A policy or webhook that an [`Index`] can hold.
 pub trait Indexed {
-    /// When it is to be asked.
+    /// Returns the writes that it matches.
     fn criteria(&self) -> &Criteria;
 }
 
-/// Everything that one plugin may ask, in the order in which it asks. Whatever asks about all resources is noted once,
-/// so that an index is made in as many steps as the rules have names.
+/// All policies or webhooks of one plugin, in the order in which they run. One that matches all resources is stored
+/// once, so that building the index takes as many steps as the rules have names.
 #[derive(Debug)]
 pub struct Index<T> {
     all: Vec<Arc<T>>,
     concerns: Concerns,
-    /// Of each resource that is named, the places in `all` of what names it, rising.
+    /// For each named resource, the positions in `all` of those that name it, ascending.
     named: HashMap<CompactString, Vec<u32>>,
-    /// The places of what may concern any resource, rising.
+    /// The positions of those that may match any resource, ascending.
     any: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl<T> Default for Index<T> {
 }
 
 impl<T: Indexed> Index<T> {
-    /// An index of these, which are asked in this order.
+    /// Builds an index. The items run in this order.
     pub fn of(all: Vec<Arc<T>>) -> Self {
         let mut index = Self::default();
         for (place, one) in (0..).zip(&all) {
@@ -90,7 +90,8 @@ impl<T: Indexed> Index<T> {
         Self { all, ..index }
     }
 
-    /// What may concern writes of a resource, by its plural name, in order; [`Criteria::find`] says whether it does.
+    /// Returns the items that may match writes of a resource, by its plural name, in order; [`Criteria::find`] decides
+    /// whether they do.
     pub fn concerned(&self, resource: &str) -> impl Iterator<Item = &Arc<T>> {
         let (mut any, mut named) = (&self.any[..], self.named.get(resource).map_or(&[][..], Vec::as_slice));
         let next = move || {
@@ -106,12 +107,12 @@ impl<T: Indexed> Index<T> {
         std::iter::from_fn(next).filter_map(|place| self.all.get(place as usize))
     }
 
-    /// All of them.
+    /// Returns all items.
     pub fn all(&self) -> &[Arc<T>] {
         &self.all
     }
 
-    /// What concerns any of them.
+    /// Returns the operations that any item may match.
     pub const fn concerns(&self) -> &Concerns {
         &self.concerns
     }
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(asked("pods"), (0..9).collect::<Vec<_>>());
         assert_eq!(asked("nodes"), [1, 2, 4, 5, 7, 8]);
         assert_eq!(asked("secrets"), [1, 4, 7]);
-        // As many places as names: a thousand that ask about everything are not noted for each name.
+        // The index has as many positions as names: a thousand items with a wildcard are not stored for each name.
         let many = (0..1000).map(|at| one(value!(["*", (format!("r{at}"))]), value!(["CREATE"])));
         let index = Index::of(many.collect());
         assert_eq!((index.any.len(), index.named.values().map(Vec::len).sum::<usize>()), (1000, 0));

@@ -1,4 +1,4 @@
-//! Whether a write is one that a webhook or a policy wants to see.
+//! Decides whether a write matches the rules of a webhook or a policy.
 
 use std::sync::Arc;
 
@@ -10,43 +10,44 @@ use crate::served::Served;
 use crate::status::ApiResult;
 
 const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
-/// Stands for everything in lists of rules.
+/// The wildcard in lists of rules.
 const ANY: &str = "*";
 
-/// What is wanted of writes: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
+/// Which writes match: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criteria {
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
-    /// Whether a write through another version of the resource that a rule names is wanted, too.
+    /// Whether a write also matches through another version of the resource that a rule names (`matchPolicy:
+    /// Equivalent`).
     equivalent: bool,
-    /// Whether everything is wanted where there are no rules.
+    /// Whether everything matches if there are no rules.
     all_without_rules: bool,
     namespaces: Value,
     objects: Value,
 }
 
-/// The version in which a write is what a rule names.
+/// The version in which a write matches a rule.
 #[derive(Debug, Clone)]
 pub enum Version {
-    /// That of the request.
+    /// The version of the request.
     Requested,
-    /// Another one that serves the same objects.
+    /// Another version that serves the same objects.
     Other(Arc<Served>),
 }
 
-/// A write in the version in which it is what a rule names.
+/// A write in the version in which it matches a rule.
 #[derive(Debug, Clone)]
 pub struct Matched {
     /// The resource that the rule named: that of the request, or an equivalent one.
     pub resource: GroupVersionResource,
     /// The kind of objects in that version.
     pub kind: GroupVersionKind,
-    /// The resource as that version serves it, where it is not that of the request.
+    /// The resource in that version; `None` if it is the version of the request.
     pub other: Option<Arc<Served>>,
 }
 
-/// One `RuleWithOperations`, with the names that policies may add.
+/// One `RuleWithOperations`, with the object names that policies may add.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Rule {
     operations: Vec<Operation>,
@@ -55,7 +56,7 @@ struct Rule {
     /// Resource and subresource.
     resources: Vec<(String, String)>,
     scope: Scope,
-    /// Names of objects; none for any.
+    /// Names of objects; empty for any.
     object_names: Vec<String>,
 }
 
@@ -68,12 +69,12 @@ enum Scope {
 }
 
 impl Criteria {
-    /// Reads what a webhook wants to see; it has its defaults.
+    /// Reads the criteria of a webhook, which already has its defaults.
     pub fn of_webhook(webhook: &Value) -> Self {
         Self::read(webhook, "rules")
     }
 
-    /// Reads `matchConstraints` or `matchResources`, which have their defaults; absent ones want everything.
+    /// Reads `matchConstraints` or `matchResources`, which already have their defaults. Absent ones match everything.
     pub fn of_resources(resources: &Value) -> Self {
         Self { all_without_rules: true, ..Self::read(resources, "resourceRules") }
     }
@@ -91,7 +92,7 @@ impl Criteria {
         }
     }
 
-    /// Adds the operations and resources that may be wanted.
+    /// Adds the operations and resources that may match.
     pub fn concern(&self, concerns: &mut Concerns) {
         if self.rules.is_empty() && self.all_without_rules {
             concerns.add(None, &OPERATIONS);
@@ -103,10 +104,11 @@ impl Criteria {
         }
     }
 
-    /// Whether a write is wanted, and in which version: in that of the request, or in another that a rule names.
+    /// Returns the version in which a write matches: that of the request, or an equivalent one that a rule names.
+    /// `None` if it does not match.
     ///
     /// # Errors
-    /// 404 for a write that is wanted but for a namespace that is not there.
+    /// 404 if the rules match but the namespace of the write does not exist.
     pub fn find(&self, subject: &Subject<'_>) -> ApiResult<Option<Version>> {
         let version = match self.rules.is_empty() {
             true if self.all_without_rules => Version::Requested,
@@ -122,14 +124,14 @@ impl Criteria {
         Ok(Some(version))
     }
 
-    /// Whether a write is wanted, or it cannot be told.
+    /// Returns whether a write matches. Returns true also if that cannot be decided.
     pub fn may_find(&self, subject: &Subject<'_>) -> bool {
         !matches!(self.find(subject), Ok(None))
     }
 
-    /// The version in which one of some rules names a write.
+    /// Returns the version in which one of the rules names the resource of a write; `None` if no rule does.
     fn version(&self, rules: &[Rule], subject: &Subject<'_>) -> Option<Version> {
-        // What rules say of everything but the resource is the same in all versions.
+        // Only the resource differs between versions, so the other conditions are checked once.
         let wanting = || rules.iter().filter(|rule| rule.wants(subject));
         if wanting().any(|rule| rule.names_resource(subject.served, subject.subresource)) {
             return Some(Version::Requested);
@@ -142,7 +144,7 @@ impl Criteria {
             .map(Version::Other)
     }
 
-    /// Whether the labels of the object, or of what it was, are selected.
+    /// Returns whether the selector matches the labels of the object or of the stored object.
     fn selects_object(&self, subject: &Subject<'_>) -> bool {
         if labels::selects_everything(&self.objects) {
             return true;
@@ -155,7 +157,7 @@ impl Criteria {
         selected(subject.object) || selected(subject.old)
     }
 
-    /// Whether the labels of the namespace are selected. What is in none is not held back by them.
+    /// Returns whether the selector matches the labels of the namespace. Cluster-scoped objects always match.
     fn selects_namespace(&self, subject: &Subject<'_>) -> ApiResult<bool> {
         if labels::selects_everything(&self.namespaces) {
             return Ok(true);
@@ -192,14 +194,14 @@ impl Rule {
         }
     }
 
-    /// Whether it wants a write, if it names a version in which the resource is served.
+    /// Returns whether the rule matches a write, apart from its resource and version.
     fn wants(&self, subject: &Subject<'_>) -> bool {
         self.is_in_scope(subject)
             && self.operations.contains(&subject.operation)
             && (self.object_names.is_empty() || self.object_names.iter().any(|name| name == subject.name))
     }
 
-    /// Whether it names a resource in a version.
+    /// Returns whether the rule names a resource in its version.
     fn names_resource(&self, served: &Served, subresource: &str) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|item| item == ANY || item == wanted);
         let of = &served.resource;

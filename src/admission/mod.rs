@@ -1,23 +1,21 @@
-//! Admission from outside: what policies and webhooks decide about writes (Kubernetes documentation, "Dynamic Admission
-//! Control").
+//! Decides about writes by policies and webhooks (Kubernetes documentation, "Dynamic Admission Control").
 //!
-//! A write that none of them concerns pays for one look: [`Admission::concerns`]. For any other the registry describes
-//! what is asked for in [`Attributes`], has [`Admission::mutate`] change the object after the server's own plugins did,
-//! and [`Admission::validate`] look at the finished one before it is charged to quotas and stored. Nothing here holds a
-//! lock while it waits.
+//! A write that no policy or webhook may match costs one lookup: [`Admission::concerns`]. For any other write the
+//! registry builds [`Attributes`], calls [`Admission::mutate`] after the server's own mutating plugins, and
+//! [`Admission::validate`] on the finished object, before quotas are charged and the object is stored. No lock is held
+//! during a wait.
 //!
-//! The order is that of the reference: MutatingAdmissionPolicy, MutatingAdmissionWebhook; ValidatingAdmissionPolicy,
-//! ValidatingAdmissionWebhook. Each plugin keeps an [`Index`] of what it has to ask, made of the tables that it
-//! [follows](following::follow), and tells [`Admission`] after a change which resources that concerns
-//! ([`Admission::publish`]).
+//! The plugins run in the order of the reference: MutatingAdmissionPolicy, MutatingAdmissionWebhook;
+//! ValidatingAdmissionPolicy, ValidatingAdmissionWebhook. Each plugin keeps an [`Index`] of its policies or webhooks,
+//! which it builds from the tables that it [follows](following::follow). After a change it tells [`Admission`] which
+//! resources may match ([`Admission::publish`]).
 //!
-//! - A mutating plugin is `async fn mutate(&self, &mut Attributes) -> ApiResult<()>`: it asks [`Criteria::find`], reads
-//!   the object by [`Attributes::seen_as`] in the version that was matched, and hands in what it made of it by
-//!   [`Attributes::replace`]. What is to be asked again when others change the object afterwards it keeps in
-//!   [`Attributes::reinvocation`].
+//! - A mutating plugin is `async fn mutate(&self, &mut Attributes) -> ApiResult<()>`. It calls [`Criteria::find`],
+//!   reads the object in the matched version by [`Attributes::seen_as`], and replaces it by [`Attributes::replace`].
+//!   [`Attributes::reinvocation`] records what must run again if the object changes afterwards.
 //! - A validating plugin is `async fn validate(&self, &Attributes) -> ApiResult<()>`.
-//! - What a client is to be told goes to [`Attributes::warn`], what the audit log is to have to
-//!   [`Attributes::annotate`], also where the write is refused afterwards.
+//! - Warnings go to [`Attributes::warn`] and audit annotations to [`Attributes::annotate`], also for writes that are
+//!   refused afterwards.
 
 mod attributes;
 pub mod conditions;
@@ -57,7 +55,7 @@ use crate::metrics::admission::Phase;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
-/// The plugins, in their order.
+/// The plugins, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
     /// Policies that change objects.
@@ -71,25 +69,25 @@ pub enum Plugin {
 }
 
 impl Plugin {
-    /// How many there are.
+    /// The number of plugins.
     pub const COUNT: usize = 4;
 
-    /// Those that follow tables, and publish what concerns them once these were seen.
+    /// The plugins that follow tables, and publish which resources may match once they have read these.
     pub const FOLLOWED: [Self; Self::COUNT] =
         [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 }
 
-/// Everything outside that decides about writes.
+/// All policies and webhooks, and the resources that they may match.
 #[derive(Debug)]
 pub struct Admission {
-    /// What concerns each plugin that has published it, which is merged into what concerns any.
+    /// What each plugin has published, `None` before its first time. `any` is the union.
     each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
     /// Policies that refuse writes.
     pub validating: Policies<ValidatingPolicy>,
-    /// How many plugins have published what concerns them.
+    /// How many plugins have published.
     published: watch::Sender<usize>,
     /// Webhooks that change objects.
     pub mutating_webhooks: Webhooks,
@@ -115,23 +113,23 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Whether any plugin may have something to say of an operation on a resource, by its plural name. Where it may
-    /// not, the write is nothing that admission from outside has to see.
+    /// Returns whether any plugin may match an operation on a resource, by its plural name. If not, the write needs
+    /// nothing else from this module.
     pub fn concerns(&self, resource: &str, operation: Operation) -> bool {
         self.any.load().has(resource, operation)
     }
 
-    /// Whether anybody who changes objects may want to see a write.
+    /// Returns whether any mutating policy or webhook may match a write.
     pub fn may_change(&self, subject: &Subject<'_>) -> bool {
         self.mutating.may_want(subject) || self.mutating_webhooks.may_want(subject)
     }
 
-    /// Whether anybody who refuses writes may want to see a write.
+    /// Returns whether any validating policy or webhook may match a write.
     pub fn may_refuse(&self, subject: &Subject<'_>) -> bool {
         self.validating.may_want(subject) || self.validating_webhooks.may_want(subject)
     }
 
-    /// Keeps a plugin ready, for ever.
+    /// Keeps a plugin's index current, for ever.
     pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
         match plugin {
             Plugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
@@ -141,7 +139,7 @@ impl Admission {
         }
     }
 
-    /// Takes in what concerns a plugin from now on. Its own index must have changed before.
+    /// Sets the operations that a plugin may match from now on. The plugin must have changed its own index before.
     pub fn publish(&self, plugin: Plugin, concerns: Concerns) {
         let mut each = self.each.lock();
         each[plugin as usize] = Some(concerns);
@@ -153,16 +151,17 @@ impl Admission {
         self.published.send_replace(published);
     }
 
-    /// Waits until so many plugins have published what concerns them, so that no write passes before they are asked.
+    /// Waits until this many plugins have published, so that no write passes before their policies and webhooks are
+    /// known.
     pub async fn is_complete(&self, plugins: usize) {
         let _ = self.published.subscribe().wait_for(|published| *published >= plugins).await;
     }
 
-    /// Has the object changed by all that change objects, in order. Whether the server's own plugins and these are to
-    /// be asked once more: see [`Reinvocation`].
+    /// Lets mutating policies and webhooks change the object, in order. Returns whether they and the server's own
+    /// plugins must run once more: see [`Reinvocation`].
     ///
     /// # Errors
-    /// What the client is answered of a write that is refused.
+    /// The error for the client when the write is refused.
     pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
         let began = Instant::now();
         let mutated = mutating::mutate(&self.mutating, attributes).await;
@@ -174,10 +173,10 @@ impl Admission {
         mutated.map(|()| attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
     }
 
-    /// Has the finished object looked at by all that refuse writes.
+    /// Lets validating policies and webhooks check the finished object.
     ///
     /// # Errors
-    /// What the client is answered of a write that is refused.
+    /// The error for the client when the write is refused.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
         let began = Instant::now();
         let validated = validating::validate(&self.validating, attributes).await;

@@ -1,58 +1,58 @@
-//! Asking again: what changes an object may be asked once more when others changed it afterwards.
+//! Decides which mutating policies and webhooks run a second time, because the object changed after they saw it.
 
 use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-/// Whether and what is asked again. When anything changed the object in the first round there is a second one, of the
-/// server's own plugins as of those from outside, and no third.
+/// Which plugins run again. If any plugin changed the object in the first round, there is a second round, of the
+/// server's own plugins and of policies and webhooks. There is never a third.
 #[derive(Debug, Default)]
 pub struct Reinvocation {
     /// Whether this is the second round.
     pub is_second: bool,
-    /// Whether the object was changed, so that there is to be a second round.
+    /// Whether the object changed, so that a second round follows.
     pub is_wanted: bool,
-    /// The policies that were asked.
+    /// The policies that ran.
     pub policies: Invoked,
-    /// The webhooks that were asked.
+    /// The webhooks that ran.
     pub webhooks: Invoked,
 }
 
-/// What one plugin has asked, by names of its own.
+/// Which policies or webhooks of one plugin ran, by keys that the plugin chooses.
 #[derive(Debug, Default)]
 pub struct Invoked {
-    /// The object as the plugin left it.
+    /// The object when the plugin finished its round.
     left: Option<Value>,
-    /// Asked since the object changed last, and willing to be asked again.
+    /// Those that ran since the object changed last, and may run again.
     willing: HashSet<String>,
-    /// To be asked again in the second round.
+    /// Those that must run in the second round.
     again: HashSet<String>,
 }
 
 impl Invoked {
-    /// A round begins: what others changed meanwhile is to be seen by all that are willing.
+    /// Begins a round. If the object changed since the plugin's first round, all that may run again must do so.
     pub fn begin(&mut self, is_second: bool, object: Option<&Value>) {
         if is_second && self.left.as_ref() != object {
             self.changed();
         }
     }
 
-    /// A round ends with this object.
+    /// Ends a round with this object.
     pub fn end(&mut self, object: Option<&Value>) {
         self.left = object.cloned();
     }
 
-    /// The object was changed: all that were asked before and are willing are to be asked again.
+    /// Records a change of the object: all that ran before it and may run again must do so.
     pub fn changed(&mut self) {
         self.again.extend(self.willing.drain());
     }
 
-    /// This one was asked, and is willing to be asked again.
+    /// Records that this one ran and may run again.
     pub fn is_willing(&mut self, name: &str) {
         self.willing.insert(name.to_owned());
     }
 
-    /// Whether this one is to be asked in the second round.
+    /// Returns whether this one must run in the second round.
     pub fn is_due(&self, name: &str) -> bool {
         self.again.contains(name)
     }

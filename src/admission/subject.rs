@@ -1,4 +1,4 @@
-//! A write as criteria look at it.
+//! A write as matching criteria see it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,11 +10,11 @@ use crate::registry::{Registry, Target, stored_tree};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// A write as criteria look at it. Nothing is copied for it, so that a write which nobody wants to see pays for no more
-/// than the look.
+/// A write as matching criteria see it. It borrows everything, so that a write that nothing matches costs only the
+/// comparison.
 #[derive(Debug)]
 pub struct Subject<'a> {
-    /// Namespaces, and the other versions of resources.
+    /// Gives access to namespaces and to the other versions of resources.
     pub registry: &'a Registry,
     /// The resource of the path, as the request's version serves it.
     pub served: &'a Served,
@@ -24,18 +24,18 @@ pub struct Subject<'a> {
     pub namespace: &'a str,
     /// Name; empty where there is none yet, and for each object of a collection that is deleted.
     pub name: &'a str,
-    /// What is done.
+    /// The operation: create, update, delete or connect.
     pub operation: Operation,
-    /// The object as it is to be stored, or the document, or the options of a connection.
+    /// The object that will be stored, or the document, or the options of a connection.
     pub object: Option<&'a Value>,
-    /// The object as it is stored.
+    /// The stored object.
     pub old: Option<&'a Value>,
-    /// Labels of the namespace, once somebody asked for them.
+    /// Labels of the namespace, filled when they are first needed.
     labels: OnceLock<Value>,
 }
 
 impl<'a> Subject<'a> {
-    /// What is done to the target of a request.
+    /// Describes an operation on the target of a request.
     pub fn of(
         registry: &'a Registry,
         target: Target<'a>,
@@ -53,23 +53,23 @@ impl<'a> Subject<'a> {
         Self { registry, served, subresource, namespace, name, operation, object, old, labels: OnceLock::new() }
     }
 
-    /// Group, version and plural name of the resource of the request.
+    /// Returns group, version and plural name of the resource of the request.
     pub fn resource(&self) -> (&'a str, &'a str, &'a str) {
         let of = &self.served.resource;
         (&of.group, &of.version, &of.name)
     }
 
-    /// Group, version and name of the kind of the request.
+    /// Returns group, version and name of the kind of the request.
     pub fn kind(&self) -> (&'a str, &'a str, &'a str) {
         kind_of(self.served, self.subresource)
     }
 
-    /// Whether it is about a Namespace, or a part of one.
+    /// Returns whether the write is about a Namespace, or a subresource of one.
     pub fn is_of_namespaces(&self) -> bool {
         is_namespaces(self.served)
     }
 
-    /// The other versions, also in other groups, that serve the same objects and have the subresource.
+    /// Returns the other versions, in any group, that serve the same objects and have the subresource.
     pub fn equivalents(&self) -> impl Iterator<Item = Arc<Served>> + use<'a> {
         let (own, subresource) = (self.resource(), self.subresource);
         let is_wanted = move |other: &Arc<Served>| {
@@ -83,7 +83,8 @@ impl<'a> Subject<'a> {
             .filter(is_wanted)
     }
 
-    /// Labels of the namespace of the write. A Namespace that is written is looked at as it is to be stored.
+    /// Returns the labels of the write's namespace. For a Namespace that is created or updated these are its new
+    /// labels.
     ///
     /// # Errors
     /// 404: there is no such namespace.
@@ -105,7 +106,7 @@ impl<'a> Subject<'a> {
 }
 
 impl Attributes<'_> {
-    /// The write as criteria look at it.
+    /// Returns the write as matching criteria see it.
     pub fn subject(&self) -> Subject<'_> {
         Subject {
             registry: self.registry,
@@ -125,7 +126,7 @@ fn is_namespaces(served: &Served) -> bool {
     served.group().is_empty() && served.resource.name == "namespaces"
 }
 
-/// A namespace, as it is stored.
+/// Returns a namespace as it is stored.
 ///
 /// # Errors
 /// 404: there is no such namespace.

@@ -1,4 +1,4 @@
-//! How long what a definition says lasts: watches that show objects by it end soon after.
+//! Says how long watches may show objects by a definition: they end soon after it changes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::limits;
 
-/// Tells when the objects of a definition are to be shown by it no longer. Clones tell the same.
+/// Signals that watches must no longer show objects by a definition. Clones share the signal.
 #[derive(Debug, Clone)]
 pub struct Life(Arc<watch::Sender<Option<Instant>>>);
 
@@ -27,7 +27,7 @@ impl Life {
         });
     }
 
-    /// Whether it is over.
+    /// Returns whether it is over.
     pub fn is_over(&self) -> bool {
         self.0.borrow().is_some_and(|ends| Instant::now() >= ends)
     }

@@ -1,4 +1,4 @@
-//! The rules of a changed object: what was wrong before and did not change may stay (KEP-4008).
+//! Validates changed objects: errors in unchanged parts are tolerated (KEP-4008).
 
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
@@ -7,14 +7,14 @@ use super::check::{Subject, check};
 use super::{embedded, lists};
 use crate::field::Errors;
 
-/// Checks a whole object but its `metadata`, given what it was.
+/// Checks a whole object except its `metadata`, given the stored object.
 pub fn validate_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     values(schema, object, old, errors);
     embedded::validate(schema, object, errors);
     lists_unless_broken(schema, object, old, errors);
 }
 
-/// Checks what a write of `/status` may change; the rest is what it was.
+/// Checks what a write of `/status` may change; the rest equals the stored object.
 pub fn validate_status_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     if let (Some(status), Some(of)) = (object.get("status"), schema.property("status")) {
         let old = old.get("status");
@@ -28,7 +28,7 @@ pub fn values(schema: &Structural, object: &Value, old: &Value, errors: &mut Err
     check(schema, Subject { value: object, old: Some(old), at: "" }, errors);
 }
 
-/// Lists may repeat items if any list did before.
+/// Checks lists for repeated items, unless the stored object already had some.
 fn lists_unless_broken(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     let mut found = Errors::default();
     lists::validate(schema, object, &mut found);

@@ -28,14 +28,14 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// The versions of a definition that are served.
+    /// Returns the served versions of a definition.
     pub fn of(definition: &Arc<Definition>) -> impl Iterator<Item = Self> {
         let served = |version: &usize| definition.versions[*version].served;
         let versions = (0..definition.versions.len()).filter(served);
         versions.map(|version| Self { definition: definition.clone(), version })
     }
 
-    /// The version that objects are stored in, served or not.
+    /// Returns the version in which objects are stored, served or not.
     pub fn stored(definition: &Arc<Definition>) -> Self {
         Self { definition: definition.clone(), version: definition.storage }
     }
@@ -131,8 +131,8 @@ impl Custom {
         default(&self.version().schema, object).map_err(overgrown)
     }
 
-    /// A stored object as this version shows it. It may have been stored in another version, or when the definition
-    /// said something else.
+    /// Converts a stored object to this version. It may have been stored in another version, or under an earlier state
+    /// of the definition.
     ///
     /// # Errors
     /// 500: the definition does not know the version any more in which the object was stored. 413: its present defaults
@@ -157,12 +157,12 @@ impl Custom {
         Ok(object)
     }
 
-    /// The definition, if a webhook converts its objects.
+    /// Returns the definition if a webhook converts its objects, else `None`.
     pub fn converted_by_webhook(&self) -> Option<&Arc<Definition>> {
         Some(&self.definition).filter(|definition| definition.conversion.is_some())
     }
 
-    /// An object in another version. What a webhook converts was converted ahead.
+    /// Converts an object to another version. Conversions by webhooks must have been made ahead.
     fn translated(&self, mut object: Value, to: &Version) -> ApiResult<Value> {
         let api_version = to.api_version();
         if self.definition.conversion.is_some() && object.str_at(&["apiVersion"]) != api_version {
@@ -192,7 +192,7 @@ impl Custom {
         is_same
     }
 
-    /// An object of this version, as it is stored: without what the stored version does not know.
+    /// Converts an object of this version to the stored version, without fields that this does not have.
     ///
     /// # Errors
     /// It was not converted ahead by the webhook that converts it.
@@ -288,7 +288,7 @@ fn overgrown(why: Overgrown) -> ApiError {
     ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
-/// Turns an object into one of another version, which keeps what that knows; nothing else tells versions apart.
+/// Converts an object to another version by changing `apiVersion` and dropping fields that the version does not have.
 fn translate(object: &mut Value, to: &Version) {
     let api_version = to.api_version();
     if object.str_at(&["apiVersion"]) != api_version {

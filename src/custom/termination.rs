@@ -1,11 +1,11 @@
-//! The end of a definition: its objects are deleted before it is.
+//! Ends a definition: its objects are deleted first.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::rules::conditions;
 
-/// The finalizer that stands for the objects of a definition.
+/// The finalizer that holds a definition until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// How far the end of a definition is, as its condition `Terminating` tells.

@@ -1,4 +1,4 @@
-//! The rules of a new object.
+//! Validates new objects.
 
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
@@ -7,7 +7,7 @@ use super::check::{Subject, check};
 use super::{embedded, lists};
 use crate::field::Errors;
 
-/// Checks a whole object but its `metadata`, which is checked before as that of any object.
+/// Checks a whole object except its `metadata`, which is checked before as that of any object.
 pub fn validate(schema: &Structural, object: &Value, errors: &mut Errors) {
     values(schema, object, errors);
     embedded::validate(schema, object, errors);

@@ -1,4 +1,4 @@
-//! Taking over objects that another server has stored: they are valid already, and keep everything that they have.
+//! Takes over objects that another server has stored. They are valid already, and keep all of their content.
 
 use flotilla_cluster::{Draft, limits};
 use flotilla_proto::schema::Kind;
@@ -10,15 +10,15 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 impl Served {
-    /// An object that was read by a kind of a built-in resource, in the version that is stored.
+    /// Returns an object of a built-in kind in the stored version of its resource.
     pub fn converted_to_stored(&self, of: &Kind, object: Value) -> Value {
         let is_stored = (&of.group, &of.version) == (&self.stored.group, &self.stored.version);
         if is_stored { object } else { conversion::convert(of, &self.stored, object) }
     }
 }
 
-/// What the store keeps of an object in its stored version; a custom resource may be in any version of its definition.
-/// Of built-in kinds what was left out since has its default, as if the object were read by a newer Kubernetes.
+/// Encodes an object for the store. An object of a built-in kind is in its stored version and gets the defaults of
+/// fields that it lacks, as if a newer Kubernetes read it. A custom resource may be in any version of its definition.
 ///
 /// # Errors
 /// 413: it is larger than an object may be. 422: it has no metadata.
@@ -29,7 +29,7 @@ pub fn adopt(served: &Served, mut object: Value) -> ApiResult<Draft> {
     let draft = match &served.custom {
         Some(custom) => {
             let is_stored = object.str_at(&["apiVersion"]) == served.stored.api_version();
-            // A webhook that converts it cannot be asked, so it is converted when it is read.
+            // Its webhook cannot be called here, so the object is converted when it is read.
             if custom.converted_by_webhook().is_some() || is_stored {
                 object.sort_members();
                 encode::draft_as_is(served, &object)

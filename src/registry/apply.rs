@@ -1,4 +1,4 @@
-//! Server-side apply (KEP-555).
+//! Server-side apply (KEP-555) to objects.
 
 use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
@@ -13,7 +13,7 @@ use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// Applies a configuration, creating the object where there is none.
+    /// Applies a configuration. Creates the object if it does not exist.
     pub async fn apply(
         &self,
         target: Target<'_>,
@@ -40,7 +40,7 @@ impl Registry {
         self.apply_change(target, change, options, caller).await
     }
 
-    /// As [`Registry::apply`], for a configuration that was parsed.
+    /// Does the same as [`Registry::apply`] with a configuration that was already parsed.
     pub async fn apply_value(
         &self,
         target: Target<'_>,
@@ -67,9 +67,9 @@ impl Registry {
                 false => self.update(target, &mut change, options, caller).await,
             };
             match written {
-                // Somebody else made it meanwhile: then it is applied to.
+                // Another client created the object meanwhile: the next attempt applies to it.
                 Err(error) if creates && error.reason == "AlreadyExists" && !is_absent() => {}
-                // It went away while it was applied to: then it is made.
+                // The object was deleted while the configuration was applied: the next attempt creates it.
                 Err(error) if !creates && error.code == 404 && target.subresource.is_empty() && is_absent() => {}
                 written => return written,
             }
@@ -78,7 +78,7 @@ impl Registry {
         Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
     }
 
-    /// Creates what a configuration states.
+    /// Creates the object that a configuration states.
     async fn create_applied(
         &self,
         target: Target<'_>,
@@ -89,7 +89,7 @@ impl Registry {
         let served = target.served;
         let mut object = match change.merge(None)? {
             Some(object) => object,
-            // It states nothing, and so not what it is called.
+            // The configuration states nothing, and so no name either.
             None => change.configuration.clone(),
         };
         let namespace = object.str_at(&["metadata", "namespace"]);
@@ -112,7 +112,7 @@ pub(super) struct Apply<'a> {
     configuration: Value,
     options: &'a WriteOptions,
     now: String,
-    /// What strict decoding has to say of repeated keys: conflicts go before it.
+    /// What strict decoding reports about duplicate keys. The caller reports conflicts first.
     repeated: Vec<String>,
 }
 
@@ -121,7 +121,8 @@ impl<'a> Apply<'a> {
         Self { target, configuration, options, now: now().to_string(), repeated: Vec::new() }
     }
 
-    /// The merged object, or the live one where that stays, with its `managedFields`; `None` when there is neither.
+    /// Returns the merged object with its `managedFields`, or the live object if the merge changes nothing. `None` when
+    /// there is neither.
     fn merge(&self, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let served = self.target.served;
         let versions = ownership::ServedVersions(served);
@@ -138,10 +139,10 @@ impl<'a> Apply<'a> {
             return Err(ApiError::bad_request(message));
         }
         let Some(merged) = applied.object.clone() else {
-            // The object stays, its owners may not: the manager may share fields now, or own fewer.
+            // The object stays, but its owners may change: the manager may now share fields, or own fewer.
             return Ok(live.cloned().map(|mut kept| {
                 applied.finish(&mut kept);
-                // What the client saw must be what is there, even if there is nothing to change.
+                // A stated revision is compared with the current one even if there is nothing to change.
                 let revision = ["metadata", "resourceVersion"];
                 if !self.configuration.at(&revision).is_null() {
                     kept.set_at(&revision, self.configuration.at(&revision).clone());
@@ -161,7 +162,7 @@ impl<'a> Apply<'a> {
 
 fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), conform::Error> {
     if let Some(custom) = &served.custom {
-        // The configuration was compared with the schema, and `null` stays for the rules to tell.
+        // The configuration was compared with the schema. Validation rules report `null`.
         return custom.conform_metadata(object).map(drop);
     }
     object.set_at(&["kind"], &*served.kind().name);

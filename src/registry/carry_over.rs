@@ -1,4 +1,4 @@
-//! What an update leaves as it was, whatever the client sent.
+//! Restores what an update must not change, whatever the client sent.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::Target;
 use super::create::reset_status;
 use crate::rules::Generation;
 
-/// Restores what a client may not change, and counts the generation.
+/// Restores what a client may not change, and raises the generation if the spec changed.
 pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     let (served, strategy) = (target.served, target.served.strategy);
     keep_system_fields(new, old);
@@ -33,7 +33,7 @@ pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     (strategy.prepare_update)(new, old);
 }
 
-/// Metadata that the server alone sets stays as it was, or is filled in where the client left it out.
+/// Restores metadata that only the server sets, and fills in what the client left out.
 fn keep_system_fields(new: &mut Value, old: &Value) {
     let mut keep = |field: &str, always: bool| {
         let path = ["metadata", field];
@@ -58,7 +58,7 @@ fn keep_system_fields(new: &mut Value, old: &Value) {
     }
 }
 
-/// A write of `/status` changes only that, and metadata.
+/// Restores everything but `status` and metadata after a write of `/status`.
 fn restore_all_but_status(new: &mut Value, old: &Value) {
     let Some(map) = new.as_object_mut() else { return };
     let own = |key: &str| matches!(key, "metadata" | "status");

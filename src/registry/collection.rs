@@ -1,4 +1,4 @@
-//! Deleting collections.
+//! Deletes collections of objects.
 
 use std::collections::HashSet;
 use std::future::ready;
@@ -13,7 +13,7 @@ use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// Deletes every selected object of a namespace; answers with them as they were.
+    /// Deletes every selected object of a namespace. Returns the objects as they were.
     pub async fn delete_collection(
         &self,
         served: &Served,
@@ -41,8 +41,8 @@ impl Registry {
                 }
             }
         };
-        // Begun in the order of the list, so that watchers see them go in it; those on their way share the fsyncs. One
-        // that cannot be deleted holds no others up.
+        // Deletions begin in the order of the list, so that watchers see them in it. Those under way share fsyncs, and
+        // one that fails does not stop the others.
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = asker.clone();
             async move {

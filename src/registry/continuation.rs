@@ -1,4 +1,4 @@
-//! Continue tokens: where a list goes on (API concepts, "Retrieving large results sets in chunks").
+//! Continue tokens: where the next page of a list begins (API concepts, "Retrieving large results sets in chunks").
 
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -7,7 +7,7 @@ use flotilla_proto::{json, value};
 
 use crate::status::{ApiError, ApiResult};
 
-/// How tokens are encoded; read as leniently as the reference reads its own.
+/// The encoding of tokens. Reads them as leniently as the reference reads its own.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -19,16 +19,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Version of continue tokens.
 const TOKEN_VERSION: &str = "flotilla/v1";
 
-/// Where a list goes on. Opaque to clients: base64 of JSON.
+/// Where the next page of a list begins. Opaque to clients: base64 of JSON.
 ///
-/// A table of several shards is merged in key order, so that the last key that was sent says of each shard where it
-/// goes on: behind that key, or nowhere when it has no further one. That holds whatever shards there are, so that a
-/// token survives a change of the shard map; the epoch of the map tells apart tokens of before and after.
+/// A table of several shards is listed in key order, so the last key that was sent says of every shard where it
+/// continues: behind that key. This holds for any division into shards, so that a token survives a change of the shard
+/// map. `epoch` tells tokens from before and after such a change apart.
 pub(super) struct Token {
     pub(super) table: String,
-    /// Of the shard map when the page was made.
+    /// Epoch of the shard map when the page was made.
     pub(super) epoch: u64,
-    /// `None` for a list that goes on without a consistent view.
+    /// The revision of the list; `None` for a list that continues without a consistent view.
     pub(super) revision: Option<Revision>,
     /// The key of the last object that was sent.
     pub(super) after: String,
@@ -77,7 +77,7 @@ impl Token {
         BASE64.encode(json::to_vec(&token))
     }
 
-    /// 410 with a token by which the client may go on without a consistent view.
+    /// Returns 410 with a token by which the client may continue without a consistent view.
     pub(super) fn expired(self) -> ApiError {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
         let next = Self { revision: None, ..self }.write();

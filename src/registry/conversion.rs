@@ -1,6 +1,6 @@
-//! Having webhooks convert objects before they are shown or stored.
+//! Has webhooks convert custom resources before they are shown or stored.
 //!
-//! Of everything but custom resources that a webhook converts, this is a look at a field.
+//! For all other resources this costs the check of one field.
 
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// Has stored objects converted to the version of the request, where a webhook does that.
+    /// Has the webhook of a definition convert stored objects to the version of the request. Does nothing if no webhook
+    /// converts the resource.
     ///
     /// # Errors
-    /// What the reference says of a webhook that does not convert them.
+    /// The reference's error about a webhook that fails to convert them.
     pub async fn convert_to_show(&self, served: &Served, objects: &[Arc<Object>]) -> ApiResult<()> {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let own = served.api_version();
-        // What cannot be read is told when it is shown.
+        // Objects that cannot be decoded are left out here; showing them reports it.
         let trees = objects.iter().filter(|object| !served.shows_as_stored(object)).filter_map(|object| {
             let object = custom.read(stored_tree(object).ok()?).ok()?;
             (object.str_at(&["apiVersion"]) != own).then_some(object)
@@ -28,8 +29,8 @@ impl Registry {
         Box::pin(self.converted(custom, &own, trees.collect())).await
     }
 
-    /// Has an object of the request's version converted to the stored one, where a webhook does that, and back if it is
-    /// to be shown as if it were stored.
+    /// Has the webhook convert an object from the version of the request to the stored one, and with `and_back` also
+    /// back, to show it as if it were stored. Does nothing if no webhook converts the resource.
     pub(super) async fn convert_to_store(&self, served: &Served, object: &Value, and_back: bool) -> ApiResult<()> {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let (own, stored) = (served.api_version(), custom.definition().stored().api_version());
@@ -43,7 +44,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Has a page of a list converted, where a webhook does that: what goes wrong is told before the answer begins.
+    /// Has the webhook convert a page of a list, so that errors are reported before the answer begins. Returns the page
+    /// unchanged if no webhook converts the resource.
     ///
     /// # Errors
     /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
@@ -77,7 +79,7 @@ impl Registry {
     }
 }
 
-/// The custom resource, if a webhook converts it.
+/// Returns the custom resource if a webhook converts it, else `None`.
 fn webhook_converts(served: &Served) -> Option<&Custom> {
     served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some())
 }

@@ -1,4 +1,4 @@
-//! Between the version of a request and the stored one.
+//! Converts objects between the version of a request and the stored version.
 
 use flotilla_cluster::Object;
 use flotilla_proto::conform;
@@ -9,8 +9,9 @@ use crate::kinds::conversion;
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// An object of the request's version in that in which it is admitted and checked: the stored one, but for custom
-/// resources that of the request, which has a schema of its own. They are converted when they are encoded.
+/// Converts an object from the version of the request to the version in which it is admitted and validated. For
+/// built-in kinds that is the stored version. For custom resources it is the version of the request, which has a schema
+/// of its own; they are converted when they are encoded.
 pub fn to_stored(served: &Served, object: Value) -> Value {
     if served.custom.is_some() || served.is_stored_version() {
         return object;
@@ -20,10 +21,10 @@ pub fn to_stored(served: &Served, object: Value) -> Value {
     stored
 }
 
-/// A stored object, as the request's version shows it.
+/// Converts a stored object to the version of the request.
 ///
 /// # Errors
-/// 500: it is a custom resource of a version that is not known any more.
+/// 500: it is a custom resource in a version that its definition no longer has.
 pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
         Some(custom) => custom.show(object),
@@ -31,7 +32,7 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
     }
 }
 
-/// An object that came of [`to_stored`], as the request's version would show it if it were stored.
+/// Converts an object that [`to_stored`] returned to what the version of the request would show if it were stored.
 pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
         Some(custom) => custom.show(custom.store(object)?),
@@ -48,7 +49,7 @@ fn shown(served: &Served, object: Value) -> Value {
     shown
 }
 
-/// A stored object in the version in which it is admitted and checked; see [`to_stored`].
+/// Converts a stored object to the version in which it is admitted and validated; see [`to_stored`].
 ///
 /// # Errors
 /// As for [`to_served`].
@@ -59,8 +60,9 @@ pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
     }
 }
 
-/// Whether storing an object that came of [`to_stored`] would change nothing. `old` is what [`current`] made of
-/// `stored`. Definitions may have changed since a custom resource was stored, also the version that is stored.
+/// Returns whether storing `new`, which [`to_stored`] returned, would change nothing. `old` is what [`current`]
+/// returned for `stored`. A custom resource may have to be written all the same, since its definition, and so its
+/// stored version, may have changed since it was stored.
 pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
     match &served.custom {
         Some(custom) if new == old => Ok(custom.store(new.clone())? == encode::stored_tree(stored)?),
@@ -69,18 +71,19 @@ pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) 
     }
 }
 
-/// Drops what is empty and was not there before, in an object of the request's version: see [`conform::forget_empty`].
-/// Custom resources keep it.
+/// Drops members that are empty and were not in `before`, in an object of the version of the request: see
+/// [`conform::forget_empty`]. Custom resources keep them.
 pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
     if served.custom.is_none() {
         conform::forget_empty(served.of(), object, before);
     }
 }
 
-/// Writes the defaults of the kind into an object of the request's version. The kind states them for its stored form.
+/// Writes the defaults of the kind into an object of the version of the request. The kind states them for its stored
+/// version.
 ///
 /// # Errors
-/// 413: those of a custom resource make it larger than an object may be.
+/// 413: the defaults of a custom resource make it larger than an object may be.
 pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
     if let Some(custom) = &served.custom {
         return custom.default(object);
@@ -95,8 +98,8 @@ pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Writes the defaults into a valid object of the stored version that were left out while it was checked, as it came in
-/// another version.
+/// Writes defaults into a valid object of the stored version. An object that came in another version is validated
+/// before these are written.
 pub fn default_valid(served: &Served, object: &mut Value) {
     if served.strategy.default_converted.is_some() && !served.is_stored_version() {
         (served.strategy.default)(object);
@@ -104,8 +107,8 @@ pub fn default_valid(served: &Served, object: &mut Value) {
     }
 }
 
-/// As [`default`], for an object that was made of one which has its defaults: of what both share they are not written
-/// again, where the kind says that they follow from that alone.
+/// Does the same as [`default`] for an object made from one that has its defaults. Members that both share are skipped
+/// if the kind says that the defaults of a member depend on that member alone.
 ///
 /// # Errors
 /// As for [`default`].

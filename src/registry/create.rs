@@ -1,4 +1,4 @@
-//! Creating objects.
+//! Creates objects.
 
 use std::sync::Arc;
 
@@ -22,23 +22,25 @@ use crate::request::Caller;
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
-/// Characters of a generated suffix: no vowels, nothing that looks like something else.
+/// Characters of a generated suffix: no vowels, and none that is easily confused with another.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
-/// Longest name of most kinds that a generated one must fit.
+/// The longest name that a generated one may have, as most kinds allow no longer ones.
 const GENERATED_NAME_MAX: usize = 63;
 
 impl Registry {
-    /// By what an object may be created without asking whether it is current: see [`Registry::create_in_tenure`].
+    /// Returns the tenure in which this leader may create an object without catching up first: see
+    /// [`Registry::create_in_tenure`]. `None` if this replica does not lead, or if the create depends on more than the
+    /// write itself proves.
     pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
-        // What is written beside the object has no tenure, and nobody outside is asked twice.
+        // Addresses and ports are written without a tenure, and policies and webhooks must not be asked twice.
         let proves = || !allocation::is_service(target) && !self.is_decided_outside(target, Operation::Create);
         self.store.tenure(&self.table(target.served)).filter(|_| proves())
     }
 
-    /// Creates an object on the leader, which asks nobody first whether what it decides by is current: that it makes
-    /// the write in the same term proves it. What makes no write is told once a quorum has confirmed the leader. None
-    /// when it was the leader no more: then the object is to be created anew.
+    /// Creates an object on the leader without first confirming that what it decides by is current. A write that is
+    /// made in the same term proves that. Any other outcome is returned only once a quorum has confirmed the leader.
+    /// Returns `None` if this replica no longer led: the caller must create the object again.
     pub async fn create_in_tenure(
         &self,
         target: Target<'_>,
@@ -53,7 +55,7 @@ impl Registry {
         caller.tenure = None;
         let is_final = match &created {
             Ok(written) => written.stored,
-            Err(error) => error.is_timeout(), // another attempt might make it twice
+            Err(error) => error.is_timeout(), // the write may have been made, so no second attempt
         };
         if !is_final {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
@@ -88,7 +90,7 @@ impl Registry {
         self.store_new(target, object, options, caller).await
     }
 
-    /// Creates an object that went through defaulting and mutating admission; it is in its stored version.
+    /// Creates an object after defaulting and mutating admission. It is in its stored version.
     pub(super) async fn store_new(
         &self,
         target: Target<'_>,
@@ -117,7 +119,7 @@ impl Registry {
         Err(ApiError::internal("no name could be generated"))
     }
 
-    /// Creates an object under the name that it has.
+    /// Creates an object under the name that it already has.
     async fn store_named(
         &self,
         target: Target<'_>,
@@ -228,8 +230,8 @@ impl Registry {
         error
     }
 
-    /// 403 while the definition of a custom resource is being deleted, 404 once it is gone. The stored one decides:
-    /// what is served may be behind what this replica has caught up with.
+    /// Returns 403 while the definition of a custom resource is being deleted, and 404 once it is gone. Reads the
+    /// stored definition, because the list of served resources may lag behind the tables of this replica.
     fn refuse_undefined(&self, Target { served, .. }: Target<'_>, object: &Value) -> ApiResult<()> {
         if served.custom.is_none() {
             return Ok(());
@@ -250,7 +252,7 @@ impl Registry {
     }
 }
 
-/// What is to be created has no revision yet. A dry run gets not as far as where that is refused, and tells what was
+/// Refuses a new object that states a revision. A dry run stops before that check, and returns the revision that was
 /// stated.
 fn check_unrevised(object: &mut Value, stated: Option<Value>, options: &WriteOptions) -> ApiResult<()> {
     let Some(stated) = stated.filter(|stated| stated.as_str().is_some_and(|text| !text.is_empty())) else {
@@ -275,7 +277,7 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
     error
 }
 
-/// Puts the object into the namespace of the request; 400 when it says it belongs elsewhere.
+/// Sets the object's namespace to that of the request. Returns 400 if the object states another one.
 pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     if !target.served.resource.namespaced {
         object.remove_at(&["metadata", "namespace"]);
@@ -292,7 +294,7 @@ pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Sets what the server decides of a new object and clears what a client may not.
+/// Sets the fields that the server decides for a new object, and clears those that a client may not set.
 fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.remove_at(&["metadata", field]);
@@ -312,7 +314,7 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     (strategy.prepare_create)(object);
 }
 
-/// Sets `status` to what it is when nothing is known.
+/// Resets `status` to that of an object about which nothing is known.
 pub(super) fn reset_status(of: &Type, object: &mut Value) {
     match of.field("status") {
         Some((_, field)) if field.presence == Presence::Always => {
@@ -326,7 +328,7 @@ pub(super) fn reset_status(of: &Type, object: &mut Value) {
     }
 }
 
-/// A name that begins with `prefix` and ends in characters chosen at random.
+/// Returns a name that begins with `prefix` and ends with random characters.
 fn generate(prefix: &str) -> String {
     let mut end = prefix.len().min(GENERATED_NAME_MAX - SUFFIX_LENGTH);
     while !prefix.is_char_boundary(end) {
@@ -335,7 +337,7 @@ fn generate(prefix: &str) -> String {
     prefix[..end].to_owned() + &suffix()
 }
 
-/// Random text that completes a name.
+/// Returns random text that completes a name.
 pub(super) fn suffix() -> String {
     let mut random = rand::rng();
     (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()

@@ -1,4 +1,4 @@
-//! Deleting objects: at once, after a grace period, or once their finalizers are gone (KEP-2839 names the phases).
+//! Deletes objects: at once, after a grace period, or once their finalizers are gone (KEP-2839 names the phases).
 
 use std::sync::Arc;
 
@@ -16,56 +16,56 @@ use crate::rules::Dependents;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable;
 
-/// Finalizer that the garbage collector takes away once dependents have lost their owner.
+/// Finalizer that the garbage collector removes once it has removed the owner from the dependents.
 pub const ORPHAN: &str = "orphan";
-/// Finalizer that the garbage collector takes away once dependents are gone.
+/// Finalizer that the garbage collector removes once the dependents are deleted.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// Namespaces that the cluster cannot do without.
+/// Namespaces that a cluster needs and that cannot be deleted.
 const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-public", "kube-system"];
 
-/// What came of a deletion.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The object, as it is now or was last.
+    /// The object as it is now, or as it was before it was removed.
     pub entity: Entity,
     /// UID of the object.
     pub uid: String,
-    /// Whether it is gone, rather than only marked.
+    /// Whether the object was removed, rather than only marked.
     pub gone: bool,
-    /// Whether it could not be decoded, so that there is nothing to show.
+    /// Whether the object could not be decoded, so that there is nothing to show.
     pub is_unreadable: bool,
-    /// Whether the store made a write of it.
+    /// Whether the store made a write.
     stored: bool,
 }
 
 impl Deleted {
-    /// What is there still.
+    /// The outcome for an object that still exists.
     fn marked(entity: Entity, uid: String, stored: bool) -> Self {
         Self { entity, uid, gone: false, is_unreadable: false, stored }
     }
 
-    /// What is gone, as it was last.
+    /// The outcome for an object that was removed, as it was last.
     fn removed(object: Arc<Object>, uid: String) -> Self {
         Self { gone: true, ..Self::marked(Entity::Stored(object), uid, true) }
     }
 
-    /// What is gone although it could not be decoded.
+    /// The outcome for an object that was removed although it could not be decoded.
     pub(super) fn removed_unread(object: Arc<Object>) -> Self {
         Self { is_unreadable: true, ..Self::removed(object, String::new()) }
     }
 }
 
-/// What is to be done with one state of an object.
+/// The next step of a deletion, for one state of the object.
 enum Step {
-    /// Take it out of the table.
+    /// Remove it from the table.
     Remove,
-    /// Store this state, then look again when it may go at once.
+    /// Store this state; if true, the object may then be removed at once.
     Mark(Value, bool),
-    /// Leave it as it is: its deletion is under way.
+    /// Do nothing: its deletion is under way.
     Wait,
 }
 
-/// Tells what becomes of dependents where the client did not say and may not expect it.
+/// Warns the client of what happens to dependents if it did not say, and the kind's default may surprise it.
 pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, caller: &mut Caller) {
     if options.propagation.is_none() {
         caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
@@ -73,7 +73,7 @@ pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, calle
 }
 
 impl Registry {
-    /// Deletes an object, or marks it as deleted where something has to happen before.
+    /// Deletes an object, or marks it as being deleted if finalizers or a grace period must pass first.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
         admit_delete(target)?;
@@ -85,7 +85,7 @@ impl Registry {
         let mut marked: Option<Deleted> = None;
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let current = self.current(served, target.namespace, target.name);
-            // Whoever else removed what was marked here has done what was asked for.
+            // Another client may have removed the object that was marked here: then the request is fulfilled.
             if let Some(done) = marked.take() {
                 if !is_there(current.as_deref(), &done.uid)? {
                     return Ok(done);
@@ -159,8 +159,8 @@ impl Registry {
                 };
                 match entity {
                     Entity::Stored(object) if at_once => {
-                        // The mark was stored so that watchers see it; now nothing holds the object any more. What was
-                        // asked for of a certain state is from now on of this one.
+                        // The mark was stored so that watchers see it, and nothing holds the object any more. A
+                        // revision that the client demanded now means the revision of the marked object.
                         options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                         if is_decided_outside {
                             Box::pin(self.decide_deletion(target, &object, options, caller)).await?;
@@ -180,7 +180,7 @@ impl Registry {
         }
     }
 
-    /// Takes an object out of its table; `None` when it is not in this state any more.
+    /// Removes an object from its table. `None` when it is no longer in this state.
     async fn remove(&self, target: Target<'_>, current: &Object) -> ApiResult<Option<Arc<Object>>> {
         let write = Write {
             table: target.served.table.clone(),
@@ -197,8 +197,8 @@ impl Registry {
         })
     }
 
-    /// Stores a mark; unlike an update this never removes the object. Answers with the object, and whether a write was
-    /// made.
+    /// Stores a mark; unlike an update this never removes the object. Returns the object, and whether the store made a
+    /// write.
     async fn keep(
         &self,
         target: Target<'_>,
@@ -223,15 +223,16 @@ impl Registry {
     }
 }
 
-/// Refuses deletions that would break the cluster.
-/// What those outside are told of the options where the kind deletes nothing but the object that it has found: of
-/// Namespaces and definitions of custom resources, whose deletion goes on for long.
+/// Returns the options as policies and webhooks see them for Namespaces and definitions: with the object's UID as a
+/// precondition, because the deletion of these goes on for long and must not hit a later object of that name. `None` if
+/// the options stay as they are.
 fn with_own_uid(target: Target<'_>, uid: &str, options: &DeleteOptions) -> Option<DeleteOptions> {
     const KINDS: [(&str, &str); 2] = [("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
     let is_such = KINDS.contains(&(target.served.group(), &*target.served.resource.name));
     (is_such && options.uid.is_none()).then(|| DeleteOptions { uid: Some(uid.to_owned()), ..options.clone() })
 }
 
+/// Refuses deletions that would break the cluster.
 fn admit_delete(target: Target<'_>) -> ApiResult<()> {
     if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
         let why = "this namespace may not be deleted";
@@ -245,7 +246,7 @@ fn admit_delete(target: Target<'_>) -> ApiResult<()> {
     Ok(())
 }
 
-/// Whether an object is the one of this UID, and not another that has its name by now.
+/// Returns whether an object has this UID, rather than being another one with the same name.
 fn is_there(current: Option<&Object>, uid: &str) -> ApiResult<bool> {
     let current = current.map(stored_tree).transpose()?;
     Ok(current.is_some_and(|current| current.str_at(&["metadata", "uid"]) == uid))
@@ -264,7 +265,7 @@ fn is_definition(served: &Served) -> bool {
 }
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value, current: &Object) -> ApiResult<()> {
-    // Namespaces and definitions are checked by rules of their own, which word it differently.
+    // Namespaces and definitions are checked by rules of their own, which have other wordings.
     let plain = is_namespace(target.served) || is_definition(target.served);
     let resource = if plain { &target.served.resource.name } else { &target.served.kind().name };
     let failed = |what: &str, stated: &str, own: &str, since: &str| {
@@ -288,7 +289,7 @@ fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value,
     Ok(())
 }
 
-/// A namespace is marked first; it goes when its content is gone and nothing finalizes it any more.
+/// Marks a namespace first. Removes it once its content is gone and it has no finalizers.
 fn namespace_step(served: &Served, old: &Value, options: &DeleteOptions) -> Step {
     if old.at(&["metadata", "deletionTimestamp"]).is_null() {
         let mut marked = old.clone();
@@ -353,13 +354,14 @@ fn raise_generation(object: &mut Value) {
     }
 }
 
-/// Time that an object is given to end.
+/// The grace period of a deletion.
 enum Grace {
-    /// The kind, or this deletion, knows none.
+    /// The kind, or this deletion, has none.
     None,
-    /// One runs already, and the client does not shorten it.
+    /// One is running, and the client does not shorten it.
     Pending,
-    /// This many seconds from the request, so until then; `first` unless it shortens one that runs.
+    /// The object ends this many seconds after the request, at `at`. `first` is false if this shortens a running
+    /// period.
     Set { seconds: i64, at: Timestamp, first: bool },
 }
 
@@ -367,7 +369,7 @@ fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Grace {
     let Some(default_seconds) = served.strategy.grace_seconds else { return Grace::None };
     let deletion = Timestamp::parse(old.str_at(&["metadata", "deletionTimestamp"])).ok();
     if let Some(deletion) = deletion {
-        // One of no seconds is over: whoever set it did not come to remove the object.
+        // A period of zero seconds is over, but the object was not removed: its remover may have failed.
         let running = old.int_at(&["metadata", "deletionGracePeriodSeconds"]).filter(|seconds| *seconds > 0);
         let Some(running) = running else { return Grace::None };
         return match options.grace_seconds {
@@ -383,7 +385,7 @@ fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Grace {
     Grace::Set { seconds, at, first: true }
 }
 
-/// Sets the finalizers by which the garbage collector holds an object until its dependents are dealt with.
+/// Sets the finalizers by which the garbage collector holds an object until it has treated its dependents.
 fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propagation>) {
     let finalizers = object.list_at(&["metadata", "finalizers"]);
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name));

@@ -1,7 +1,7 @@
-//! Between the tree that is changed and the bytes that are stored.
+//! Encodes changed objects to the bytes that are stored, and decodes stored ones.
 //!
-//! Stored bytes are an answer as it goes out: JSON in the stored version, ending in a newline. The revision's digits
-//! stand at a known place, so that the store writes them without encoding again.
+//! Stored bytes are what a client is sent: JSON in the stored version, ending in a newline. The digits of the revision
+//! stand at a known place, so that the store can fill them in without encoding again.
 
 use std::cell::RefCell;
 
@@ -19,20 +19,20 @@ use crate::status::ApiResult;
 use crate::unreadable;
 
 thread_local! {
-    /// Where objects are encoded before their length is known.
+    /// The buffer in which objects are encoded before their length is known.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Encodes an object for its table. It must be in the stored version, but for custom resources.
+/// Encodes an object for its table. Objects of built-in kinds must be in the stored version.
 ///
 /// # Errors
-/// It was not converted ahead by the webhook that converts it.
+/// 500: a webhook converts the custom resource, and did not convert this object ahead.
 pub fn draft(served: &Served, object: &Value) -> ApiResult<Draft> {
     let stored = served.custom.as_ref().map(|custom| custom.store(object.clone())).transpose()?;
     Ok(draft_as_is(served, stored.as_ref().unwrap_or(object)))
 }
 
-/// As [`draft`], for an object that is as it is to be stored.
+/// Encodes an object that is already in the form that is stored.
 pub fn draft_as_is(served: &Served, object: &Value) -> Draft {
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
@@ -77,7 +77,7 @@ fn write(served: &Served, object: &Value, out: &mut Vec<u8>) -> Layout {
     layout
 }
 
-/// Writes an object whose members are sorted, as Go writes maps: kind and version stand where they come to stand.
+/// Writes an object with sorted members, as Go writes maps, `kind` and `apiVersion` among them.
 fn write_sorted(object: &Value, out: &mut Vec<u8>) -> Layout {
     let mut layout = Layout::default();
     let members = object.as_object().into_iter().flat_map(Map::iter);
@@ -101,7 +101,8 @@ fn write_sorted(object: &Value, out: &mut Vec<u8>) -> Layout {
     layout
 }
 
-/// Writes metadata with a placeholder for the revision behind the members that precede it; returns where its digits go.
+/// Writes metadata with a placeholder for the revision, behind the members that precede it. Returns where its digits
+/// go.
 fn write_metadata(metadata: Option<&Map>, is_sorted: bool, out: &mut Vec<u8>) -> u32 {
     const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
     const REVISION: &str = "resourceVersion";
@@ -137,7 +138,7 @@ fn write_metadata(metadata: Option<&Map>, is_sorted: bool, out: &mut Vec<u8>) ->
     at
 }
 
-/// What selectors can ask of an object.
+/// Returns the index terms of an object: labels and fields that selectors can name.
 fn terms(served: &Served, object: &Value) -> Terms {
     let labels = object.map_at(&["metadata", "labels"]).into_iter().flat_map(Map::iter);
     let labels = labels.map(|(key, value)| (key.into(), value.as_str().unwrap_or("").into())).collect();
@@ -148,19 +149,19 @@ fn terms(served: &Served, object: &Value) -> Terms {
     Terms::new(labels, fields.filter(|(_, value): &(_, CompactString)| !value.is_empty()).collect())
 }
 
-/// The tree of a stored object, in its stored version.
+/// Decodes a stored object, in its stored version.
 pub fn stored_value(object: &Object) -> ApiResult<Value> {
     unreadable::value(object)
 }
 
-/// As [`stored_value`], for readers who change little of it: what they do not look at is never read, and what they do
-/// not change is written as it was.
+/// Decodes a stored object lazily, for callers that change little of it: members that they do not look at are never
+/// parsed, and unchanged ones are written as they were.
 pub fn stored_tree(object: &Object) -> ApiResult<Value> {
     unreadable::prove(object)?;
     value::read(object.bytes()).map_or_else(|| stored_value(object), Ok)
 }
 
-/// A part of the tree of a stored object, in its stored version.
+/// Decodes one part of a stored object, in its stored version.
 pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
     unreadable::prove(object)?;
     let metadata = &object.layout().metadata;
@@ -168,13 +169,13 @@ pub fn stored_part(object: &Object, part: Part) -> ApiResult<Value> {
     json::parse_part(object.bytes(), part, known).map_or_else(|| stored_value(object), Ok)
 }
 
-/// Whether the text of an object's metadata has this in it, which may be a member's name with quotes and colon: that
-/// cannot stand inside a string, where quotes are escaped.
+/// Returns whether the text of an object's metadata contains `text`. A member's name with its quotes and colon is found
+/// only as a member, since quotes inside a string are escaped.
 pub fn mentions(object: &Object, text: &str) -> bool {
     memmem::find(object.metadata(), text.as_bytes()).is_some()
 }
 
-/// The stored bytes without the newline, for whoever sends them as they are.
+/// Returns the stored bytes without the newline, to be sent as they are.
 ///
 /// # Errors
 /// 500: they cannot be decoded.
@@ -183,24 +184,25 @@ pub fn text(object: &Object) -> ApiResult<&[u8]> {
     Ok(object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes()))
 }
 
-/// The text of the metadata, for whoever sends it as it is: it may be sound although something else is not.
+/// Returns the text of the metadata, to be sent as it is. It may be sound although another part of the object is not.
 ///
 /// # Errors
-/// 500: it cannot be decoded.
+/// 500: the metadata cannot be decoded.
 pub fn metadata_text(object: &Object) -> ApiResult<&[u8]> {
     let is_sound = |error| json::check(object.metadata()).map_err(|_| error);
     unreadable::prove(object).or_else(is_sound)?;
     Ok(object.metadata())
 }
 
-/// Of an object that cannot be decoded its metadata, if that can; as a member of its name.
+/// Returns an object that holds only the metadata of an object that cannot be decoded. `None` if the object can be
+/// decoded, or its metadata cannot.
 pub fn metadata_alone(object: &Object) -> Option<Value> {
     unreadable::prove(object).is_err().then_some(())?;
     let metadata = json::parse(object.metadata()).ok()?;
     Some(flotilla_proto::value!({"metadata": metadata}))
 }
 
-/// Puts the members of `metadata` into the order of the catalogue after some were added.
+/// Sorts the members of `metadata` into the order of the catalogue, after some were added.
 pub fn order_metadata(object: &mut Value, of: &Type) {
     let Some((_, field)) = of.field("metadata") else { return };
     let flotilla_proto::schema::Shape::Struct(meta) = &field.shape else { return };
@@ -209,13 +211,13 @@ pub fn order_metadata(object: &mut Value, of: &Type) {
     }
 }
 
-/// Puts the members of an object, and of all structs in it, into the order of the catalogue after some were added.
+/// Sorts the members of an object, and of all structs in it, into the order of the catalogue, after some were added.
 pub fn order_members(object: &mut Value, of: &Type) {
     order::reorder(of, object);
 }
 
-/// As [`order_members`], for an object that was conformed to the type, and was made of one in which they have that
-/// order or of none.
+/// Does the same as [`order_members`] for an object that conforms to the type and was made from `before`. The members
+/// of `before` have that order, or it is empty.
 pub fn order_changed(object: &mut Value, of: &Type, before: &Value) {
     order::order(of, object, before);
 }

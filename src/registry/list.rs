@@ -1,4 +1,4 @@
-//! Lists: one page of what is at a revision (API concepts, "Retrieving large results sets in chunks").
+//! Lists objects: one page of those that exist at a revision (API concepts, "Retrieving large results sets in chunks").
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use crate::limits;
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 
-/// One answer to a list: a part of a snapshot.
+/// One page of a list: a part of a snapshot.
 pub struct Page {
-    /// The revision that every object is shown at.
+    /// The revision at which every object is shown.
     pub revision: Revision,
     /// The token for the next page; `None` when this is the last.
     pub next: Option<String>,
-    /// How many objects follow this page, where the server tells.
+    /// How many objects follow this page; `None` if the server does not say.
     pub remaining: Option<u64>,
     rows: Rows,
 }
 
 enum Rows {
-    /// Gathered before the answer begins, because the answer's head depends on them.
+    /// Read before the answer begins, because the head of the answer depends on them.
     Gathered(std::vec::IntoIter<Arc<Object>>),
-    /// Read while the answer is sent, so that memory does not grow with it.
+    /// Read while the answer is sent, so that memory does not grow with the length of the list.
     Streamed { cursor: Cursor, selection: Selection, done: bool },
 }
 
 impl Page {
-    /// The same page, holding these objects.
+    /// Returns the same page with these objects instead.
     #[must_use]
     pub fn of(self, objects: Vec<Arc<Object>>) -> Self {
         Self { rows: Rows::Gathered(objects.into_iter()), ..self }
     }
 
-    /// Whether an object is, or may be, on the page.
+    /// Returns whether an object is, or may be, on the page.
     pub fn may_have(&self, object: &Object) -> bool {
         match &self.rows {
             Rows::Gathered(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
@@ -48,7 +48,7 @@ impl Page {
         }
     }
 
-    /// Appends the next objects of the page to `out`; false when there are none left.
+    /// Appends the next objects of the page to `out`. Returns false when none are left.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
@@ -56,7 +56,7 @@ impl Page {
         self.read_some(limits::LIST_CHUNK_OBJECTS, out)
     }
 
-    /// As [`Page::read`], of at most so many objects.
+    /// Does the same as [`Page::read`] for at most `most` objects.
     fn read_some(&mut self, most: usize, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
         match &mut self.rows {
             Rows::Gathered(rows) => {
@@ -81,23 +81,24 @@ impl Page {
     }
 }
 
-/// The objects of a page one by one, for whoever stops between two of them until a client has taken the first.
+/// The objects of a page one by one, for callers that wait between two of them until the client has taken the first.
 pub struct OneByOne {
-    /// The page that they are of.
+    /// The page that holds the objects.
     pub page: Page,
     read: VecDeque<Arc<Object>>,
     more: bool,
-    /// Bytes of the last one.
+    /// Size of the object that was returned last, in bytes.
     size: usize,
 }
 
 impl OneByOne {
-    /// Those of a page.
+    /// Begins with the first object of a page.
     pub fn of(page: Page) -> Self {
         Self { page, read: VecDeque::new(), more: true, size: 0 }
     }
 
-    /// The next object. Of large ones fewer are read at a time: each keeps its version for as long as the client waits.
+    /// Returns the next object; `None` at the end. Reads fewer at a time if they are large, since each keeps its
+    /// version in memory while the client waits.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
@@ -111,7 +112,7 @@ impl OneByOne {
         Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len()))
     }
 
-    /// Appends some of those that are left to `out`; false when there are no more.
+    /// Appends some of the remaining objects to `out`. Returns false when none are left.
     ///
     /// # Errors
     /// As for [`OneByOne::next_object`].
@@ -122,14 +123,14 @@ impl OneByOne {
     }
 }
 
-/// Whether an object is selected.
+/// Returns whether an object is selected.
 pub fn selects(selection: &Selection, object: &Object) -> bool {
     let key = object.key();
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
 }
 
 impl Registry {
-    /// One page of a list, once what it shows is here.
+    /// Returns one page of a list, after waiting until this replica has what it must show.
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?;
@@ -140,8 +141,8 @@ impl Registry {
         Ok(page)
     }
 
-    /// Waits until what a list shows is here: every write that was acknowledged before, or the revision that it names,
-    /// as its token does, which may be of a replica that is ahead.
+    /// Waits until this replica has what a list must show: every acknowledged write, or the revision that the list or
+    /// its token names. A token may come from a replica that is ahead of this one.
     pub async fn reach_for_list(&self, served: &Served, listing: &Listing) -> ApiResult<()> {
         let table = self.table(served);
         if let Some(token) = token(served, listing)? {
@@ -169,14 +170,14 @@ impl Registry {
         }
     }
 
-    /// One page of a list of what is here, merged from all shards.
+    /// Returns one page of a list of what this replica has, merged from all shards.
     pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         let table = self.table(served);
         if let Some(token) = token(served, listing)? {
             return next_page(&table, namespace, listing, token);
         }
         let snapshot = snapshot(&table, listing)?;
-        // A limit is a wish: what is served from memory at revision 0 ignores it, as the reference does.
+        // A limit is only a request: the reference ignores it in lists from memory at revision 0.
         let limit = if listing.revision == "0" { 0 } else { listing.limit };
         page(&table, snapshot, listing, namespace, limit, None)
     }
@@ -194,7 +195,7 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     })
 }
 
-/// Where a list goes on, if it does; 400 where that cannot be.
+/// Returns the continue token of a list; `None` for the first page. Returns 400 where a token is not allowed.
 fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
     if listing.token.is_empty() {
         return Ok(None);
@@ -211,7 +212,7 @@ fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
 
 fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) -> ApiResult<Page> {
     let snapshot = match token.revision {
-        // The client goes on without a consistent view, after its token expired.
+        // The client continues without a consistent view, after its token expired.
         None => table.snapshot(),
         Some(revision) => match read::at(table, revision) {
             Ok(snapshot) => snapshot,
@@ -223,7 +224,7 @@ fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) ->
     page(table, snapshot, listing, namespace, limit, Some(token))
 }
 
-/// Makes a page of a snapshot, from its start or from where a token says.
+/// Makes a page of a snapshot, from its start or from the position of a token.
 fn page(
     table: &Table,
     snapshot: Snapshot,
@@ -255,7 +256,7 @@ fn page(
     let more = gather(&snapshot, scan, after, &selection, limit, &mut rows).map_err(expired)?;
     let counted = selection.is_everything();
     let before = match &token {
-        // What was sent was of another revision.
+        // The pages before were of other revisions, so their number is counted anew.
         Some(Token { revision: None, after, .. }) if more && counted => {
             passed(&snapshot, &scope, after).map_err(expired)?
         }
@@ -279,7 +280,7 @@ fn page(
     Ok(page)
 }
 
-/// How many objects there are up to a key.
+/// Returns how many objects there are up to and including a key.
 fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
     let mut cursor = snapshot.cursor(Scan { scope: scope.clone(), ..Scan::default() }, None);
     let (mut passed, mut objects) = (0, Vec::new());
@@ -294,7 +295,7 @@ fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compac
     }
 }
 
-/// The key of the only object that can be selected, where the selection names it.
+/// Returns the key of the only object that can be selected, if the selection names it.
 fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
     let name = selection.exact_field("metadata.name")?;
     match scope {
@@ -303,12 +304,12 @@ fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
     }
 }
 
-/// Whether a field selector demands another namespace than the path.
+/// Returns whether a field selector demands another namespace than the path.
 fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
     !namespace.is_empty() && selection.exact_field("metadata.namespace").is_some_and(|wanted| wanted != namespace)
 }
 
-/// Gathers up to `limit` selected objects; whether keys follow, selected or not.
+/// Gathers up to `limit` selected objects. Returns whether further keys follow, selected or not.
 fn gather(
     snapshot: &Snapshot,
     scan: Scan,
@@ -324,7 +325,7 @@ fn gather(
         rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
     }
     let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok(false) };
-    // Whether another object follows is not known yet: those that cannot be selected were left out.
+    // Whether another object follows is not known yet, since the cursor skipped objects that cannot be selected.
     if !scan.required.is_empty() {
         cursor = snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
         more = true;

@@ -1,4 +1,4 @@
-//! What a list or watch asks for, and whether it may (API concepts, "Resource versions").
+//! Reads the options of lists and watches, and checks them (API concepts, "Resource versions").
 
 use flotilla_cluster::Scope;
 
@@ -8,20 +8,20 @@ use crate::request::query::{Query, parse_revision};
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelSelector, Selection};
 use crate::status::{ApiError, ApiResult};
 
-/// What a list or watch asks for, read from the query.
+/// The options of a list or watch, read from the query.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// Which objects.
+    /// Which objects are selected.
     pub selection: Selection,
-    /// At most so many; 0 for all.
+    /// The greatest number of objects; 0 for all.
     pub limit: usize,
-    /// Where to go on.
+    /// The continue token; empty for the first page.
     pub token: String,
     /// `resourceVersion`, as it stands in the query.
     pub revision: String,
-    /// `resourceVersionMatch`.
+    /// `resourceVersionMatch`, as it stands in the query.
     pub revision_match: String,
-    /// Whether it is a watch.
+    /// Whether the request is a watch.
     pub watch: bool,
     /// Whether a watch begins with the present objects; `None` when the query does not say.
     pub initial_events: Option<bool>,
@@ -32,7 +32,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Whether it asks for what is most recent.
+    /// Returns whether the most recent state is asked for.
     pub fn is_recent(&self) -> bool {
         self.token.is_empty() && self.revision.is_empty()
     }
@@ -71,7 +71,7 @@ impl Listing {
         }
     }
 
-    /// The revision that is asked for; 0 for none.
+    /// Returns the revision that is asked for; 0 for none.
     pub(super) fn wanted(&self) -> ApiResult<u64> {
         parse_revision(&self.revision).map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))
     }
@@ -118,7 +118,7 @@ impl Listing {
         }
     }
 
-    /// Selects one object, as the deprecated watch paths do; 400 when the field selector demands another.
+    /// Selects one object, as the deprecated watch paths do. Returns 400 when the field selector demands another.
     pub fn select_name(&mut self, name: &str) -> ApiResult<()> {
         if self.selection.exact_field("metadata.name").is_some_and(|wanted| wanted != name) {
             return Err(ApiError::bad_request("fieldSelector metadata.name doesn't match requested name"));
@@ -129,7 +129,7 @@ impl Listing {
         Ok(())
     }
 
-    /// The namespace that the list is about: of the path, or the one that a field selector demands.
+    /// Returns the namespace of the list: that of the path, or the one that a field selector demands.
     pub fn scope(&self, namespace: &str) -> Scope {
         match namespace {
             "" => self.selection.exact_field("metadata.namespace").map_or(Scope::All, Scope::namespace),

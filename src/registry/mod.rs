@@ -1,7 +1,7 @@
-//! Reading and writing objects by the rules of Kubernetes.
+//! Reads and writes objects by the rules of Kubernetes.
 //!
-//! [`Registry`] holds what every operation needs. A write goes: decode, defaults, `managedFields`, admission, the
-//! kind's own preparation, validation, store. Reads hand out stored bytes.
+//! [`Registry`] holds what every operation needs. The steps of a write are: decoding, defaults, `managedFields`,
+//! admission, the kind's own preparation, validation, store. Reads return stored bytes.
 
 mod admission;
 mod adopt;
@@ -63,44 +63,44 @@ pub use crate::wall_clock::timestamp as now;
 
 /// What every operation on objects needs.
 pub struct Registry {
-    /// Where objects are.
+    /// The replicated store.
     pub store: Store,
-    /// What is served.
+    /// The resources that are served.
     pub resources: Resources,
-    /// Ports of services on every node.
+    /// The node ports of services.
     pub node_ports: NodePorts,
-    /// Whether something gives each namespace its account `default`: then pods cannot do without.
+    /// Whether a controller creates the account `default` in each namespace. If so, pods are refused until it exists.
     pub accounts_are_made: bool,
     /// Which admission plugins are used.
     pub plugins: plugins::Plugins,
-    /// Decides who may do what.
+    /// Decides which users may do what.
     pub authorizer: Authorizer,
-    /// What is measured.
+    /// Counts and times operations.
     pub metrics: Arc<Metrics>,
-    /// What is decided outside about writes.
+    /// Policies and webhooks that decide about writes.
     pub admission: Admission,
-    /// Asks other servers.
+    /// Sends requests to other servers.
     pub outbound: Outbound,
-    /// How kubelets are reached.
+    /// How this server reaches kubelets.
     pub kubelets: subresources::remote::Kubelets,
-    /// Whether Services are reached at their endpoints rather than at their cluster address.
+    /// Whether this server reaches Services at their endpoints rather than at their cluster address.
     pub routes_by_endpoints: bool,
     unreadable: unreadable::Unreadable,
 }
 
-/// An object as an operation leaves it.
+/// The object that an operation returns.
 #[derive(Debug, Clone)]
 pub enum Entity {
-    /// As it is stored.
+    /// The object as it is stored.
     Stored(Arc<Object>),
-    /// In the version of the request, and not, or not so, in the store.
+    /// An object in the version of the request that is not stored, or not in this form.
     Built(Value),
 }
 
-/// The outcome of a write: the object, whether it is new, and what the client is to be told besides.
+/// The outcome of a write.
 #[derive(Debug)]
 pub struct Written {
-    /// The object.
+    /// The object after the write.
     pub entity: Entity,
     /// Whether it was created.
     pub created: bool,
@@ -108,20 +108,20 @@ pub struct Written {
     pub stored: bool,
 }
 
-/// An object as a client sends it, decoded in the version of the request.
+/// An object as a client sent it, decoded in the version of the request.
 #[derive(Debug, Clone, Default)]
 pub struct Incoming {
     /// The object.
     pub value: Value,
-    /// What is to be told of fields that were dropped.
+    /// Warnings about fields that were dropped.
     pub warnings: Vec<String>,
-    /// Whether the client switches the tracking of field owners off.
+    /// Whether the client turns the tracking of field owners off.
     pub untracked: bool,
-    /// Whether the object has its defaults and field owners already.
+    /// Whether the object already has its defaults and field owners.
     pub owned: bool,
 }
 
-/// One write request.
+/// The resource or object that a request names.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     /// The resource.
@@ -141,7 +141,7 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// A registry over a store, whose services get node ports of a range.
+    /// Creates a registry over a store. Services get node ports from the range.
     pub fn new(store: Store, node_ports: PortRange) -> Self {
         Self {
             store,
@@ -159,17 +159,18 @@ impl Registry {
         }
     }
 
-    /// The table of a resource.
+    /// Returns the table of a resource.
     pub fn table(&self, served: &Served) -> Arc<Table> {
         self.store.table(&served.table)
     }
 
-    /// The newest state of an object that this server knows, without asking other replicas.
+    /// Returns the newest state of an object that this replica knows, without asking other replicas; `None` if there is
+    /// none.
     pub fn current(&self, served: &Served, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.table(served).get(served.key(namespace, name).as_str())
     }
 
-    /// Stores a draft; the caller says what must be there before.
+    /// Stores a draft if the expectation holds.
     async fn put(&self, served: &Served, key: Key, expectation: Expectation, draft: Draft) -> ApiResult<Outcome> {
         self.write(Write { table: served.table.clone(), key, expectation, mutation: Mutation::Put(draft) }).await
     }
@@ -190,20 +191,20 @@ impl Registry {
         written.map_err(|error| write_failed(&error))
     }
 
-    /// The tree of a stored object in the version of the request.
+    /// Decodes a stored object in the version of the request.
     pub fn shown(&self, served: &Served, object: &Object) -> ApiResult<Value> {
         convert::to_served(served, stored_value(object)?)
     }
 }
 
-/// What a client is told of a write that the store did not take.
+/// Returns the error that a client gets when the store refuses a write.
 fn write_failed(error: &WriteError) -> ApiError {
     match error {
         WriteError::TooLarge { .. } => {
             ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {error}"))
         }
         WriteError::NoSpace => ApiError::new(507, "InsufficientStorage", error.to_string()),
-        // 504 and nothing else says that it may have been made.
+        // Only 504 tells the client that the write may have been made.
         WriteError::Unknown => ApiError::timeout(error.to_string(), 1),
         _ => ApiError::unavailable(error.to_string(), 1),
     }

@@ -1,4 +1,4 @@
-//! Objects in the version in which somebody outside decides about them, and what comes back.
+//! Converts objects to the version that a policy or webhook asks for, and decodes what it returns.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::value::Value;
@@ -10,10 +10,10 @@ use crate::kinds::conversion;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// An object of a resource, or the document of one of its subresources, in another version of its kind.
+    /// Converts an object of a resource, or the document of one of its subresources, to another version of its kind.
     ///
     /// # Errors
-    /// 500: nothing knows how.
+    /// 500: there is no conversion to that version.
     pub async fn convert_object(&self, served: &Served, object: &Value, kind: &GroupVersionKind) -> ApiResult<Value> {
         let to = kind.api_version();
         if object.str_at(&["apiVersion"]) == to && object.str_at(&["kind"]) == kind.kind {
@@ -43,10 +43,11 @@ impl Registry {
         }
     }
 
-    /// What was made of an object outside, decoded as a body is, with its defaults; `version` is the resource, or the
-    /// part of it, in the version of the object. Whether it is another one than `before`.
+    /// Decodes an object that a policy or webhook returned, as a body is decoded, with its defaults. `version` is the
+    /// resource, or its subresource, in the version of the object. Returns also whether the object differs from
+    /// `before`.
     ///
-    /// # Errors
+    /// 500: it is no object of the kind.
     /// 500: it is no object of the kind.
     pub fn decode_mutated(&self, version: &Served, mut object: Value, before: &Value) -> ApiResult<(Value, bool)> {
         state_kind(version, &mut object, before)?;

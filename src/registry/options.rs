@@ -1,4 +1,4 @@
-//! Options of writes, read from the query as the reference reads them.
+//! Reads the options of writes from the query as the reference does.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -13,7 +13,7 @@ use crate::status::{ApiError, ApiResult};
 /// `apiVersion` of options.
 const OPTIONS_VERSION: &str = "meta.k8s.io/v1";
 
-/// What happens to fields that a kind does not have, or that stand twice (API concepts, "Field validation").
+/// What happens to fields that are unknown or duplicate (API concepts, "Field validation").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldValidation {
     /// They are dropped.
@@ -28,9 +28,9 @@ pub enum FieldValidation {
 /// Options of create, update and patch.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Go through every stage, but store nothing.
+    /// Whether the request passes every stage but stores nothing.
     pub dry_run: bool,
-    /// Who is recorded as owner of the changed fields.
+    /// The manager that is recorded as owner of the changed fields.
     pub manager: String,
     /// Treatment of unknown and duplicate fields.
     pub validation: FieldValidation,
@@ -38,7 +38,7 @@ pub struct WriteOptions {
     pub force: bool,
     /// Whether the client named the manager.
     pub names_manager: bool,
-    /// Whether the client said how unknown fields are treated.
+    /// Whether the client said how to treat unknown fields.
     pub names_validation: bool,
 }
 
@@ -52,7 +52,7 @@ impl FieldValidation {
     }
 }
 
-/// The manager of a client that names none: what can be shown of its user agent up to the first slash.
+/// Returns the manager of a client that names none: the printable part of its user agent up to the first slash.
 fn manager_of(user_agent: &str) -> String {
     let mut manager: String =
         user_agent.chars().take_while(|c| *c != '/').filter(|c| metadata::printable(*c)).collect();
@@ -99,7 +99,8 @@ impl WriteOptions {
         Ok(Self { dry_run, manager, validation, force, names_manager, names_validation })
     }
 
-    /// The options as the object of a kind, which others are shown: `CreateOptions` or `UpdateOptions`.
+    /// Returns the options as an API object, which policies and webhooks see; `kind` is `CreateOptions` or
+    /// `UpdateOptions`.
     pub fn to_value(&self, kind: &str) -> Value {
         let mut options = value!({"kind": kind, "apiVersion": OPTIONS_VERSION});
         if self.dry_run {
@@ -115,7 +116,7 @@ impl WriteOptions {
     }
 }
 
-/// Checks `dryRun`, which knows only `All`; whether it is on.
+/// Checks `dryRun`, whose only value is `All`. Returns whether it is set.
 fn dry_run(values: &[&str], errors: &mut Errors) -> bool {
     if values.iter().any(|value| *value != "All") {
         let list: Value = values.iter().map(|&value| Value::from(value)).collect::<Vec<_>>().into();
@@ -128,33 +129,33 @@ fn dry_run(values: &[&str], errors: &mut Errors) -> bool {
 /// How dependents of a deleted object are treated (garbage collection, "Cascading deletion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
-    /// They lose their owner.
+    /// The owner is removed from their metadata.
     Orphan,
-    /// They are deleted afterwards.
+    /// They are deleted after the owner.
     Background,
-    /// They are deleted before.
+    /// They are deleted before the owner.
     Foreground,
 }
 
 /// Options of delete.
 #[derive(Debug, Clone, Default)]
 pub struct DeleteOptions {
-    /// Go through every stage, but store nothing.
+    /// Whether the request passes every stage but stores nothing.
     pub dry_run: bool,
-    /// Seconds that the object is given to end.
+    /// The grace period in seconds.
     pub grace_seconds: Option<i64>,
-    /// Treatment of dependents; the kind's own where absent.
+    /// Treatment of dependents; `None` for the kind's default.
     pub propagation: Option<Propagation>,
     /// The UID that the object must have.
     pub uid: Option<String>,
     /// The revision that the object must have.
     pub resource_version: Option<String>,
-    /// Whether an object that cannot be decoded is to be removed, and what is asked for that does not go with it. As by
-    /// default in the reference, this says nothing of any other object.
+    /// Set if an object that cannot be decoded is to be removed; holds errors about options that exclude this one. As
+    /// by default in the reference, it has no effect on objects that can be decoded.
     pub despite_read_errors: Option<Errors>,
     /// Whether the object is deleted as one of a collection.
     pub is_of_collection: bool,
-    /// Whether those outside who decide about deletions were asked about what this one is part of.
+    /// Whether policies and webhooks were already asked, about the operation that this deletion is a part of.
     pub is_decided: bool,
 }
 
@@ -204,7 +205,7 @@ impl DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// The options as the object that they are, which others are shown.
+    /// Returns the options as an API object, which policies and webhooks see.
     pub fn to_value(&self) -> Value {
         let mut options = value!({"kind": "DeleteOptions", "apiVersion": OPTIONS_VERSION});
         if let Some(seconds) = self.grace_seconds {
@@ -239,7 +240,7 @@ impl Propagation {
     }
 }
 
-/// The query's parameters in the form of a body.
+/// Returns the query's parameters in the form of a body.
 fn query_options(query: &Query<'_>) -> ApiResult<Value> {
     let mut options = Value::object();
     let dry: Vec<Value> = query.all("dryRun").map(Value::from).collect();

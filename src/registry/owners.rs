@@ -1,16 +1,17 @@
-//! Owner references that stand twice.
+//! Removes duplicate owner references.
 
 use std::collections::HashSet;
 
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-/// Drops repeated owner references and tells the client of them. They were conformed: equal ones are written alike.
+/// Drops duplicate owner references and warns the client of them. The object was conformed, so that equal references
+/// have equal text.
 pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
     dedup_when(object, "", warnings);
 }
 
-/// As [`dedup`], once more after others changed the object.
+/// Does the same as [`dedup`] after policies and webhooks changed the object.
 pub fn dedup_mutated(object: &mut Value, warnings: &mut Vec<String>) {
     dedup_when(object, " after mutating admission happens", warnings);
 }

@@ -1,4 +1,4 @@
-//! What field management has to know of a resource.
+//! Describes resources to field management.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Type};
@@ -9,7 +9,7 @@ use crate::fieldmanager::{self, Target, Versions, Write};
 use crate::kinds::conversion;
 use crate::status::ApiResult;
 
-/// The versions in which the objects of a resource can be shown.
+/// The versions in which the objects of a resource can be served.
 pub(super) struct ServedVersions<'a>(pub &'a Served);
 
 impl Versions for ServedVersions<'_> {
@@ -30,7 +30,7 @@ impl Versions for ServedVersions<'_> {
     }
 }
 
-/// A resource as field management sees it.
+/// Returns a resource as field management sees it.
 pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dyn Versions) -> Target<'a> {
     Target {
         of: served.of(),
@@ -46,7 +46,8 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
     }
 }
 
-/// Records who set what in a new object or a changed one; both are in the version of the request.
+/// Records in `managedFields` which manager set which fields of a new or changed object. Both objects are in the
+/// version of the request.
 pub fn record(
     served: &Served,
     subresource: &str,

@@ -1,4 +1,4 @@
-//! PATCH: the body says how the object changes.
+//! Changes objects by PATCH bodies.
 
 use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
@@ -13,17 +13,17 @@ use crate::patch::{Format, Patch};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// A PATCH body that was not read yet: whether it can be read matters only once the object was found.
+/// A PATCH body that is not parsed yet, because a missing object is reported before an invalid body.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchBody<'a> {
-    /// Its rules.
+    /// The patch format.
     pub format: Format,
-    /// Its bytes.
+    /// The raw body.
     pub bytes: &'a [u8],
 }
 
 impl Registry {
-    /// Changes an object as a patch says.
+    /// Changes an object by a patch.
     pub async fn patch(
         &self,
         target: Target<'_>,
@@ -34,7 +34,7 @@ impl Registry {
         self.must_exist(target, caller).await?;
         let parsed = Patched::parse(target, body, options);
         if parsed.is_err() {
-            // What is missing is told before what is wrong with the patch.
+            // A missing object is reported before an error in the patch.
             self.stands(target, None, caller).await?;
             self.must_exist(target, caller).await?;
         }
@@ -57,7 +57,7 @@ impl<'a> Patched<'a> {
 }
 
 impl Patched<'_> {
-    /// Refuses what does not say what it is: without a version it is decoded as nothing, and has no name.
+    /// Refuses a patched object without kind and version: the reference cannot decode it and so sees no name.
     fn check_stated(&self, patched: &Value, caller: &mut Caller) -> ApiResult<()> {
         let of = Some(self.target.served.of());
         type_meta::type_meta(patched).map_err(|why| {
@@ -102,8 +102,8 @@ impl Change for Patched<'_> {
     }
 }
 
-/// Decodes a patched object as a body is decoded, with the errors that patches have. These show the object as it was
-/// patched, which `again` makes once more: keeping a copy for them would cost every patch another tree.
+/// Decodes a patched object as a body is decoded, with the errors of patches. These show the patched object; `again`
+/// makes it once more for them, since keeping a copy would cost every patch another tree.
 fn decode(
     patch: &Patch,
     target: Target<'_>,
@@ -131,7 +131,7 @@ fn decode(
         value.set_at(&["kind"], &*kind.name);
         value.set_at(&["apiVersion"], kind.api_version());
     }
-    // What is decoded is text with sorted keys.
+    // The reference decodes text with sorted keys, so it reports unknown fields in sorted order.
     let conformed = target.served.conform(&mut value, current);
     let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
@@ -141,7 +141,7 @@ fn decode(
     Ok(value)
 }
 
-/// Refuses or tells what strict decoding complains about: in the patch, and in what it made.
+/// Refuses or warns, by `validation`, of what strict decoding reports about the patch and about its result.
 fn settle(
     patch: &Patch,
     unknown: impl Iterator<Item = String>,
@@ -161,8 +161,8 @@ fn settle(
     Ok(())
 }
 
-/// A patch may not make an object of another kind; one that is strategic knows the kind anyway, and is not asked. Of
-/// custom resources their rules tell.
+/// Refuses a patch that changes the kind or version. A strategic patch knows the kind anyway and is not checked; custom
+/// resources are checked by their own rules.
 fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<()> {
     if patch.is_strategic() || target.served.custom.is_some() {
         return Ok(());

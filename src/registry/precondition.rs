@@ -1,4 +1,4 @@
-//! What a client says that it saw of an object, compared with what is there.
+//! Compares the state that a client says it saw with the current object.
 
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
@@ -8,16 +8,16 @@ use crate::field::{ErrorKind, FieldError};
 use crate::request::query::parse_revision;
 use crate::status::{ApiError, ApiResult};
 
-/// What 409 says when the object is not the one that the client saw.
+/// The message of 409 when the object is not the one that the client saw.
 pub(super) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Compares the revision that the client saw, where it named one. A patch that names none brings the present one.
+/// Compares the revision that the client saw, if it stated one. A patch without one carries the current revision.
 pub(super) fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<()> {
     let served = target.served;
     let stated = new.str_at(&["metadata", "resourceVersion"]);
     let revision = parse_revision(stated).map_err(|why| {
-        // The store is asked here, which does not name the field.
+        // In the reference this error comes from the storage, which does not name the field.
         let bare = why.find("strconv.").map_or(why.as_str(), |at| &why[at..]);
         ApiError::unknown(bare)
     })?;
@@ -39,7 +39,7 @@ pub(super) fn check_revision(target: Target<'_>, new: &Value, current: &Object) 
     Ok(())
 }
 
-/// 409 when the client saw another object of this name.
+/// Returns 409 when the client saw another object with this name.
 pub(super) fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: bool) -> ApiResult<()> {
     let (stated, own) = (new.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if stated.is_empty() || stated == own {
@@ -49,7 +49,7 @@ pub(super) fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: b
     Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, &why))
 }
 
-/// What 409 says of an object that is another one than the client saw.
+/// Returns the message of 409 for an object that is not the one that the client saw.
 pub(super) fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bool) -> String {
     format!(
         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
@@ -57,8 +57,8 @@ pub(super) fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bo
     )
 }
 
-/// The place of an object in the reference's own store, which some of its messages tell. A dry run stops short of
-/// where the store puts its prefix before it.
+/// Returns the key of an object in the reference's own store, which some of its messages contain. A dry run fails
+/// before the store adds its prefix.
 pub(super) fn registry_key(target: Target<'_>, dry_run: bool) -> String {
     let root = if dry_run { "" } else { "/registry" };
     let prefix = match target.served.custom {
@@ -69,7 +69,8 @@ pub(super) fn registry_key(target: Target<'_>, dry_run: bool) -> String {
     format!("{root}/{prefix}/{namespace}{}", target.name)
 }
 
-/// Resources keep the names under which they were first stored.
+/// Returns the part of the key that names the resource. Some resources keep the name under which they were first
+/// stored.
 fn storage_prefix(served: &Served) -> &str {
     match (&*served.stored.group, &*served.resource.name) {
         ("", "services") => "services/specs",

@@ -1,4 +1,4 @@
-//! Reading single objects, and what a read has to wait for.
+//! Reads single objects, and waits until this replica is recent enough to read them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::request::query::parse_revision;
 use crate::status::{ApiError, ApiResult, Cause, Details, TIMEOUT};
 
 impl Registry {
-    /// An object, as recent as `resourceVersion` asks (API concepts, "Resource versions", get).
+    /// Returns an object that is as recent as `resourceVersion` demands (API concepts, "Resource versions", get).
     pub async fn get(
         &self,
         served: &Served,
@@ -46,31 +46,32 @@ impl Registry {
         }
     }
 
-    /// Waits until local reads of any table see every write that was acknowledged before, through any replica: what
-    /// follows may then be decided by what is here.
+    /// Waits until local reads of all tables see every write that was acknowledged before, through any replica. What
+    /// follows may then be decided by local reads.
     pub async fn catch_up(&self) -> ApiResult<()> {
         self.store.catch_up().await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Waits for the same of one object and of everything that few objects are of: what deciding about the object
-    /// takes.
+    /// Waits until local reads of one object, and of all tables that are not sharded, see every write that was
+    /// acknowledged before. A decision about the object needs no more.
     pub async fn catch_up_with(&self, served: &Served, namespace: &str, name: &str) -> ApiResult<()> {
         let (table, key) = (self.table(served), served.key(namespace, name));
         let caught_up = self.store.catch_up_with(&table, key.as_str()).await;
         caught_up.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Waits until whoever is told of a revision gets larger ones from then on.
+    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen it
+    /// never receives a smaller one later.
     pub async fn promised(&self, revision: Revision) -> ApiResult<()> {
         self.store.promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Whether a decision that no write has proved stands. `seen` is the state of the object that it was made on. Where
-    /// what is known here may be behind ([`Caller::behind`]), this first waits until it is not.
+    /// Returns whether a decision that no write proved is final. `seen` is the state of the object that it was based
+    /// on. If this replica may be behind ([`Caller::behind`]), first waits until it has caught up.
     ///
-    /// A write that is made proves the decision that led to it if that looked at nothing but the object: the store
-    /// makes it only if the object is still the one that was seen. Refusals, writes that change nothing and dry runs
-    /// prove nothing, so that they are told only of what was current when they were asked for.
+    /// A write proves the decision that led to it if that looked only at the object: the store makes the write only if
+    /// the object is still the one that was seen. Refusals, writes that change nothing and dry runs prove nothing, so
+    /// they must be based on a state that was current when the request came.
     pub(super) async fn stands(
         &self,
         target: Target<'_>,
@@ -91,8 +92,9 @@ impl Registry {
         Ok(true)
     }
 
-    /// Whether what came of an attempt to change an object is to be told, rather than tried again upon a newer state.
-    /// `seen` is the state that it was made on; of what is written, `stored` says whether the store made the write.
+    /// Returns whether the outcome of an attempt to change an object is final, rather than to be repeated on a newer
+    /// state. `seen` is the state that the attempt was based on; `stored` says of an outcome whether the store made a
+    /// write.
     pub(super) async fn is_final<T>(
         &self,
         target: Target<'_>,
@@ -104,18 +106,18 @@ impl Registry {
         match tried {
             Ok(None) => Ok(false),
             Ok(Some(done)) if stored(done) => Ok(true),
-            // What has become of the write is not known: trying again might refuse what was made.
+            // The outcome of the write is unknown. A second attempt might refuse what was made.
             Err(error) if error.code >= 500 => Ok(true),
             _ => self.stands(target, Some(seen), caller).await,
         }
     }
 
-    /// Whether this replica is the one to do what one of several should, now and from then on.
+    /// Returns a receiver that says whether this replica does what only one of several should do, now and later.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()
     }
 
-    /// Waits until the table has a revision; 504 when that takes too long.
+    /// Waits until the table has reached a revision. Returns 504 when that takes too long.
     pub async fn reach(&self, table: &Table, revision: u64) -> ApiResult<()> {
         let deadline = Instant::now() + limits::REVISION_WAIT;
         match self.store.reach(table, Revision::new(revision), deadline).await {
@@ -125,14 +127,14 @@ impl Registry {
     }
 }
 
-/// A table as of a revision that a client has named: not when that is older than the history window, whether or not
-/// anything has changed since.
+/// Returns a snapshot of a table at a revision that a client named. Fails when the revision is older than the history
+/// window, even if nothing has changed since.
 pub(super) fn at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
     let floor = table.horizon();
     if revision < floor { Err(Compacted { floor }.into()) } else { table.snapshot_at(revision) }
 }
 
-/// 504 for a revision that the server has not reached.
+/// Returns 504 for a revision that this replica has not reached.
 pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
     let cause = Cause {
         reason: "ResourceVersionTooLarge".into(),

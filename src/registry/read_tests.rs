@@ -14,7 +14,7 @@ fn caller() -> Caller {
     Caller::new(Arc::new(User::default()), "test")
 }
 
-/// What is decided about an object that is no more the one that was seen.
+/// An attempt based on a state of the object that is no longer current.
 #[actix_web::test]
 async fn a_write_of_unknown_fate_is_not_tried_again() {
     let dir = Scratch::new();

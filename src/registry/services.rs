@@ -1,4 +1,4 @@
-//! Where a Service is: the addresses behind its name.
+//! Finds the addresses behind the name of a Service.
 
 use flotilla_proto::value::Value;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
@@ -6,18 +6,18 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use super::{Registry, stored_value};
 use crate::limits;
 
-/// The name or address, and the port, at which a port of a Service is reached. The error is the reference's.
+/// The host and the port at which a port of a Service is reached. The error text is the reference's.
 pub type Resolved = Result<(String, u16), String>;
 
 impl Registry {
-    /// What [`resolve`] finds, for those who know no registry.
+    /// Returns [`resolve`] bound to this registry, for callers that do not know a registry.
     pub fn resolver(&self) -> impl FnOnce(&str, &str, u16) -> Resolved {
         move |namespace, name, port| resolve(self, namespace, name, port)
     }
 }
 
-/// Finds where a port of a Service is reached: at its cluster address, or at an endpoint that is ready. The error is
-/// the reference's.
+/// Finds where a port of a Service is reached: at its cluster address, or at a ready endpoint. The error text is the
+/// reference's.
 pub fn resolve(registry: &Registry, namespace: &str, name: &str, port: u16) -> Resolved {
     let missing = || format!("service {name:?} not found");
     let served = registry.resources.of_resource("", "services").ok_or_else(missing)?;
@@ -49,7 +49,7 @@ fn find_port<'a>(service: &'a Value, name: &str, port: u16) -> Result<&'a Value,
     found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))
 }
 
-/// A ready endpoint of a port, at random, of the family that the service prefers if there is one.
+/// Returns a random ready endpoint of a port, of the family that the service prefers if there is one.
 fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> Result<(String, u16), String> {
     match service.str_at(&["spec", "type"]) {
         "ClusterIP" | "LoadBalancer" | "NodePort" => {}
@@ -73,7 +73,7 @@ fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> R
     Err(format!("no endpoints available for service {name:?}"))
 }
 
-/// The endpoint slices of a Service.
+/// Returns the endpoint slices of a Service.
 pub fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
     use flotilla_cluster::{Scope, Selection};
     let Some(served) = registry.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };

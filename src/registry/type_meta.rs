@@ -1,9 +1,10 @@
-//! What bodies and patches say of their kind and version, and the errors about that.
+//! Reads kind and version of bodies and patches, and makes the errors about them.
 
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-/// The kind and version are read before anything else, by a decoder of their own.
+/// Refuses a kind or version that is no string. The reference reads these before anything else, by a decoder of their
+/// own.
 pub fn type_meta(value: &Value) -> Result<(), String> {
     if !matches!(value, Value::Null | Value::Object(_)) {
         let target =
@@ -20,18 +21,18 @@ pub fn type_meta(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What is said of an object without a kind; `text` is its JSON.
+/// Returns the error about an object without a kind; `text` is its JSON.
 pub fn missing_kind(text: &[u8]) -> String {
     format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(text))
 }
 
-/// What is said of a kind that cannot become the one that is expected; `version` without its group.
+/// Returns the error about a kind that cannot be converted to the expected one; `version` is without its group.
 pub fn unknown_conversion(version: &str, kind: &str, expected: &Kind) -> String {
     let package = internal_package(&expected.group);
     format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", expected.name)
 }
 
-/// The name by which the reference's errors call a group's own types.
+/// Returns the name by which the reference's errors call a group's internal types.
 pub fn internal_package(group: &str) -> &str {
     match group {
         "" | "events.k8s.io" => "core",

@@ -1,5 +1,5 @@
-//! Lists that have objects which cannot be decoded (see [`crate::unreadable`]), and finding those before they are asked
-//! for.
+//! Refuses lists that contain objects which cannot be decoded (see [`crate::unreadable`]), and searches for such
+//! objects before a client asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::status::{ApiError, ApiResult, Cause, Details, qualified};
 use crate::unreadable::{REASON, cause, prove};
 
-/// 500 for a list that has objects which cannot be decoded; it names them.
+/// Returns 500 for a list that contains objects which cannot be decoded; it names them.
 fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
     let mut causes: Vec<Cause> =
         found.iter().take(limits::UNREADABLE_TOLD).filter_map(|object| cause(object)).collect();
@@ -27,7 +27,7 @@ fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(500, REASON, message) }
 }
 
-/// The objects that are known to be unreadable, so that a list which has one is refused before it begins.
+/// The objects that are known to be unreadable, so that a list that contains one is refused before its answer begins.
 #[derive(Debug, Default)]
 pub struct Unreadable {
     count: AtomicUsize,
@@ -47,7 +47,7 @@ impl Unreadable {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Those of a table that are there still.
+    /// Returns the unreadable objects of a table that still exist.
     fn of(&self, table: &Table) -> Vec<Arc<Object>> {
         let mut objects = self.objects.lock();
         let mut found = Vec::new();
@@ -66,7 +66,7 @@ impl Unreadable {
 }
 
 impl Registry {
-    /// Refuses a list that is known to have an object which cannot be decoded.
+    /// Refuses a list that contains an object which is known to be unreadable.
     ///
     /// # Errors
     /// 500, which names those objects.
@@ -79,8 +79,8 @@ impl Registry {
         if found.is_empty() { Ok(()) } else { Err(listed(served, &found)) }
     }
 
-    /// The error of a list that came upon an object which cannot be shown; `rest` is what follows in the list, which is
-    /// searched for others like it.
+    /// Returns the error of a list that met an object which cannot be decoded. `rest` reads the remaining objects,
+    /// which are searched for others like it.
     pub fn list_failed(
         &self,
         served: &Served,
@@ -104,15 +104,16 @@ impl Registry {
         listed(served, &found)
     }
 
-    /// Looks at every object that was not written by this process, slowly, so that those which cannot be decoded are
-    /// known before somebody asks for them.
+    /// Decodes every object that this process did not write, slowly, so that those which cannot be decoded are known
+    /// before a client asks for them.
     pub async fn examine_stored(&self) {
         for served in self.resources.stored() {
             let table = self.table(&served);
             let mut cursor = table.snapshot().cursor(Selection::default(), None);
             let (mut objects, mut bytes, mut more) = (Vec::new(), 0, true);
             while more {
-                // History that moves on faster than this ends it: what is new was written by somebody who knows.
+                // Stops when the snapshot is older than the history window: newer objects were encoded by a running
+                // server.
                 let Ok(next) = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects) else { break };
                 more = next;
                 for object in objects.drain(..).filter(|object| object.is_sound().is_none()) {

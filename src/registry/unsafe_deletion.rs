@@ -1,5 +1,5 @@
-//! Removing an object that cannot be decoded (`ignoreStoreReadErrorWithClusterBreakingPotential`, KEP-3926): nobody can
-//! say what it owns, what holds it, or whether it is the one that was meant, so that it takes a permission of its own.
+//! Removes an object that cannot be decoded (`ignoreStoreReadErrorWithClusterBreakingPotential`, KEP-3926). Its owners,
+//! finalizers and preconditions cannot be checked, so it takes a permission of its own.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::field::{Errors, Path};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// The option.
+/// The option that allows it.
 pub const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
-/// The verb that it takes.
+/// The verb that the user needs.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
-/// Options that an object which cannot be decoded knows nothing of.
+/// Options that cannot be honoured for an object which cannot be decoded.
 const OTHERS: [&str; 5] = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
 
-/// Whether options ask for it, and what they ask for besides that does not go with it.
+/// Returns `None` if the options do not ask for it, else the errors about options that cannot be combined with it.
 pub fn read(options: &Value) -> Option<Errors> {
     options.is_true_at(&[OPTION]).then(|| {
         let mut errors = Errors::default();
@@ -36,11 +36,11 @@ pub fn read(options: &Value) -> Option<Errors> {
 }
 
 impl Registry {
-    /// Removes an object that cannot be decoded, without asking what holds it; `None` when it is not in this state any
-    /// more.
+    /// Removes an object that cannot be decoded, without checking what holds it. `None` when it is no longer in this
+    /// state.
     ///
     /// # Errors
-    /// 422 when more is asked for than that, 403 when the user may not.
+    /// 422 when other options are set; 403 when the user lacks the permission.
     pub(super) async fn remove_unreadable(
         &self,
         target: Target<'_>,

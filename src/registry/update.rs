@@ -1,4 +1,4 @@
-//! Changing objects: the one path that PUT, PATCH and apply share.
+//! Changes objects: the path that PUT, PATCH and apply share.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,42 +20,43 @@ use crate::request::Caller;
 use crate::rules::metadata;
 use crate::status::{ApiError, ApiResult};
 
-/// A change made of the object's present state. Both are in the version of the request; the result has its defaults,
-/// and `managedFields` when the change is an apply.
+/// Makes a changed object from its current state. Both are in the version of the request. The result has its defaults,
+/// and its `managedFields` if the change is an apply.
 pub trait Change: Send {
     /// Makes the changed object.
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value>;
 
-    /// Whether the change maintains `managedFields` itself.
+    /// Returns whether the change maintains `managedFields` itself.
     fn owns_managed_fields(&self) -> bool {
         false
     }
 
-    /// Whether the client switches the tracking of field owners off.
+    /// Returns whether the client turns the tracking of field owners off.
     fn untracked(&self) -> bool {
         false
     }
 
-    /// Whether a UID in the result is what the client expects the object to have, rather than a change of it.
+    /// Returns whether a UID in the result is a precondition, rather than a change of the UID.
     fn names_uid(&self) -> bool {
         false
     }
 
-    /// The document that the client changes, where that is a part of the object and of another kind.
+    /// Returns the document that the client changes, if that is a part of the object with a kind of its own; else
+    /// `None`.
     fn document(&self, _object: &Value) -> Option<Value> {
         None
     }
 
-    /// The owners of fields that the document has which the client changes, while it can still be changed.
+    /// Returns the field owners of that document, while it can still be changed.
     fn owners(&self) -> &Value {
         &Value::Null
     }
 
-    /// Takes over into the object what has become of its document.
+    /// Copies a changed document into the object.
     fn take_over(&self, _document: &Value, _object: &mut Value) {}
 }
 
-/// A PUT: the changed object is the body.
+/// A PUT: the body replaces the object.
 pub(super) struct Replace(pub(super) Incoming);
 
 impl Change for Replace {
@@ -74,7 +75,7 @@ impl Change for Replace {
 }
 
 impl Registry {
-    /// Replaces an object by a decoded body, or creates it where the kind allows that.
+    /// Replaces an object by a decoded body, or creates it if the kind allows that.
     pub async fn replace(
         &self,
         target: Target<'_>,
@@ -88,7 +89,7 @@ impl Registry {
             convert::default(target.served, &mut incoming.value)?;
             return self.update(target, &mut Replace(incoming), options, caller).await;
         }
-        // Others may create or delete it in between.
+        // Other clients may create or delete the object between two steps.
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let is_absent = self.current(target.served, target.namespace, target.name).is_none();
             if is_absent && !self.stands(target, None, caller).await? {
@@ -109,7 +110,7 @@ impl Registry {
         Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
     }
 
-    /// Whether an object that was absent is there now, or the other way round.
+    /// Returns whether an object that was absent exists now, or the reverse.
     fn is_outrun(&self, target: Target<'_>, was_absent: bool) -> bool {
         self.current(target.served, target.namespace, target.name).is_none() != was_absent
     }
@@ -133,7 +134,7 @@ impl Registry {
         self.create(target, incoming, options, caller).await
     }
 
-    /// Changes an object, again on every state that others leave meanwhile.
+    /// Changes an object. Repeats that on the newer state when another write comes first, up to a bound.
     pub async fn update(
         &self,
         target: Target<'_>,
@@ -161,8 +162,8 @@ impl Registry {
         Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
     }
 
-    /// Changes a stored object below the rules of its kind, as actions on it do; answers with the new revision.
-    /// `uid` and `revision` must be those of the object where they are given.
+    /// Changes a stored object without the rules of its kind, as actions on it do. Returns the new revision. `uid` and
+    /// `revision` are preconditions where they are given.
     pub(super) async fn revise(
         &self,
         target: Target<'_>,
@@ -204,7 +205,7 @@ impl Registry {
         Err(conflict(MODIFIED))
     }
 
-    /// 404 unless the object is there.
+    /// Returns 404 if the object does not exist.
     pub(super) async fn must_exist(&self, target: Target<'_>, caller: &mut Caller) -> ApiResult<()> {
         let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
         match is_absent() && self.stands(target, None, caller).await? {
@@ -213,7 +214,8 @@ impl Registry {
         }
     }
 
-    /// Changes one state of an object; `None` when it is not the newest any more and the change may be tried again.
+    /// Attempts a change on one state of an object. `None` when that state is no longer the newest and the change may
+    /// be repeated.
     async fn try_update(
         &self,
         target: Target<'_>,
@@ -274,11 +276,11 @@ impl Registry {
                 other?;
             }
         }
-        // Whoever named a revision is refused when it is compared with what is there by then.
+        // A change with a revision is refused when the next attempt compares it with the newer state.
         Ok(None)
     }
 
-    /// Judges a changed object: by the rules of its kind, by those outside if they have a say, and by quotas.
+    /// Validates a changed object: by the rules of its kind, by policies and webhooks that match, and by quotas.
     async fn judge(
         &self,
         target: Target<'_>,
@@ -297,7 +299,7 @@ impl Registry {
         self.charge_quotas(target, new, Some(old), options, caller).await
     }
 
-    /// Whether those outside may want to see a changed object, or the document that the client changes.
+    /// Returns whether a policy or webhook may match a changed object, or the document that the client changes.
     fn is_seen_outside(
         &self,
         phase: Phase,
@@ -318,7 +320,7 @@ impl Registry {
         }
     }
 
-    /// Has those outside change a changed object, or the document that the client changes.
+    /// Lets policies and webhooks change an updated object, or the document that the client changes.
     async fn mutate_updated(
         &self,
         target: Target<'_>,
@@ -344,7 +346,7 @@ impl Registry {
         place(target, new)
     }
 
-    /// Has those outside look at a finished object, or at the document that the client changes.
+    /// Lets policies and webhooks validate a finished object, or the document that the client changes.
     async fn validate_updated(
         &self,
         target: Target<'_>,
@@ -386,8 +388,9 @@ impl Registry {
         Err(ApiError::invalid(&served.stored.group, &served.kind().name, name, &errors.0))
     }
 
-    /// Stores a changed object: nothing if it did not change, its removal if it was only waiting for its finalizers.
-    /// Answers with the object, and whether a write was made; `None` when it is not the newest state any more.
+    /// Stores a changed object. Writes nothing if it did not change, and removes it if it waited only for its
+    /// finalizers. Returns the object and whether a write was made; `None` when `current` is no longer the newest
+    /// state.
     async fn settle(
         &self,
         target: Target<'_>,
@@ -431,8 +434,8 @@ impl Registry {
     }
 }
 
-/// Makes members of an object that equal those of another the very same, so that nobody compares, checks or writes them
-/// anew.
+/// Replaces members of `new` that equal those of `old` by the same shared value, so that later steps need not compare,
+/// check or encode them again.
 fn share(new: &mut Value, old: &Value) {
     for (key, member) in new.as_object_mut().into_iter().flat_map(Map::iter_mut) {
         let before = old.at(&[key]);
@@ -442,7 +445,7 @@ fn share(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether an object that is being deleted has nothing left to wait for.
+/// Returns whether an object that is being deleted has nothing left to wait for.
 pub(super) fn may_go(object: &Value) -> bool {
     let metadata = object.at(&["metadata"]);
     !metadata.at(&["deletionTimestamp"]).is_null()
@@ -451,7 +454,7 @@ pub(super) fn may_go(object: &Value) -> bool {
         && object.list_at(&["spec", "finalizers"]).is_empty()
 }
 
-/// 400 when the body names another object than the path.
+/// Returns 400 when the body names another object than the path.
 pub(super) fn check_identity(target: Target<'_>, object: &Value) -> ApiResult<()> {
     let name = object.str_at(&["metadata", "name"]);
     if name.is_empty() {

@@ -1,4 +1,4 @@
-//! Who makes a request, and what is to be told besides the answer.
+//! The client of a request, and what its answer carries besides the result.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,37 +8,38 @@ use flotilla_cluster::Tenure;
 use crate::access::{Attributes, Authorizer, Impersonation, User};
 use crate::status::ApiResult;
 
-/// The client of a request.
+/// The client of a request, and the request's state.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The user.
     pub user: Arc<User>,
     /// Header `User-Agent`.
     pub user_agent: String,
-    /// Whom the client wants to act for.
+    /// The user for whom the client wants to act; `None` if it acts for itself.
     pub impersonation: Option<Impersonation>,
     /// The verb of the request, as authorization calls it.
     pub verb: &'static str,
     /// Texts for `Warning` headers, in order.
     pub warnings: Vec<String>,
-    /// What the audit log is to have of the request: keys and values.
+    /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
-    /// When the request is given up.
+    /// When the request times out; `None` if it does not.
     pub ends: Option<Instant>,
-    /// Whether the server itself writes what it cannot do without: nobody outside is asked about that.
+    /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
     pub is_server: bool,
-    /// Whether what is known here may be older than what the client was told elsewhere: see
+    /// Whether this replica may know less than the client has seen elsewhere: see
     /// [`crate::registry::Registry::stands`].
     pub behind: bool,
-    /// By what the request is decided, where that is known to be current once a write is made.
+    /// The leader's term by which the request is decided; a write that is made in it proves that the decision was
+    /// current.
     pub tenure: Option<Tenure>,
-    /// The quotas, by UID, that were charged by an attempt in a tenure: when that made nothing, the next one finds the
-    /// object charged already.
+    /// UIDs of the quotas that an attempt in a tenure has charged. If that attempt wrote nothing, the next one does not
+    /// charge them again.
     pub charged: Vec<String>,
 }
 
 impl Caller {
-    /// A caller with nothing to be told yet.
+    /// Creates a caller without warnings.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
         let user_agent = user_agent.to_owned();
         Self {
@@ -56,15 +57,14 @@ impl Caller {
         }
     }
 
-    /// The server itself, as the author of what it cannot do without.
+    /// Returns the server itself, as the author of its own objects.
     pub fn server(manager: &str) -> Self {
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
         let user = User { name: "system:apiserver".into(), groups, ..User::default() };
         Self { is_server: true, ..Self::new(Arc::new(user), manager) }
     }
 
-    /// Lets a request pass or not. Whoever acts for somebody else must be allowed to do so, and is that user from then
-    /// on.
+    /// Authorizes a request. A client that impersonates must be allowed to, and is the impersonated user from then on.
     ///
     /// # Errors
     /// 403 when the user may not.

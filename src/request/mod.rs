@@ -1,6 +1,6 @@
-//! What a request says: its path, verb, query, the representation that it wants, and who makes it.
+//! Reads requests: path, verb, query, the representation that is asked for, and the client.
 //!
-//! Handlers of requests build on this room; nothing here knows of them.
+//! Handlers of requests depend on this module, which does not know them.
 
 pub mod caller;
 pub mod negotiate;

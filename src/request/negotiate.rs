@@ -1,4 +1,4 @@
-//! Which representation a client wants (API concepts, "Alternate representations of resources").
+//! Negotiates the representation of an answer (API concepts, "Alternate representations of resources").
 
 use crate::status::{ApiError, ApiResult};
 
@@ -14,10 +14,10 @@ pub enum Media {
 }
 
 impl Media {
-    /// Every encoding, in the order in which the server prefers them.
+    /// All encodings, in the order in which the server prefers them.
     pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
-    /// The media type.
+    /// Returns the media type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -31,7 +31,7 @@ impl Media {
     }
 }
 
-/// What of an object is shown.
+/// Which form of an object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The object itself.
@@ -61,18 +61,18 @@ pub struct Representation {
     pub pretty: bool,
 }
 
-/// Which answers a route can give.
+/// The representations that a route offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// Objects in every form.
+    /// Objects, in every form.
     Objects,
-    /// Objects in every form but Tables.
+    /// Objects, in every form but Tables.
     Untabled,
-    /// Objects in every form, or a stream of events: the routes of collections.
+    /// Objects in every form, or a stream of events: for collections.
     Collection,
-    /// Bodies that have one form only, such as a `Status`.
+    /// Bodies with only one form, such as a `Status`.
     Plain,
-    /// The same, where no route states in advance which media types it has.
+    /// The same as `Plain`, for answers without a route that states its media types.
     Unrouted,
 }
 
@@ -82,7 +82,7 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// The clauses of an Accept header, best first; clauses of equal quality stay in order.
+/// Returns the clauses of an Accept header, best first; clauses of equal quality keep their order.
 fn clauses(accept: &str) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = accept
         .split(',')
@@ -111,8 +111,8 @@ pub fn negotiate(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Represen
     choose(accept, offer, pretty, false)
 }
 
-/// As [`negotiate`], for custom resources: no route states in advance which media types they have, and they have no
-/// form in protobuf, unless they are shown as something else.
+/// Does the same as [`negotiate`] for custom resources, whose routes do not state media types. They have no protobuf
+/// encoding, except in another form such as a Table.
 pub fn negotiate_custom(accept: &str, offer: Offer, pretty: bool) -> ApiResult<Representation> {
     choose(accept, offer, pretty, true)
 }
@@ -140,14 +140,14 @@ fn choose(accept: &str, offer: Offer, pretty: bool, is_custom: bool) -> ApiResul
     Err(none_accepted())
 }
 
-/// 406 of what is negotiated with all that the client sends.
+/// Returns 406 with all media types that the server can send.
 fn none_accepted() -> ApiError {
     let names: Vec<&str> = Media::ALL.iter().map(|media| media.name()).collect();
     let message = format!("only the following media types are accepted: {}", names.join(", "));
     ApiError::new(406, "NotAcceptable", message)
 }
 
-/// The representation that a clause's parameters ask for, if the route has it.
+/// Returns the representation that a clause's parameters ask for; `None` if the route does not offer it.
 fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, pretty: bool) -> Option<Representation> {
     let get = |key: &str| parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
     let form = match ["as", "g", "v"].map(get) {
@@ -176,7 +176,8 @@ fn not_acceptable(offer: Offer) -> ApiError {
     ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }
 }
 
-/// Whether JSON is indented when the Accept header does not say: asked for, or a person's tool.
+/// Returns whether JSON is indented when the Accept header does not say: if the query asks for it, or for browsers and
+/// tools of people.
 pub fn wants_pretty(query: Option<&str>, user_agent: &str) -> bool {
     match query {
         Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

@@ -1,4 +1,4 @@
-//! What a URL path names (Kubernetes API concepts, "Resource URIs").
+//! Parses URL paths (Kubernetes API concepts, "Resource URIs").
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub enum Target {
     Resource(ResourcePath),
     /// Anything else: discovery, health, metrics, documents, unknown paths.
     Other,
-    /// `/api/v1/watch` without anything to watch.
+    /// `/api/v1/watch` without a resource.
     WatchOfNothing,
 }
 
@@ -62,7 +62,7 @@ pub fn parse(path: &str) -> Target {
         (Some("api"), Some(version), Some(""))
             if !version.is_empty() && path.trim_end_matches('/').matches('/').count() > 1 =>
         {
-            // An empty segment in the middle names a resource of no name.
+            // An empty segment in the middle is a resource with an empty name.
             return if segments.clone().nth(1).is_some() {
                 Target::Resource(ResourcePath { version: version.into(), ..ResourcePath::default() })
             } else {
@@ -89,7 +89,7 @@ pub fn parse(path: &str) -> Target {
     Target::Resource(of)
 }
 
-/// Reads what follows `namespaces`: the namespaces themselves, or objects of one.
+/// Parses what follows `namespaces`: the namespaces themselves, or objects in one.
 fn namespaced<'a>(of: &mut ResourcePath, mut segments: impl Iterator<Item = &'a str>) {
     let namespace = segments.next().filter(|name| !name.is_empty());
     match (namespace, segments.next()) {
@@ -101,7 +101,7 @@ fn namespaced<'a>(of: &mut ResourcePath, mut segments: impl Iterator<Item = &'a 
         (name, subresource) => {
             of.resource = "namespaces".into();
             of.name = name.map(Into::into);
-            // A namespace's parts are authorized in the namespace itself, but it lives in none.
+            // Subresources of a namespace are authorized in that namespace, though it is cluster-scoped.
             of.subresource = subresource.filter(|s| !s.is_empty()).map(Into::into);
             let rest: Vec<&str> = segments.collect();
             of.rest = rest_of(&rest);
@@ -125,12 +125,12 @@ fn rest_of(segments: &[&str]) -> Option<CompactString> {
     }
 }
 
-/// Decodes `%XX` of a whole path, before it is split: an escaped slash splits as well. Invalid UTF-8 is replaced.
+/// Decodes `%XX` of a whole path, before it is split, so that an escaped slash also splits. Replaces invalid UTF-8.
 pub fn decode(path: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(path).decode_utf8_lossy()
 }
 
-/// Whether every `%` of a path that is not decoded yet begins an escape (RFC 3986, section 2.1).
+/// Returns whether every `%` of an undecoded path begins an escape (RFC 3986, section 2.1).
 pub fn is_escaped_well(path: &str) -> bool {
     let is_escape = |rest: &str| rest.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
     path.split('%').skip(1).all(is_escape)

@@ -1,15 +1,15 @@
-//! Query parameters, as the reference reads them into its options.
+//! Parses query parameters as the reference does.
 
 use std::borrow::Cow;
 
 use crate::status::{ApiError, ApiResult};
 
-/// Parsed query parameters; a name may stand several times, and the first one counts.
+/// Parsed query parameters. A name may occur several times; mostly the first one counts.
 #[derive(Debug, Default)]
 pub struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl<'a> Query<'a> {
-    /// Parses the part of a URL behind `?`. Parts with a semicolon are dropped, as Go does.
+    /// Parses the part of a URL behind `?`. Drops parts with a semicolon, as Go does.
     pub fn parse(text: &'a str) -> Self {
         let decode = |part: &'a str| -> Cow<'a, str> {
             if part.contains('+') {
@@ -30,41 +30,41 @@ impl<'a> Query<'a> {
         )
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter; `None` if it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    /// The first value, or the empty text.
+    /// Returns the first value, or the empty text.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or("")
     }
 
-    /// A switch: anything but `0` and `false` is on, even the empty text.
+    /// Returns a switch: anything but `0` and `false` is on, even the empty text. `None` if it is absent.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    /// A whole number; 400 in Go's words when it is none.
+    /// Returns a whole number, `None` if it is absent, or 400 with Go's wording if it is invalid.
     pub fn int(&self, name: &str) -> ApiResult<Option<i64>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         parse_int(value).map(Some)
     }
 }
 
-/// Whether every `%` begins an escape; pairs with another one are dropped too.
+/// Returns whether every `%` begins an escape; Go drops other pairs, too.
 fn is_escaped(pair: &str) -> bool {
     let bytes = pair.as_bytes();
     let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
     bytes.iter().enumerate().all(|(at, &byte)| byte != b'%' || (hex(at + 1) && hex(at + 2)))
 }
 
-/// Parses a decimal as Go's `strconv.ParseInt` does.
+/// Parses a decimal number as Go's `strconv.ParseInt` does.
 pub fn parse_int(text: &str) -> ApiResult<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let syntax = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -77,7 +77,7 @@ pub fn parse_int(text: &str) -> ApiResult<i64> {
     }
 }
 
-/// Parses a resource version. The error is the text that callers wrap as their operation does.
+/// Parses a resource version. Callers wrap the error text as their operation does.
 pub fn parse_revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);

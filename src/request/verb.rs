@@ -1,8 +1,8 @@
-//! What is to be done with objects.
+//! Verbs of requests for objects.
 
 use super::path::ResourcePath;
 
-/// What is to be done, by the method and the shape of the path.
+/// The verb of a request, by its method and the form of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Reads one object.
@@ -24,7 +24,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// As authorization and discovery call it.
+    /// Returns the name in authorization and discovery.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -38,13 +38,13 @@ impl Verb {
         }
     }
 
-    /// Whether it may change something.
+    /// Returns whether the verb may change something.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 
-    /// The verb of a method on a path, as authorization calls it; methods that have none are called by their name.
-    /// `watch` is what the query says.
+    /// Returns the verb of a method on a path, as authorization calls it; `None` for other methods. `watch` is the
+    /// parameter of the query.
     pub fn of(method: &str, watch: bool, of: &ResourcePath) -> Option<Self> {
         let named = of.name.is_some();
         let watching = of.watch || (!named && watch);

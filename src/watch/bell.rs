@@ -1,12 +1,12 @@
-//! Waking the watches of a worker together.
+//! Wakes the watches of a worker together, so that each connection sends the events of all its watches at once.
 //!
-//! The store wakes whom a change concerns from its own thread, and a worker looks at what was woken from elsewhere only
-//! when it has nothing else to do: it would run one watch, then that watch's connection, which sends one event, then
-//! the next watch. So the store rings a bell instead, when it has told all whom a change concerns. One task of the
-//! worker answers it and wakes from within the watches that were rung for, those of a connection together: they run
-//! first and their connection behind them, which sends the events of all its watches at once. When many were rung for,
-//! the next connections' watches wait for that, so that the first clients have their events before the last watch has
-//! run.
+//! The store runs on threads of its own. A worker polls tasks that another thread woke only when it has nothing else to
+//! do, so it would run one watch, then that watch's connection, which sends one event, then the next watch. Therefore
+//! the store wakes one task per worker, the bell, after it has marked all watches that a change concerns. The bell
+//! wakes these watches from within the worker, those of one connection together. They run first and their connection
+//! runs after them, and sends the events of all its watches at once. If many watches are marked, those of further
+//! connections wait until the first ones have sent, so that the first clients get their events before the last watch
+//! has run.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,16 +27,16 @@ thread_local! {
     static BELL: RefCell<Weak<Bell>> = const { RefCell::new(Weak::new()) };
 }
 
-/// What the watches of a worker are rung with.
+/// The watches of a worker that wait to be woken.
 #[derive(Default)]
 struct Bell {
-    /// Whose ropes were pulled; each is here once at most.
+    /// The watches that the store marked, each at most once.
     pulled: Mutex<Vec<Arc<Pull>>>,
     task: AtomicWaker,
 }
 
 impl Bell {
-    /// The bell of this worker, which is hung up when there is none.
+    /// Returns the bell of this worker. Starts its task if there is none.
     fn here() -> Weak<Self> {
         BELL.with_borrow_mut(|here| {
             if here.strong_count() == 0 {
@@ -58,7 +58,7 @@ impl Bell {
     }
 }
 
-/// Wakes those whose ropes are pulled, for as long as the worker lives.
+/// Wakes marked watches for as long as the worker lives.
 async fn answer(bell: Arc<Bell>) {
     let mut turn = Turn::default();
     poll_fn(|cx| {
@@ -72,12 +72,12 @@ async fn answer(bell: Arc<Bell>) {
     .await;
 }
 
-/// Whom to wake next.
+/// The watches to wake, over several turns.
 #[derive(Default)]
 struct Turn {
-    /// Those that were rung for, the watches of a connection next to each other.
+    /// The marked watches, those of one connection adjacent.
     due: VecDeque<Arc<Pull>>,
-    /// Whether connections send what the watches that were woken last gave them.
+    /// Whether connections are now sending the events of the watches that were woken last.
     sending: bool,
     pulled: Vec<Arc<Pull>>,
 }
@@ -85,12 +85,12 @@ struct Turn {
 impl Turn {
     fn take(&mut self, bell: &Bell) {
         std::mem::swap(&mut *bell.pulled.lock(), &mut self.pulled);
-        // Stable, so that each connection's are woken as they were rung for.
+        // A stable sort, so that the watches of a connection are woken in the order in which they were marked.
         self.pulled.sort_by_key(|pull| pull.connection);
         self.due.extend(self.pulled.drain(..));
     }
 
-    /// Wakes the watches of some connections, or lets those send; whether there are more to be woken in the next turn.
+    /// Wakes the watches of some connections, or lets these send. Returns whether another turn is needed.
     fn wake_some(&mut self) -> bool {
         if !std::mem::take(&mut self.sending) {
             let (mut woken, mut last) = (0, None);
@@ -106,7 +106,7 @@ impl Turn {
     }
 }
 
-/// The lower end of a rope.
+/// A watch as its bell sees it.
 struct Pull {
     bell: Weak<Bell>,
     connection: ConnectionId,
@@ -133,21 +133,21 @@ impl Wake for Pull {
     }
 }
 
-/// What others pull to have the bell rung for one watch.
+/// Lets a change wake one watch through the bell.
 pub struct Rope {
     pull: Arc<Pull>,
     waker: Waker,
 }
 
 impl Rope {
-    /// A rope to the bell of this worker, for a watch whose events are sent by a connection.
+    /// Creates a rope to the bell of this worker, for a watch whose events are sent by this connection.
     pub fn of(connection: ConnectionId) -> Self {
         let (watch, is_pulled) = (AtomicWaker::new(), AtomicBool::new(false));
         let pull = Arc::new(Pull { bell: Bell::here(), connection, watch, is_pulled });
         Self { waker: Arc::clone(&pull).into(), pull }
     }
 
-    /// Polls what, when there is something new, pulls the rope instead of waking the task.
+    /// Polls a source with a waker that marks the watch, instead of one that wakes the task.
     pub fn poll<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.pull.watch.register(cx.waker());
         poll(&mut Context::from_waker(&self.waker))
@@ -164,8 +164,8 @@ mod tests {
 
     use super::*;
 
-    /// Notes in which order tasks run: watches that wait for changes (their numbers), and their connections (-1, -2 and
-    /// so on), which the first of their watches wakes. The watches are those of the connections in turn.
+    /// Returns the order in which tasks run: watches that wait for changes (by number), and their connections (-1, -2
+    /// and so on), which the first of their watches wakes. Watches are assigned to connections in turn.
     async fn order_of(watches: usize, connections: usize) -> Vec<i32> {
         let order = Rc::new(RefCell::new(Vec::new()));
         let changes: Vec<Arc<Notify>> = (0..watches).map(|_| Arc::new(Notify::new())).collect();

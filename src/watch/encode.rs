@@ -1,4 +1,4 @@
-//! Events in the representation of one watch. What all watchers of a representation share is encoded once.
+//! Encodes events in the representation of a watch. An event that several watches share is encoded once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,10 +20,10 @@ use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Annotation of the bookmark that follows the present objects (KEP-3157).
+/// The annotation of the bookmark that ends the initial events (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Encodings of a change that watchers share, by event type.
+/// The encoded events of a change that watches share, by event type.
 #[derive(Debug, Default)]
 struct Encodings {
     json: [OnceLock<Bytes>; 3],
@@ -37,31 +37,31 @@ pub struct Encoder {
     representation: Representation,
     include: printing::Includer,
     measured: WatchEvents,
-    /// Whether the columns of a table were sent.
+    /// Whether the columns of a Table were sent.
     has_columns: bool,
 }
 
 impl Encoder {
-    /// An encoder for a watch of a resource.
+    /// Creates an encoder for a watch of a resource.
     pub fn new(registry: Arc<Registry>, served: Arc<Served>, show: Show<'_>) -> ApiResult<Self> {
-        // Who wants no Table is not asked what its rows are to hold.
+        // `includeObject` is checked for Tables only.
         let asked = show.include.filter(|_| matches!(show.representation.form, Form::Table { .. }));
         let include = printing::Includer::from_query(asked)?;
         let measured = WatchEvents::of(&registry.metrics, &served);
         Ok(Self { registry, served, representation: show.representation, include, measured, has_columns: false })
     }
 
-    /// Whether the client wants what no event can be.
+    /// Returns whether the client asked for a list form, which no event can have.
     pub fn asks_for_lists(&self) -> bool {
         matches!(self.representation.form, Form::Metadata { list: true, .. })
     }
 
-    /// Whether a webhook converts what is shown.
+    /// Returns whether a webhook converts the objects.
     pub fn is_converted(&self) -> bool {
         self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
     }
 
-    /// Has a webhook convert what is to be shown of these objects, if one does that.
+    /// Has the webhook convert these objects; `None` if no webhook converts the resource.
     pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
         self.served.custom.as_ref()?.converted_by_webhook()?;
         let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));
@@ -90,7 +90,7 @@ impl Encoder {
             && let Shown::Object(object) = shown
             && object.bytes().len() >= limits::SHARED_BYTES_MIN
         {
-            // What is stored is shared already.
+            // Stored bytes are shared already.
             return plain(kind, object, out);
         }
         let encodings = change.shared(Encodings::default);
@@ -124,7 +124,7 @@ impl Encoder {
             return Ok(());
         }
         let value = match (self.tree(shown), self.representation.form) {
-            // Metadata can be read although something else cannot.
+            // Metadata can be shown even if the rest of the object cannot be decoded.
             (Err(error), Form::Metadata { .. }) => registry::metadata_alone(shown.object()).ok_or(error)?,
             (shown, _) => shown?,
         };
@@ -145,7 +145,7 @@ impl Encoder {
         }
     }
 
-    /// Appends an event about an object of the version of the request.
+    /// Appends an event about an object in the version of the request.
     fn value(&mut self, kind: EventType, value: &Value, out: &mut Vec<u8>) -> ApiResult<()> {
         match self.representation.form {
             Form::Object => self.frame(kind, value, out),
@@ -186,7 +186,7 @@ impl Encoder {
         out.extend_from_slice(JSON_END);
     }
 
-    /// Appends a bookmark: an object of the kind of which only the revision is set.
+    /// Appends a bookmark: an object of the kind with nothing but a revision.
     pub fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Pieces) -> ApiResult<()> {
         let mut value = match self.served.custom {
             Some(_) => Value::object(),
@@ -205,15 +205,15 @@ impl Encoder {
         Ok(())
     }
 
-    /// Appends an error, which ends the stream.
+    /// Appends an error event, which ends the stream.
     pub fn error(&mut self, error: &ApiError, out: &mut Pieces) {
         let status = error.to_value();
         if self.frame(EventType::Error, &status, out.text()).is_err() {
-            tracing::error!(%error, "an error of a watch could not be encoded");
+            tracing::error!(%error, "cannot encode an error of a watch");
         }
     }
 
-    /// An object of the present, as the first events show them.
+    /// Appends the initial event about an existing object.
     pub fn present(&mut self, object: &Arc<Object>, out: &mut Pieces) -> ApiResult<()> {
         let before = out.len();
         if self.is_plain(object) {
@@ -225,24 +225,24 @@ impl Encoder {
         Ok(())
     }
 
-    /// Whether an object is shown as the bytes that are stored.
+    /// Returns whether an object is sent as its stored bytes.
     fn is_plain(&self, object: &Object) -> bool {
         let plain = self.representation.media == Media::Json && self.representation.form == Form::Object;
         plain && self.served.shows_as_stored(object)
     }
 }
 
-/// What stands behind the object of an event in JSON.
+/// The text after the object of an event in JSON.
 const JSON_END: &[u8] = b"}\n";
 
-/// Appends what stands before it.
+/// Appends the text before it.
 fn begin_json(kind: EventType, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.name().as_bytes());
     out.extend_from_slice(b"\",\"object\":");
 }
 
-/// Appends the event about an object that is shown as it is stored.
+/// Appends the event about an object that is sent as its stored bytes.
 fn plain(kind: EventType, object: &Object, out: &mut Pieces) -> ApiResult<()> {
     let text = registry::stored_text(object)?;
     begin_json(kind, out.text());

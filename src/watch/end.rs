@@ -1,10 +1,10 @@
-//! What ends a watch before its time.
+//! Ends watches before their time.
 
 use crate::custom::Life;
 use crate::drain::Drain;
 use crate::served::Served;
 
-/// The end of the server, or of the definition by which a watch shows objects.
+/// The stop of the server, or the end of the definition of the watched resource.
 #[derive(Clone)]
 pub struct End {
     server: Drain,
@@ -12,17 +12,17 @@ pub struct End {
 }
 
 impl End {
-    /// Of watches of a resource.
+    /// Returns the end of watches of a resource.
     pub fn of(server: Drain, served: &Served) -> Self {
         Self { server, definition: served.custom.as_ref().map(|custom| custom.definition().life.clone()) }
     }
 
-    /// Whether it has come.
+    /// Returns whether it has happened.
     pub fn has_come(&self) -> bool {
         self.server.has_begun() || self.definition.as_ref().is_some_and(Life::is_over)
     }
 
-    /// Waits until it comes.
+    /// Waits until it happens.
     pub async fn comes(self) {
         let server = self.server.begun();
         let Some(definition) = self.definition else { return server.await };

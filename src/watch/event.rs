@@ -1,4 +1,4 @@
-//! What a change means to one watcher.
+//! Decides which event, if any, a change is for one watch.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::selector::Selection;
 /// The types of watch events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventType {
-    /// The object is new, or newly selected.
+    /// The object was created, or is newly selected.
     Added,
     /// The object changed.
     Modified,
-    /// The object is gone, or no longer selected.
+    /// The object was deleted, or is no longer selected.
     Deleted,
-    /// Nothing happened up to the revision.
+    /// There are no events up to the revision.
     Bookmark,
     /// The stream ends with a `Status`.
     Error,
 }
 
 impl EventType {
-    /// The name on the wire.
+    /// Returns the name that clients see.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -36,17 +36,17 @@ impl EventType {
     }
 }
 
-/// An object as an event shows it.
+/// An object in the form that an event shows.
 #[derive(Debug, Clone)]
 pub enum Shown {
-    /// As it is stored.
+    /// The stored object.
     Object(Arc<Object>),
-    /// As it was before it left the selection, with the revision of the change: its bytes, otherwise as the object.
+    /// The last state of an object before it left the selection, and its bytes with the revision of the change.
     Left(Arc<Object>, Bytes),
 }
 
 impl Shown {
-    /// The object, in its last state.
+    /// Returns the object.
     pub fn object(&self) -> &Arc<Object> {
         match self {
             Self::Object(object) | Self::Left(object, _) => object,
@@ -54,7 +54,7 @@ impl Shown {
     }
 }
 
-/// What a change means to a watcher with this selection; `None` if it means nothing.
+/// Returns the event of a change for a watch with this selection; `None` if there is none.
 pub fn judge(change: &Change, selection: &Selection) -> Option<(EventType, Shown)> {
     let object = change.object();
     if selection.is_everything() {

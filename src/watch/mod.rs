@@ -1,8 +1,8 @@
-//! Watch streams: present objects first where asked for, then every change, in order (API concepts, "Efficient
+//! Streams the changes of a resource to clients, after its existing objects if asked for (API concepts, "Efficient
 //! detection of changes").
 //!
-//! A watch is a cursor into its table's change log. It holds no events: what a slow client has not taken yet is still
-//! in the log.
+//! A watch is a cursor into the change log of its table. It queues no events: what a slow client has not taken yet is
+//! still in the log.
 
 mod bell;
 mod encode;
@@ -33,19 +33,19 @@ pub use stream::Stream;
 
 /// Where a watch begins.
 enum Start {
-    /// With these objects, then what changes after them.
+    /// With these objects, then the changes after them.
     Objects(Page),
-    /// With what changed after a revision.
+    /// With the changes after a revision.
     After(Revision),
-    /// With an error: the answer is a stream all the same.
+    /// With an error event: the answer is a stream even then.
     Failed(ApiError),
 }
 
-/// Begins a watch of what `listing` selects in a namespace, or in all (`""`): its events in the representation of
-/// `show`, until it is told to end. `connection` takes them.
+/// Begins a watch of what `listing` selects in a namespace, or in all (`""`). Its events have the representation of
+/// `show`, and `connection` sends them. `server` ends the watch early.
 ///
 /// # Errors
-/// 400 where the revision is none, and what [`Registry::list`] answers where objects come first.
+/// 400 for an invalid revision, and the errors of [`Registry::list`] if the watch begins with objects.
 pub async fn begin(
     registry: &Arc<Registry>,
     served: &Arc<Served>,
@@ -60,7 +60,7 @@ pub async fn begin(
     Ok(Stream::new(table, interest(namespace, listing), start, encoder, listing, end, Rope::of(connection)))
 }
 
-/// Which changes can concern a watch, so that others do not wake it.
+/// Returns which changes may concern a watch, so that others do not wake it.
 fn interest(namespace: &str, listing: &Listing) -> Interest {
     let namespace = match namespace {
         "" => listing.selection.exact_field("metadata.namespace"),
@@ -76,8 +76,8 @@ fn interest(namespace: &str, listing: &Listing) -> Interest {
     }
 }
 
-/// Whether a change that concerns an interest is selected without being looked at: the selection demands no more than
-/// the namespace and the name of the interest, which no object ever changes.
+/// Returns whether every change that concerns an interest is selected, so that objects need not be compared: the
+/// selection demands only the interest's namespace and name, which no object ever changes.
 fn decides(interest: &Interest, selection: &Selection) -> bool {
     let is_decided = |requirement: &FieldRequirement| {
         let known = match requirement.field.as_str() {
@@ -90,7 +90,7 @@ fn decides(interest: &Interest, selection: &Selection) -> bool {
     selection.labels.0.is_empty() && selection.fields.0.iter().all(is_decided)
 }
 
-/// Finds where a watch begins, by the rules for its resource version (API concepts, "Semantics for watch").
+/// Decides where a watch begins, by the rules for its resource version (API concepts, "Semantics for watch").
 async fn start(
     registry: &Registry,
     table: &Arc<Table>,
@@ -114,10 +114,10 @@ async fn start(
         (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),
         (_, after) => {
             let after = Revision::new(after);
-            // What is written from now on is to come after it, in whichever shard.
+            // All later writes must get revisions above `after`, in every shard.
             if table.is_spread() && table.revision() < after {
                 let deadline = Instant::now() + limits::WATCH_BEGIN_WAIT;
-                let _ = registry.store.reach(table, after, deadline).await; // it may be yet to come
+                let _ = registry.store.reach(table, after, deadline).await; // the revision may not be reached yet
             }
             let floor = table.horizon();
             if after < floor {
@@ -128,7 +128,7 @@ async fn start(
     }
 }
 
-/// The error event of a watch that cannot go on from where it was.
+/// Returns the error of a watch whose position is older than the history window.
 fn lost(after: Revision, Compacted { floor }: Compacted) -> ApiError {
     ApiError::expired(format!("too old resource version: {after} ({floor})"))
 }

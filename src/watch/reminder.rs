@@ -1,9 +1,9 @@
-//! Waking a watch for what happens rarely: its next bookmark, its end, the end of the server.
+//! Wakes a watch for rare events: its next bookmark, its end, the end of the server.
 //!
-//! A watch of many changes waits often, and to ask for all that each time costs locks that all watches share. Who was
-//! asked wakes the watch, so that it need not ask again before. But it is woken once, perhaps while it looks at changes
-//! or its task waits for the client, and perhaps for nothing, as by a channel that tells of something else. So that it
-//! was woken is remembered until it has asked again.
+//! Polling these sources takes locks that all watches share, and a watch of many changes waits often. A source that was
+//! polled wakes the watch, so it need not be polled again before that. But it wakes only once, maybe while the watch
+//! reads changes or its task waits for the client, and maybe for no reason. So the reminder records the wake-up until
+//! the sources are polled again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,25 +23,25 @@ impl Wake for Call {
     }
 }
 
-/// What one watch is woken by.
+/// Remembers whether one of a watch's rare sources has woken it.
 pub struct Reminder {
     call: Arc<Call>,
     waker: Waker,
 }
 
 impl Reminder {
-    /// One that nothing was asked for yet.
+    /// Creates a reminder whose sources were not polled yet.
     pub fn new() -> Self {
         let call = Arc::new(Call { watch: AtomicWaker::new(), is_due: AtomicBool::new(true) });
         Self { waker: Arc::clone(&call).into(), call }
     }
 
-    /// Has what was asked asked again.
+    /// Makes the next poll ask the sources again.
     pub fn renew(&self) {
         self.call.is_due.store(true, Ordering::Release);
     }
 
-    /// Polls what, if it was pending before, has woken this since.
+    /// Polls the sources, unless they were pending and none has woken this reminder since.
     pub fn poll(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<()>) -> Poll<()> {
         self.call.watch.register(cx.waker());
         if !self.call.is_due.load(Ordering::Acquire) {
@@ -77,7 +77,7 @@ mod tests {
         };
         assert!(poll(1).is_pending() && poll(0).is_pending());
         last.borrow().wake_by_ref();
-        // Woken for nothing: it has to be asked to wake once more.
+        // Woken for no reason: the source must be polled again to wake once more.
         assert!(poll(1).is_pending() && poll(0).is_pending());
         last.borrow().wake_by_ref();
         result.set(Poll::Ready(()));

@@ -1,4 +1,4 @@
-//! The stream itself: what to send next, and when to end.
+//! The stream of one watch: decides what to send next, and when to end.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -24,13 +24,13 @@ use crate::registry::{Listing, OneByOne};
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 
-/// Where a stream is.
+/// The phase of a stream.
 enum Phase {
-    /// The present objects are being sent.
+    /// The existing objects are being sent.
     Objects(Box<OneByOne>),
     /// Changes are followed.
     Following(Subscription),
-    /// Nothing more comes.
+    /// Nothing more is sent.
     Ended,
 }
 
@@ -40,27 +40,27 @@ pub struct Stream {
     interest: Interest,
     selection: Selection,
     encoder: Encoder,
-    /// Changes that are sent once a webhook has converted what they show.
+    /// Changes that will be sent once a webhook has converted their objects.
     held: Vec<(Arc<Change>, EventType, Shown)>,
     converting: Option<LocalBoxFuture<'static, ApiResult<()>>>,
     phase: Phase,
     failure: Option<ApiError>,
     bookmarks: bool,
-    /// Whether the end of the present objects is to be told.
+    /// Whether a bookmark must mark the end of the initial events.
     tell_end: bool,
     next_bookmark: Instant,
-    /// Whether the groups of the table were asked to close for the next bookmark.
+    /// Whether the groups of the table were asked to close a newer revision for the next bookmark.
     freshening: bool,
     ends: Instant,
-    /// Sleeps until the next bookmark or the end. Made once, as is the next: a watch of many changes waits often.
+    /// Sleeps until the next bookmark or the end. Reused, because a watch of many changes waits often.
     alarm: Pin<Box<Sleep>>,
     end: End,
     ending: LocalBoxFuture<'static, ()>,
-    /// What `alarm` and `ending` wake this watch by.
+    /// Records wake-ups by `alarm` and `ending`.
     reminder: Reminder,
-    /// What a change wakes this watch by.
+    /// The waker that changes use.
     rope: Rope,
-    /// What is sent next.
+    /// The bytes that are sent next.
     next: Pieces,
     ahead: Ahead,
 }
@@ -125,7 +125,7 @@ impl Stream {
         }
     }
 
-    /// Appends what comes next; nothing when the stream ends.
+    /// Appends the next events; appends nothing when the stream ends.
     fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
@@ -154,7 +154,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends present objects; behind the last one, begins to follow.
+    /// Sends existing objects. After the last one, begins to follow changes.
     fn objects(&mut self, out: &mut Pieces) -> ApiResult<()> {
         let Phase::Objects(objects) = &mut self.phase else { return Ok(()) };
         let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
@@ -174,7 +174,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Ready when there is a change or something else to do.
+    /// Is ready when there is a change, a bookmark is due, or the stream ends.
     fn poll_wake(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Phase::Following(subscription) = &mut self.phase else { return Poll::Ready(()) };
         if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
@@ -192,7 +192,7 @@ impl Stream {
         reminded
     }
 
-    /// Sends what changed; false when the watch is over.
+    /// Sends changes. Returns false when the watch is over.
     fn follow(&mut self, out: &mut Pieces) -> ApiResult<bool> {
         let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
@@ -227,7 +227,7 @@ impl Stream {
                     self.encoder.change(change, kind, &shown, out)?;
                 }
                 if out.len() >= most && at + 1 < changes.len() {
-                    // The client has to take these first; the log keeps the others.
+                    // The client must take these first; the log keeps the others.
                     subscription.give_back(change.revision());
                     break;
                 }
@@ -237,7 +237,7 @@ impl Stream {
             }
         }
         if self.bookmarks && now >= self.next_bookmark {
-            // Where nothing happens, what is told must be made to be of now first.
+            // If nothing is written, the closed revision is old, so groups are first asked to close a newer one.
             self.freshening = !self.freshening && self.table.freshen();
             if !self.freshening {
                 self.encoder.bookmark(subscription.position(), false, out)?;
@@ -268,7 +268,7 @@ impl futures_util::Stream for Stream {
             watch.encoder.error(&error, &mut out);
             watch.phase = Phase::Ended;
         } else if watch.encoder.asks_for_lists() {
-            // Events are about one object each: who wants lists of them gets none, once there is one.
+            // An event holds one object. A client that wants lists gets an error once there is an event.
             out.clear();
         }
         watch.ahead.hold(out.own());
@@ -277,14 +277,14 @@ impl futures_util::Stream for Stream {
     }
 }
 
-/// When a watch is to be sent its next bookmark: after the usual time, or before that shortly before it ends.
+/// Returns when the next bookmark is due: after the usual interval, or earlier if the watch ends soon.
 fn bookmark_after(now: Instant, ends: Instant) -> Instant {
     let last = ends.duration_since(now).saturating_sub(limits::BOOKMARK_BEFORE_END);
     let is_last = !last.is_zero() && last < limits::BOOKMARK_INTERVAL;
     now + if is_last { last } else { limits::BOOKMARK_INTERVAL }
 }
 
-/// How long a watch lasts: as asked, or a random time, so that watches do not all end at once.
+/// Returns how long a watch lasts: as asked, or a random time, so that watches do not all end at once.
 fn duration(asked: Option<i64>) -> Duration {
     match asked {
         Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),

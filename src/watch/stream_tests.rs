@@ -19,7 +19,7 @@ use crate::selector::LabelSelector;
 use crate::served::Served;
 use crate::transport::ConnectionId;
 
-/// Counts how often it wakes.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -35,7 +35,7 @@ impl Wake for Count {
     }
 }
 
-/// What defines things of the group `g.example`.
+/// Returns the definition of a custom resource in the group `g.example`.
 fn things() -> Definition {
     let definition = value!({
         "spec": {"group": "g.example", "scope": "Cluster", "versions": [{"name": "v1", "served": true, "storage": true}]},
@@ -47,7 +47,7 @@ fn things() -> Definition {
     Definition::of(&definition).unwrap()
 }
 
-/// A watch of namespaces, or others, that are labelled `wanted`, and who takes it.
+/// A watch of objects with the label `wanted`, namespaces by default, and its client.
 struct Watch {
     registry: Arc<Registry>,
     served: Arc<Served>,
@@ -88,7 +88,7 @@ impl Watch {
         Pin::new(&mut self.stream).poll_next(&mut Context::from_waker(&self.waker))
     }
 
-    /// Makes a namespace, and waits until the task of the watch was woken for it.
+    /// Creates a namespace, and waits until the task of the watch was woken for it.
     async fn create(&self, mut value: Value) {
         let target = Target { served: &self.served, namespace: "", name: "", subresource: "" };
         conform::conform(self.served.of(), &mut value).unwrap();
@@ -152,6 +152,6 @@ fn bookmarks_come_every_minute_and_shortly_before_the_end() {
     let (minute, second) = (Duration::from_secs(60), Duration::from_secs(1));
     assert_eq!(([3_600, 63, 62].map(next)), [minute; 3]);
     assert_eq!(([61, 10, 3].map(next)), [second * 59, second * 8, second]);
-    // Who was sent the last one, or asked for a short watch, gets no other.
+    // The last bookmark was sent, or the watch is too short: no further bookmark.
     assert_eq!(([2, 1].map(next)), [minute; 2]);
 }

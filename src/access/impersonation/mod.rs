@@ -1,4 +1,4 @@
-//! Requests on behalf of somebody else: the headers `Impersonate-*`.
+//! Impersonation: lets clients act as other users by the headers `Impersonate-*`.
 
 mod modes;
 
@@ -16,7 +16,7 @@ use crate::status::{ApiError, ApiResult};
 
 pub(super) use modes::Impersonators;
 
-/// Whom a request wants to act for.
+/// The user that a request wants to act as.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Impersonation {
     user: String,
@@ -26,12 +26,12 @@ pub struct Impersonation {
 }
 
 impl Impersonation {
-    /// Reads the headers of a request, names in any case, values in UTF-8; what of them is not, stands for itself as
-    /// U+FFFD, so that no name is ever taken for none. Of several users or UIDs the first counts. `None` when it acts
-    /// for itself.
+    /// Parses the headers of a request. Header names may have any case. Invalid UTF-8 in values becomes U+FFFD, so that
+    /// an invalid name never counts as absent. Of several users or UIDs the first counts. `None` when the request does
+    /// not impersonate.
     ///
     /// # Errors
-    /// 400 when groups, a UID or extra facts come without a user.
+    /// 400 when groups, a UID or extra values come without a user.
     pub fn parse<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> ApiResult<Option<Self>> {
         let mut wanted = Self::default();
         let (mut user, mut uid) = (None, None);
@@ -58,12 +58,12 @@ impl Impersonation {
         Err(ApiError::bad_request(format!("requested {} without impersonating a user name", wanted.as_go())))
     }
 
-    /// The user to act for, if the one who asks may (KEP-5284): by a mode that allows only some requests to be made on
-    /// behalf of some sort of user, or by the classic permission, which allows all. Whichever served the same user last
-    /// is tried first. `attributes` are those of the request.
+    /// Returns the impersonated user if `by` may impersonate it (KEP-5284): by a constrained mode, which allows certain
+    /// requests for certain kinds of users, or by the classic permission, which allows all. Tries first the mode that
+    /// `by` used last. `attributes` are those of the request.
     ///
     /// # Errors
-    /// 403 when no mode allows it: in the words of the first one that was tried.
+    /// 403 when no mode allows it, with the refusal of the first mode that was tried.
     pub fn authorize(&self, authorizer: &Authorizer, by: &User, attributes: &Attributes<'_>) -> ApiResult<User> {
         let last = authorizer.impersonators.last(&by.name);
         let mut refusal = None;
@@ -80,7 +80,7 @@ impl Impersonation {
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
-        // The classic mode fits everybody.
+        // The classic mode applies to every user, so at least one refusal exists.
         Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
     }
 
@@ -95,14 +95,14 @@ impl Impersonation {
         }
     }
 
-    /// The name of the node that is to be acted for.
+    /// Returns the name of the node to act as; `None` if the user is no node.
     fn node(&self) -> Option<&str> {
         let name = self.user.strip_prefix(nodes::USER_PREFIX)?;
         names::dns1123_subdomain(name).is_empty().then_some(name)
     }
 
-    /// The user to act for. Service accounts belong to their groups unless others are named, and so do nodes where the
-    /// mode knows them; everybody is authenticated or is not.
+    /// Returns the impersonated user. Service accounts get their groups unless the request names others, and so do
+    /// nodes in constrained modes. Adds the group of authenticated or unauthenticated users.
     fn target(&self, mode: Mode) -> User {
         let mut groups = self.groups.clone();
         if groups.is_empty() {
@@ -129,7 +129,7 @@ impl Impersonation {
         }
     }
 
-    /// As the message of the reference shows it: a Go value.
+    /// Formats the user as the reference's messages do: as a Go value.
     fn as_go(&self) -> String {
         let list = |texts: &[String]| texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", ");
         let mut text = format!("&user.DefaultInfo{{Name:{}, UID:{}, Groups:", quote(&self.user), quote(&self.uid));
@@ -152,7 +152,7 @@ fn strip_prefix_any_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(prefix).then_some(tail)
 }
 
-/// Percent-decodes a key (RFC 3986); one that is malformed stays as it is.
+/// Decodes a percent-encoded key (RFC 3986). Returns a malformed key unchanged.
 fn percent_decoded(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();

@@ -1,4 +1,4 @@
-//! Ways of being allowed to act for others ("User impersonation", KEP-5284).
+//! The modes of impersonation, and the permissions that each needs ("User impersonation", KEP-5284).
 
 use std::collections::HashMap;
 
@@ -15,28 +15,28 @@ use crate::pki::MASTERS;
 use crate::rules::names;
 use crate::status::ApiResult;
 
-/// API group of what may be impersonated; the classic mode has users and groups in the core group.
+/// API group of what may be impersonated; in the classic mode users and groups are in the core group.
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// From so many groups or facts on, the permission for all of them is looked for first.
+/// From this number of groups or extra values on, the permission for all of them is checked first.
 const MANY: usize = 4;
 
-/// A way of being allowed to act for others.
+/// A mode of impersonation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// As the node on which the service account's own pod runs.
+    /// Acts as the node on which the service account's own pod runs.
     AssociatedNode,
-    /// As any node.
+    /// Acts as any node.
     ArbitraryNode,
-    /// As a service account.
+    /// Acts as a service account.
     ServiceAccount,
-    /// As any other user, with all facts about it.
+    /// Acts as any other user, with its groups, UID and extra values.
     UserInfo,
-    /// As anybody and for every request: the verb `impersonate` alone.
+    /// Acts as anybody, for every request: needs only the verb `impersonate`.
     Classic,
 }
 
 impl Mode {
-    /// In the order in which they are tried.
+    /// All modes, in the order in which they are tried.
     pub(super) const ALL: [Self; 5] =
         [Self::AssociatedNode, Self::ArbitraryNode, Self::ServiceAccount, Self::UserInfo, Self::Classic];
 
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// Which mode served whom last, by name. It changes nothing but the order in which modes are tried.
+/// The mode that each user used last, by user name. It affects only the order in which modes are tried.
 #[derive(Debug, Default)]
 pub struct Impersonators(Mutex<HashMap<CompactString, Mode>>);
 
@@ -73,7 +73,7 @@ impl Impersonators {
     }
 }
 
-/// Somebody tries a mode.
+/// An attempt of a user to impersonate in one mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) authorizer: &'a Authorizer,
@@ -82,7 +82,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Whether the request may be made on behalf of others at all.
+    /// Returns `Ok` if the mode allows this kind of request to be made as another user.
     pub(super) fn request(self, attributes: &Attributes<'_>) -> ApiResult<()> {
         if !self.mode.is_constrained() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Attempt<'_> {
         self.check(&attributes.with_verb(&verb))
     }
 
-    /// The user to act for, if all that makes it up is allowed.
+    /// Returns the impersonated user if the name, UID, groups and extra values are all allowed.
     pub(super) fn user(self, wanted: &Impersonation) -> ApiResult<User> {
         self.name(wanted)?;
         if !wanted.uid.is_empty() {
@@ -113,7 +113,7 @@ impl Attempt<'_> {
         if let Some((namespace, name)) = account(&wanted.user) {
             of = ResourceAttributes { resource: "serviceaccounts", namespace, name, ..of };
         } else if let Some(node) = wanted.node().filter(|_| self.mode.is_constrained()) {
-            // Which node the account is on was found out already.
+            // The caller already checked which node the service account's pod is on.
             let name = if self.mode == Mode::AssociatedNode { "*" } else { node };
             of = ResourceAttributes { resource: "nodes", name, ..of };
         }
@@ -184,7 +184,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Why a fact may not be claimed by the constrained modes. Keys are in lower case already.
+/// Returns why constrained modes refuse an extra value, else `None`. Keys are in lower case already.
 fn invalid_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

@@ -1,4 +1,4 @@
-//! What nodes may do ("Using Node Authorization"): their own objects, and what the pods that run on them refer to.
+//! Authorizes nodes ("Using Node Authorization"): for their own objects, and for objects that their pods refer to.
 
 mod references;
 mod relations;
@@ -13,17 +13,17 @@ use super::user::User;
 use crate::field::quote;
 use crate::selector::{FieldOperator, FieldSelector};
 
-/// Beginning of the names of nodes as users.
+/// Prefix of the user names of nodes.
 pub const USER_PREFIX: &str = "system:node:";
 /// Group of all nodes.
 pub const GROUP: &str = "system:nodes";
-/// Namespace of the leases by which nodes show that they are alive.
+/// Namespace of the leases that nodes renew.
 const LEASES: &str = "kube-node-lease";
 
 /// Decides what nodes may do.
 pub struct Nodes {
     relations: Box<dyn Relations>,
-    /// What holds for all nodes alike.
+    /// Rules that are the same for all nodes.
     rules: Vec<Rule>,
 }
 
@@ -33,24 +33,24 @@ impl fmt::Debug for Nodes {
     }
 }
 
-/// That something is allowed, or why it is not; the reason may be empty.
+/// `Ok` if something is allowed, else the reason, which may be empty.
 type Verdict = Result<(), String>;
 
-/// The name of the node that a user is.
+/// Returns the name of the node that a user is; `None` if it is no node.
 pub fn node_of(user: &User) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member(GROUP))
 }
 
 impl Nodes {
-    /// Decides by what objects refer to, and by rules where that does not matter.
+    /// Creates an authorizer from the relations of objects to nodes, and from rules where these do not matter.
     pub fn new(relations: Box<dyn Relations>, rules: Vec<Rule>) -> Self {
         Self { relations, rules }
     }
 
-    /// Whether a user may do it because it is a node. Whoever is none is refused without a reason.
+    /// Returns `Ok` if a user may do it as a node. Users that are no nodes are refused without a reason.
     ///
     /// # Errors
-    /// The reason, which may be empty.
+    /// The reason of the refusal, which may be empty.
     pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Verdict {
         match node_of(user) {
             None => refuse(""),
@@ -165,7 +165,7 @@ fn refuse(reason: &str) -> Verdict {
     Err(reason.to_owned())
 }
 
-/// Whether a request selects by equality with a value.
+/// Returns whether a request selects by equality of a field with a value.
 fn selects(of: &ResourceAttributes<'_>, field: &str, value: &str) -> bool {
     FieldSelector::parse(of.fields).is_ok_and(|selector| {
         let equal = |operator| operator == FieldOperator::Equals;
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Node `n` runs a pod that uses everything in namespace `ns` that is called `own`.
+    /// Node `n` runs a pod that uses all objects named `own` in namespace `ns`.
     struct Fixed;
 
     impl Relations for Fixed {

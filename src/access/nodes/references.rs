@@ -1,17 +1,17 @@
-//! What pods and volumes refer to by name.
+//! Finds the objects that pods and volumes refer to by name.
 
 use flotilla_proto::value::{Map, Value};
 
 use super::relations::Related;
 
-/// The annotation of pods that a kubelet shows for what it runs by itself: such refer to nothing.
+/// The annotation of mirror pods, which kubelets create for static pods and which refer to nothing.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Lists of containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-/// References of a volume of the cluster that are for the node to follow.
+/// References of a persistent volume that nodes follow.
 const NODE_SECRETS: [&str; 4] = ["secretRef", "nodeStageSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
 
-/// Whether a pod uses an object of its namespace.
+/// Returns whether a pod uses an object of its namespace.
 pub(super) fn uses(pod: &Value, what: Related, name: &str) -> bool {
     if !pod.at(&["metadata", "annotations", MIRROR]).is_null() {
         return false;
@@ -34,7 +34,7 @@ pub(super) fn uses(pod: &Value, what: Related, name: &str) -> bool {
     }
 }
 
-/// Names of the PersistentVolumeClaims of a pod.
+/// Returns the names of a pod's PersistentVolumeClaims.
 pub(super) fn claims(pod: &Value) -> Vec<String> {
     let claim = |volume: &Value| match volume.str_at(&["persistentVolumeClaim", "claimName"]) {
         "" if volume.at(&["ephemeral"]).is_null() => None,
@@ -44,7 +44,7 @@ pub(super) fn claims(pod: &Value) -> Vec<String> {
     pod.list_at(&["spec", "volumes"]).iter().filter_map(claim).collect()
 }
 
-/// Whether a PersistentVolume has nodes use a Secret. Those without a namespace are of the claim's.
+/// Returns whether a PersistentVolume makes nodes use a Secret. References without a namespace are in the claim's.
 pub(super) fn volume_uses(volume: &Value, namespace: &str, name: &str) -> bool {
     let of_claim = volume.str_at(&["spec", "claimRef", "namespace"]);
     let is = |secret: &str, own: &str| {
@@ -63,7 +63,7 @@ fn sources(pod: &Value) -> impl Iterator<Item = &Value> {
     pod.list_at(&["spec", "volumes"]).iter()
 }
 
-/// Every sort of volume names its secret by one of these.
+/// Returns whether a volume uses a Secret. Every type of volume names it in one of these fields.
 fn has_secret(volume: &Value, name: &str) -> bool {
     volume.as_object().into_iter().flat_map(Map::iter).any(|(_, source)| {
         source.str_at(&["secretName"]) == name
@@ -87,7 +87,7 @@ fn named(list: &[Value], path: &[&str], name: &str) -> bool {
     list.iter().any(|item| item.at(path).str_at(&["name"]) == name)
 }
 
-/// Names of the ResourceClaims of a pod: those it names, and those that were made for it.
+/// Returns the names of a pod's ResourceClaims: those it names, and those that were created for it.
 fn resource_claims(pod: &Value) -> impl Iterator<Item = &str> {
     let stated = pod.list_at(&["spec", "resourceClaims"]).iter().map(|claim| claim.str_at(&["resourceClaimName"]));
     let made = pod.list_at(&["status", "resourceClaimStatuses"]).iter();

@@ -1,4 +1,4 @@
-//! Which objects concern a node, as the store has them at the moment.
+//! Finds in the store which objects concern a node at the moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::references;
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::unreadable::{others, value};
 
-/// The field by which the table of pods finds those of a node.
+/// The indexed field of pods that names their node.
 const NODE_NAME: &str = "spec.nodeName";
 
-/// Sorts of objects that concern nodes.
+/// Kinds of relations between an object and a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Related {
     /// A ConfigMap that a pod uses.
@@ -39,12 +39,12 @@ pub enum Related {
 
 /// Knows which objects concern which nodes.
 pub trait Relations: Send + Sync {
-    /// Whether an object concerns a node.
+    /// Returns whether an object concerns a node.
     fn has(&self, node: &str, what: Related, namespace: &str, name: &str) -> bool;
 }
 
-/// Relations that are looked up when they are asked for. Pods are found by the index that kubelets need anyway, and
-/// only those are parsed that hold the name.
+/// Looks relations up in the store for each question. Finds pods by the index that kubelets need anyway, and parses
+/// only those whose text contains the name.
 pub struct StoreRelations {
     pods: Arc<Table>,
     claims: Arc<Table>,
@@ -60,7 +60,7 @@ impl fmt::Debug for StoreRelations {
 }
 
 impl StoreRelations {
-    /// Looks into this store.
+    /// Creates relations that read this store.
     pub fn new(store: &Store) -> Self {
         let table = |name| store.table(&TableId::new(name));
         Self {
@@ -72,13 +72,13 @@ impl StoreRelations {
         }
     }
 
-    /// Whether `holds` says yes to one of the pods on a node. Only pods that hold one of the texts are asked.
+    /// Returns whether `holds` is true for a pod on a node. Parses only pods whose text contains one of `texts`.
     fn any_pod(&self, node: &str, scope: Scope, texts: &[&[u8]], holds: impl Fn(&Value) -> bool) -> bool {
         let selection = Selection { scope, field: Some((NODE_NAME.into(), node.into())), ..Selection::default() };
         let mut cursor = self.pods.snapshot().cursor(selection, None);
         let mut pods = Vec::new();
         loop {
-            // A snapshot that was held for too long tells nothing, and what is not known is refused.
+            // If the snapshot is older than the history window, the answer is unknown and the request is refused.
             let Ok(more) = cursor.read(LIST_CHUNK_OBJECTS, &mut pods) else { return false };
             let told = |pod: &Arc<Object>| texts.iter().any(|text| memmem::find(pod.bytes(), text).is_some());
             if pods.drain(..).filter(told).filter_map(|pod| tree(&pod)).any(|pod| holds(&pod)) {
@@ -91,7 +91,7 @@ impl StoreRelations {
     }
 
     fn used(&self, node: &str, what: Related, namespace: &str, name: &str) -> bool {
-        // Names have nothing that JSON escapes. A claim that is made for a volume is named after both.
+        // Names contain nothing that JSON escapes. The name of an ephemeral volume's claim does not occur in the pod.
         let quoted = format!("\"{name}\"");
         let texts: &[&[u8]] =
             if what == Related::Claim { &[quoted.as_bytes(), b"\"ephemeral\""] } else { &[quoted.as_bytes()] };
@@ -104,7 +104,7 @@ impl StoreRelations {
         !claim("name").is_empty() && self.used(node, Related::Claim, claim("namespace"), claim("name"))
     }
 
-    /// Whether a volume that is bound to a claim of one of the node's pods uses a Secret.
+    /// Returns whether a volume that is bound to a claim of one of the node's pods uses a Secret.
     fn used_by_volume(&self, node: &str, namespace: &str, name: &str) -> bool {
         let texts: [&[u8]; 2] = [b"\"persistentVolumeClaim\"", b"\"ephemeral\""];
         self.any_pod(node, Scope::All, &texts, |pod| {

@@ -1,4 +1,4 @@
-//! Bindings: who has the rules of a role.
+//! Bindings: which users and groups have the rules of a role.
 
 use std::fmt;
 
@@ -28,20 +28,20 @@ pub enum RoleRef {
     Role(CompactString),
     /// A ClusterRole.
     ClusterRole(CompactString),
-    /// Something else, which grants nothing: its kind.
+    /// Another kind, which grants nothing.
     Other(CompactString),
 }
 
-/// Somebody that a binding names.
+/// A subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
     who: Who,
-    /// As refusals and reviews show it.
+    /// The kind that refusals and reviews show.
     kind: &'static str,
     shown: CompactString,
 }
 
-/// Whom a subject matches.
+/// The user or group that a subject matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Who {
     /// The user of this name. Service accounts are users.
@@ -51,7 +51,7 @@ pub(super) enum Who {
 }
 
 impl Binding {
-    /// Reads a binding's tree.
+    /// Reads a binding from its tree.
     pub fn read(binding: &Value) -> Self {
         let namespace: CompactString = binding.str_at(&["metadata", "namespace"]).into();
         let subjects = binding.list_at(&["subjects"]).iter();
@@ -63,12 +63,12 @@ impl Binding {
         }
     }
 
-    /// Whom it names.
+    /// Returns the users and groups that it names.
     pub(super) fn whom(&self) -> impl Iterator<Item = &Who> {
         self.subjects.iter().map(|subject| &subject.who)
     }
 
-    /// Why a user has the rules of the role: as audit and reviews show it.
+    /// Returns why a user has the rules of the role, in the form of the audit log and reviews.
     pub fn grounds(&self, user: &User) -> String {
         let matching = |subject: &&Subject| match &subject.who {
             Who::User(name) => *name == user.name,
@@ -106,7 +106,7 @@ impl fmt::Display for RoleRef {
 }
 
 impl Subject {
-    /// `None` when it matches nobody. Accounts without a namespace are those of the binding's.
+    /// Reads a subject; `None` when it matches nobody. A service account without a namespace is in the binding's.
     fn read(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let name = subject.str_at(&["name"]);
         match subject.str_at(&["kind"]) {

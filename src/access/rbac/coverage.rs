@@ -1,10 +1,10 @@
-//! What rules of RBAC grant: aggregation of roles, and which grants a role lacks.
+//! Computes what RBAC rules grant: the rules of aggregated roles, and the permissions that a set of rules lacks.
 
 use flotilla_proto::value::{Map, Value};
 
-/// The rules that an aggregated cluster role has, given all cluster roles; `None`-valued (`null`) when there are none.
+/// Returns the rules of an aggregated ClusterRole, given all ClusterRoles; null when there are none.
 ///
-/// Roles count in the order of their names within each selector, and each different rule counts once.
+/// Roles are taken in the order of their names within each selector, and equal rules occur once.
 pub fn aggregated(role: &Value, all: &[Value]) -> Value {
     let own = role.str_at(&["metadata", "name"]);
     let mut rules: Vec<Value> = Vec::new();
@@ -24,7 +24,7 @@ pub fn aggregated(role: &Value, all: &[Value]) -> Value {
     if rules.is_empty() { Value::Null } else { rules.into() }
 }
 
-/// Whether a label selector object chooses these labels.
+/// Returns whether a label selector matches these labels.
 fn selects(selector: &Value, labels: Option<&Map>) -> bool {
     let label = |key: &str| labels.and_then(|labels| labels.get(key));
     let equal = selector
@@ -44,12 +44,12 @@ fn selects(selector: &Value, labels: Option<&Map>) -> bool {
         })
 }
 
-/// The single grants of `wanted` that `held` does not give, each as a rule of its own.
+/// Returns those single permissions of `wanted` that `held` does not grant, each as a rule.
 pub fn uncovered(held: &[Value], wanted: &[Value]) -> Vec<Value> {
     wanted.iter().flat_map(single_grants).filter(|grant| !held.iter().any(|rule| covers(rule, grant))).collect()
 }
 
-/// Takes a rule apart into rules of one verb and one thing each.
+/// Splits a rule into rules of one verb and one resource or path each.
 fn single_grants(rule: &Value) -> Vec<Value> {
     let verbs = rule.list_at(&["verbs"]);
     let mut grants = Vec::new();
@@ -84,7 +84,7 @@ fn single_grants(rule: &Value) -> Vec<Value> {
     grants
 }
 
-/// Whether a rule gives a single grant.
+/// Returns whether a rule grants a single permission.
 fn covers(rule: &Value, grant: &Value) -> bool {
     let first = |key: &'static str| grant.list_at(&[key]).first().and_then(Value::as_str);
     let has = |key: &'static str, matches: &dyn Fn(&str, &str) -> bool| {

@@ -16,25 +16,25 @@ use super::rule::Rule;
 use crate::follow::{self, Seen};
 use crate::unreadable::{others, value};
 
-/// How long following rests before it begins again after a failure.
+/// How long following pauses after a failure before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// The resources that decide.
+/// The resources that RBAC decides by.
 pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
 
 /// Their tables, in the same order.
 pub type Tables = [Arc<Table>; 4];
 
-/// What is being told to an editor.
+/// The state of following: an editor and what it still waits for.
 struct Telling<'a> {
     rbac: &'a Rbac,
     editor: RefCell<Editor>,
-    /// Tables that were not seen to their end yet.
+    /// How many tables were not read to their end yet.
     unseen: RefCell<usize>,
     changed: Notify,
 }
 
-/// What a table holds.
+/// What a table contains.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     /// Its place among [`RESOURCES`].
@@ -43,11 +43,11 @@ struct Held {
     namespaced: bool,
 }
 
-/// Follows the tables for ever: what decides about access must not stand still because something broke once.
+/// Follows the tables for ever. Begins again after a panic, because authorization must not become outdated.
 pub async fn follow(tables: &Tables, rbac: &Rbac) {
     loop {
         if AssertUnwindSafe(tell(tables, rbac)).catch_unwind().await.is_err() {
-            tracing::error!("following roles and bindings failed: it begins again");
+            tracing::error!("failed to follow roles and bindings; starting again");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }
@@ -92,7 +92,7 @@ impl Telling<'_> {
 
     fn set(&self, held: Held, key: &Key, object: Option<&Arc<Object>>) {
         let (namespace, name) = (key.namespace().unwrap_or(""), key.name());
-        // What cannot be decoded grants nothing.
+        // Objects that cannot be decoded grant nothing.
         let tree = object.and_then(|object| others(value(object)));
         let mut editor = self.editor.borrow_mut();
         if held.bindings {
@@ -103,13 +103,13 @@ impl Telling<'_> {
         self.changed.notify_one();
     }
 
-    /// Everything of a table was told up to a revision.
+    /// Records that everything in a table up to a revision was passed to the editor.
     fn hear(&self, held: Held, revision: Revision) {
         self.editor.borrow_mut().hear(held.at, revision);
         self.changed.notify_one();
     }
 
-    /// Forgets what was there before the table was listed anew and is not any more.
+    /// Removes objects that are gone since the table was listed before.
     fn forget_others(&self, held: Held, present: &HashSet<Key>) {
         let editor = self.editor.borrow();
         let known = if held.bindings { editor.bindings(held.namespaced) } else { editor.roles(held.namespaced) };
@@ -130,7 +130,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Publishes what changed, many changes in a row at once.
+    /// Publishes changes, many successive ones together.
     async fn publish(&self) {
         loop {
             self.changed.notified().await;

@@ -1,4 +1,4 @@
-//! Roles and bindings of all places, read without locks.
+//! Indexes the roles and bindings of all namespaces and of the cluster, for reads without locks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use super::rule::Rule;
 use crate::access::attributes::Attributes;
 use crate::access::user::User;
 
-/// In how many parts namespaces are kept: a change copies the names of one of them.
+/// The number of parts into which namespaces are divided: a change copies the map of one part.
 const PARTS: usize = 128;
 
 /// A revision of each table of [`super::RESOURCES`].
@@ -24,12 +24,12 @@ pub type Revisions = [Revision; 4];
 
 type Places = HashMap<CompactString, Arc<Place>>;
 
-/// What roles allow and whom bindings name, as of some moment. An [`Editor`] replaces it part by part.
+/// The index of roles and bindings at some moment. An [`Editor`] replaces it part by part.
 pub struct Rbac {
     cluster: ArcSwap<Place>,
     namespaces: Box<[ArcSwap<Places>]>,
     complete: watch::Sender<bool>,
-    /// Up to where each table is visible here.
+    /// The revision of each table that the index contains.
     told: watch::Sender<Revisions>,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Rbac {
 }
 
 impl Rbac {
-    /// The binding by which a user may do it.
+    /// Returns the binding that allows a user to do something; `None` if there is none.
     pub fn find(&self, user: &User, attributes: &Attributes<'_>) -> Option<Arc<Binding>> {
         self.visit(user, attributes.namespace(), |binding, rules| {
             let allows = rules.is_some_and(|rules| rules.iter().any(|rule| rule.allows(attributes)));
@@ -59,19 +59,19 @@ impl Rbac {
         })
     }
 
-    /// Whether no role is known: the objects that every cluster has are not there yet.
+    /// Returns whether no ClusterRole is known, as before the objects that every cluster has are created.
     pub fn is_empty(&self) -> bool {
         self.cluster.load().has_no_roles()
     }
 
-    /// Roles that bindings of a user name in a namespace and that are not there; of the cluster's alone when the
-    /// namespace is empty.
+    /// Returns missing roles that a user's bindings name: those of the namespace and of the cluster, or only of the
+    /// cluster when the namespace is empty.
     pub fn unresolved(&self, user: &User, namespace: &str) -> Vec<Unresolved> {
         self.resolved(user, namespace).1
     }
 
-    /// The rules that a user has in a namespace, in the order of the bindings' names and the cluster's first, and the
-    /// roles that are missing.
+    /// Returns the rules that a user has in a namespace, and the roles that are missing. The order is that of the
+    /// bindings' names, the cluster's first.
     pub fn resolved(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
         let mut found = BTreeMap::new();
         self.visit(user, namespace, |binding, rules| {
@@ -89,10 +89,10 @@ impl Rbac {
         (all, missing)
     }
 
-    /// The rules of a role that a binding of a namespace names, or of the cluster when that is empty.
+    /// Returns the rules of a role that a binding in a namespace names; an empty namespace is the cluster.
     ///
     /// # Errors
-    /// When there is no such role.
+    /// There is no such role.
     pub fn rules_of(&self, role: &RoleRef, namespace: &str) -> Result<Arc<[Rule]>, Unresolved> {
         let rules = match role {
             RoleRef::ClusterRole(name) => self.cluster.load().role(name).cloned(),
@@ -105,20 +105,20 @@ impl Rbac {
         rules.ok_or_else(|| unresolved(role))
     }
 
-    /// Waits until everything that is there was seen once.
+    /// Waits until all tables were read once.
     pub async fn is_complete(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.complete.subscribe().wait_for(|complete| *complete).await;
     }
 
-    /// Waits until each table is visible here up to a revision.
+    /// Waits until the index contains each table up to a revision.
     pub async fn reach(&self, revisions: Revisions) {
         let is_told = |told: &Revisions| told.iter().zip(&revisions).all(|(told, wanted)| told >= wanted);
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.told.subscribe().wait_for(is_told).await;
     }
 
-    /// Calls `see` with each binding of a user, and the rules of its role if that is there, until it breaks.
+    /// Calls `see` with each binding of a user, and the rules of its role if that exists, until `see` breaks.
     fn visit<B>(
         &self,
         user: &User,
@@ -157,7 +157,7 @@ impl Rbac {
     }
 }
 
-/// FNV-1a: namespaces are spread, and nobody gains by making them collide.
+/// Returns the part of a namespace, by FNV-1a. Collisions only cost time, so the hash need not resist attacks.
 fn part_of(namespace: &str) -> usize {
     let hash = namespace.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash as usize % PARTS
@@ -171,7 +171,7 @@ fn unresolved(role: &RoleRef) -> Unresolved {
     }
 }
 
-/// Changes an [`Rbac`]. What it is told becomes visible when it is published.
+/// Changes an [`Rbac`]. Changes become visible when they are published.
 #[derive(Debug)]
 pub struct Editor {
     cluster: Arc<Place>,
@@ -194,27 +194,27 @@ impl Default for Editor {
 }
 
 impl Editor {
-    /// Sets or removes the rules of a role; of a ClusterRole when the namespace is empty.
+    /// Sets the rules of a role, or removes it. An empty namespace means a ClusterRole.
     pub fn set_role(&mut self, namespace: &str, name: &str, rules: Option<Vec<Rule>>) {
         self.edit(namespace, |place| place.set_role(name, rules));
     }
 
-    /// Sets or removes a binding; a ClusterRoleBinding when the namespace is empty.
+    /// Sets or removes a binding. An empty namespace means a ClusterRoleBinding.
     pub fn set_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
         self.edit(namespace, |place| place.set_binding(name, binding));
     }
 
-    /// Namespace and name of all roles that live in namespaces, or of those that do not.
+    /// Returns namespace and name of all Roles, or of all ClusterRoles.
     pub(super) fn roles(&self, namespaced: bool) -> Vec<(CompactString, CompactString)> {
         self.names(namespaced, |place| place.role_names().cloned().collect())
     }
 
-    /// Namespace and name of all bindings that live in namespaces, or of those that do not.
+    /// Returns namespace and name of all RoleBindings, or of all ClusterRoleBindings.
     pub(super) fn bindings(&self, namespaced: bool) -> Vec<(CompactString, CompactString)> {
         self.names(namespaced, |place| place.binding_names().cloned().collect())
     }
 
-    /// Makes everything visible that was changed since.
+    /// Makes all changes visible.
     pub fn publish(&mut self, rbac: &Rbac) {
         for part in std::mem::take(&mut self.changed) {
             rbac.namespaces[part].store(Arc::new(self.namespaces[part].clone()));
@@ -225,12 +225,12 @@ impl Editor {
         rbac.told.send_replace(self.heard);
     }
 
-    /// Everything was told of one of the tables up to a revision.
+    /// Records that a table was read up to a revision.
     pub(super) fn hear(&mut self, table: usize, revision: Revision) {
         self.heard[table] = revision;
     }
 
-    /// Says that everything that is there was told.
+    /// Publishes, and records that all tables were read once.
     pub(super) fn complete(&mut self, rbac: &Rbac) {
         self.publish(rbac);
         rbac.complete.send_replace(true);

@@ -1,7 +1,7 @@
 //! Role based access control ("Using RBAC Authorization"): who may do what by roles and their bindings.
 //!
-//! [`Rbac`] holds what roles allow and whom bindings name, arranged by who asks. [`following`] brings it up to date
-//! with the change logs of the four tables; a decision reads it without locks, and copies nothing.
+//! [`Rbac`] indexes bindings by the users and groups that they name. [`following`] updates it from the change logs of
+//! the four tables. A decision reads it without locks and without copies.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub use rule::Rule;
 /// API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A role that a binding names and that is not there.
+/// A role that a binding names and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unresolved {
     /// No object has the name.
@@ -33,13 +33,13 @@ pub enum Unresolved {
         /// The name.
         name: String,
     },
-    /// Neither a Role nor a ClusterRole is named.
+    /// The binding names another kind than Role or ClusterRole.
     #[error("unsupported role reference kind: {}", crate::field::quote(.0))]
     Unsupported(String),
 }
 
 impl Unresolved {
-    /// As whoever looks into the store is told: by the plural.
+    /// Returns the error in the wording of the reference's storage, with the plural.
     pub fn in_store(&self) -> String {
         match self {
             Self::NotFound { singular, name } => format!("{singular}s.{GROUP} {} not found", crate::field::quote(name)),
@@ -48,7 +48,7 @@ impl Unresolved {
     }
 }
 
-/// Errors as Go shows several of them: each once, in brackets when they are more than one.
+/// Joins errors as Go does: each once, in brackets when there are several.
 pub fn aggregate(errors: Vec<String>) -> String {
     let mut seen = HashSet::with_capacity(errors.len());
     let mut once: Vec<String> = errors.into_iter().filter(|error| seen.insert(error.clone())).collect();

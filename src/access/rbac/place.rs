@@ -1,4 +1,4 @@
-//! Roles and bindings of one place: a namespace, or the cluster.
+//! The roles and bindings of a namespace, or of the cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::binding::{Binding, Who};
 use super::rule::Rule;
 use crate::access::user::User;
 
-/// Roles by name, and bindings by whom they name.
+/// Roles by name, and bindings by name and by the users and groups that they name.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     roles: HashMap<CompactString, Arc<[Rule]>>,
@@ -18,16 +18,16 @@ pub struct Place {
     groups: Named,
 }
 
-/// Bindings by a name of whom they bind, each list in the order of the bindings' names.
+/// Bindings by the name of a user or group, each list in the order of the bindings' names.
 type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
 
 impl Place {
-    /// The rules of a role.
+    /// Returns the rules of a role; `None` if there is none.
     pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
         self.roles.get(name)
     }
 
-    /// Bindings that name a user or one of its groups; one that names several is met several times.
+    /// Returns bindings that name a user or one of its groups. A binding that names several occurs several times.
     pub fn bindings_of(&self, user: &User) -> impl Iterator<Item = &Arc<Binding>> {
         let by_group = user.groups.iter().filter_map(|group| self.groups.get(group)).flatten();
         self.users.get(&user.name).into_iter().flatten().chain(by_group)
@@ -41,7 +41,7 @@ impl Place {
         self.roles.is_empty() && self.bindings.is_empty()
     }
 
-    /// Puts a role in the place of the one of its name, if there is one.
+    /// Sets the rules of a role, or removes it.
     pub(super) fn set_role(&mut self, name: &str, rules: Option<Vec<Rule>>) {
         match rules {
             Some(rules) => self.roles.insert(name.into(), rules.into()),
@@ -49,7 +49,7 @@ impl Place {
         };
     }
 
-    /// Puts a binding in the place of the one of its name, if there is one.
+    /// Sets or removes a binding.
     pub(super) fn set_binding(&mut self, name: &str, binding: Option<Binding>) {
         if let Some(old) = self.bindings.remove(name) {
             for who in old.whom() {

@@ -1,32 +1,32 @@
-//! One rule of a role, and what it allows.
+//! One rule of a role.
 
 use compact_str::CompactString;
 use flotilla_proto::value::{Map, Value};
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 
-/// What stands for everything in lists of verbs, groups, resources and paths.
+/// The wildcard in lists of verbs, groups, resources and paths.
 const ALL: &str = "*";
 
-/// A `PolicyRule`: things, and what may be done with them.
+/// A `PolicyRule`: verbs, and the resources or paths that they apply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// What may be done.
+    /// Verbs.
     pub verbs: Words,
     /// API groups of the resources.
     pub groups: Words,
     /// Resources, as `pods`, `pods/log`, `*/scale` or `*`.
     pub resources: Words,
-    /// Names of the only objects meant; all when empty.
+    /// Names of objects to which the rule is restricted; empty for all.
     pub names: Words,
-    /// Paths that are no objects; a `*` at the end stands for any rest.
+    /// Paths that are no resources; a `*` at the end matches any rest.
     pub urls: Words,
 }
 
 type Words = Box<[CompactString]>;
 
 impl Rule {
-    /// The rules of a role's tree.
+    /// Reads the rules of a role.
     pub fn list(role: &Value) -> Vec<Self> {
         role.list_at(&["rules"]).iter().map(Self::read).collect()
     }
@@ -42,7 +42,7 @@ impl Rule {
         }
     }
 
-    /// The rule as a tree, without what is empty.
+    /// Returns the rule as a tree, without empty members.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         for (field, words) in [
@@ -59,7 +59,7 @@ impl Rule {
         map.into()
     }
 
-    /// Whether the rule allows it.
+    /// Returns whether the rule allows a request.
     pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
         match attributes {
             Attributes::Resource(of) => {
@@ -79,7 +79,7 @@ fn has(words: &[CompactString], wanted: &str) -> bool {
     words.iter().any(|own| own == wanted || own == ALL)
 }
 
-/// Whether a resource of a rule is the one that is asked for.
+/// Returns whether a resource of a rule matches that of a request.
 fn covers(own: &str, of: &ResourceAttributes<'_>) -> bool {
     if own == ALL {
         return true;

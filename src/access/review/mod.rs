@@ -1,6 +1,6 @@
-//! Questions about users and what they may do: `TokenReview`, `SelfSubjectReview`, and the reviews of access.
+//! Answers reviews about users and their permissions: `TokenReview`, `SelfSubjectReview`, and access reviews.
 //!
-//! Each takes a decoded object and fills its status; nothing is stored.
+//! Each function takes a decoded object and fills in its status; nothing is stored.
 
 mod selectors;
 
@@ -16,8 +16,8 @@ use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a `TokenReview`: whose the token is. Or why it is not valid, of which the same may not be said once this
-/// replica has caught up with others.
+/// Answers a `TokenReview` with the owner of the token. The inner error says why the token is not valid; the answer may
+/// change once this replica has caught up.
 ///
 /// # Errors
 /// 400 without a token.
@@ -44,7 +44,8 @@ pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiRes
     Ok(owner.map(drop))
 }
 
-/// Answers a `SelfSubjectReview`: who asks. `now` is the time in RFC 3339. Whatever else was sent is dropped.
+/// Answers a `SelfSubjectReview` with the user who asks. `now` is the time in RFC 3339. Drops everything else in the
+/// body.
 pub fn self_subject_review(user: &User, now: &str, review: &mut Value) {
     review.set_at(&["metadata"], Value::object());
     review.set_at(&["metadata", "creationTimestamp"], now);
@@ -52,21 +53,21 @@ pub fn self_subject_review(user: &User, now: &str, review: &mut Value) {
     review.set_at(&["status", "userInfo"], user_info(user));
 }
 
-/// Which review of access it is.
+/// The kind of an access review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessReview<'a> {
-    /// `SubjectAccessReview`: anybody, anywhere.
+    /// `SubjectAccessReview`: about any user, in any namespace.
     Anybody,
-    /// `SelfSubjectAccessReview`: whoever asks.
+    /// `SelfSubjectAccessReview`: about the user who asks.
     Own(&'a User),
-    /// `LocalSubjectAccessReview`: anybody, in the namespace of the request.
+    /// `LocalSubjectAccessReview`: about any user, in the namespace of the request.
     Local(&'a str),
 }
 
-/// Answers a review of access: whether somebody may do something.
+/// Answers an access review: whether a user may do something.
 ///
 /// # Errors
-/// 422 when it does not say who and what.
+/// 422 when the review names no user or no request.
 pub fn access_review(authorizer: &Authorizer, kind: AccessReview<'_>, review: &mut Value) -> ApiResult<()> {
     let errors = check(kind, review);
     if !errors.is_empty() {
@@ -128,7 +129,7 @@ fn check(kind: AccessReview<'_>, review: &Value) -> Errors {
     errors
 }
 
-/// Metadata says nothing, besides the namespace of a local review and who wrote it.
+/// Checks that metadata is empty, apart from `managedFields` and the namespace of a local review.
 fn check_metadata(kind: AccessReview<'_>, review: &Value, errors: &mut Errors) {
     let local = matches!(kind, AccessReview::Local(_));
     let Some(metadata) = review.map_at(&["metadata"]) else { return };
@@ -144,7 +145,7 @@ fn present<'a>(review: &'a Value, member: &str) -> Option<&'a Value> {
     Some(review.at(&["spec", member])).filter(|value| !value.is_null())
 }
 
-/// Attributes of a path as messages of the reference show them: with the names of Go.
+/// Formats attributes of a path as the reference's messages do, with Go's field names.
 fn as_go(attributes: &Value) -> String {
     let text = |member: &str| serde_json::Value::from(attributes.str_at(&[member])).to_string();
     format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"))
@@ -166,7 +167,7 @@ fn attributes<'a>(review: &'a Value, fields: &'a str) -> Attributes<'a> {
     })
 }
 
-/// The user that a review asks about. Keys of extra facts count in lower case.
+/// Returns the user that a review is about. Keys of extra values are converted to lower case.
 fn subject(review: &Value) -> User {
     let extra: Extra = review.map_at(&["spec", "extra"]).map_or_else(Extra::new, |map| {
         map.iter().map(|(key, values)| (key.to_lowercase(), texts(values.as_array().unwrap_or(&[])))).collect()
@@ -183,7 +184,7 @@ fn texts(values: &[Value]) -> Vec<String> {
     values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What a user may do as the status of a `SelfSubjectRulesReview`.
+/// Returns permissions as the status of a `SelfSubjectRulesReview`.
 pub fn permissions(of: &Permissions) -> Value {
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
     for rule in &of.rules {
@@ -207,7 +208,7 @@ pub fn permissions(of: &Permissions) -> Value {
     status
 }
 
-/// A user as `UserInfo` of `authentication.k8s.io/v1`.
+/// Returns a user as `UserInfo` of `authentication.k8s.io/v1`.
 pub fn user_info(user: &User) -> Value {
     let list = |texts: &mut dyn Iterator<Item = &str>| texts.map(Value::from).collect::<Vec<Value>>();
     let mut info = Map::new();

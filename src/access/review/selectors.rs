@@ -1,4 +1,4 @@
-//! Selectors in reviews of access: given as text, or as requirements.
+//! Reads selectors in access reviews: given as text, or as requirements.
 
 use flotilla_proto::value::Value;
 
@@ -6,19 +6,19 @@ use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::labels::{self, SelectorOptions};
 use crate::selector::{FieldSelector, LabelSelector};
 
-/// Beginning of what reviews say about selectors.
+/// Path of the field in errors about selectors.
 const PLACE: &str = "spec.resourceAttributes";
 
-/// What a review says about what is selected.
+/// The selectors of a review.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selected {
-    /// The field selector in its text form, as far as it can be understood.
+    /// The field selector as text, without the parts that are invalid.
     pub(super) fields: String,
-    /// What cannot be understood, for the status; empty when all can.
+    /// Errors about invalid parts, for the status.
     pub(super) errors: Vec<String>,
 }
 
-/// Checks the shape of both selectors of `resourceAttributes`.
+/// Checks the form of both selectors of `resourceAttributes`.
 pub(super) fn validate(attributes: &Value, errors: &mut Errors) {
     let path = Path::root(PLACE);
     for (member, labels) in [("fieldSelector", false), ("labelSelector", true)] {
@@ -68,8 +68,8 @@ fn validate_field(requirement: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reads both selectors of `resourceAttributes`. What is not understood is left out: less that is selected needs no
-/// other permission than more.
+/// Reads both selectors of `resourceAttributes`. Leaves out invalid requirements: the rest selects more, so that the
+/// answer is about at least as much as was asked for.
 pub(super) fn read(attributes: &Value) -> Selected {
     let mut selected = Selected::default();
     let mut read = |member: &str, parses: &dyn Fn(&str) -> bool, text: &dyn Fn(&Value) -> Option<String>| {
@@ -92,7 +92,7 @@ pub(super) fn read(attributes: &Value) -> Selected {
     selected
 }
 
-/// A requirement on a field as text. Fields are compared with one value only.
+/// Formats a requirement on a field as text; `None` unless it compares with exactly one value.
 fn field_text(requirement: &Value) -> Option<String> {
     let sign = match requirement.str_at(&["operator"]) {
         "In" => "=",

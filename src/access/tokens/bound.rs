@@ -1,4 +1,4 @@
-//! Objects that tokens are bound to.
+//! Describes the objects that tokens are bound to.
 
 use std::time::SystemTime;
 
@@ -17,28 +17,28 @@ pub enum BoundKind {
     Node,
 }
 
-/// What verification needs to know of an object.
+/// The properties of an object that verification needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Revision that this was read from.
+    /// Revision of the object.
     pub revision: u64,
     /// UID.
     pub uid: CompactString,
-    /// When deletion was asked for, if it was.
+    /// When its deletion was requested, else `None`.
     pub deleted_at: Option<SystemTime>,
-    /// Of a pod: its service account. Otherwise empty.
+    /// The service account of a pod; empty for other kinds.
     pub service_account: CompactString,
-    /// Of a pod: its node. May be empty.
+    /// The node of a pod; may be empty.
     pub node: CompactString,
-    /// Of a secret with a token of a service account: that token.
+    /// The token in a Secret of a service account.
     pub token: Option<Vec<u8>>,
 }
 
-/// Finds objects that tokens are bound to. Answers come from memory: they are asked for at every request.
+/// Finds objects that tokens are bound to. Implementations read memory, since every request asks.
 pub trait BoundObjects: std::fmt::Debug + Send + Sync {
-    /// Revision of an object, if there is one of this name.
+    /// Returns the revision of an object; `None` if there is none of this name.
     fn revision(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<u64>;
 
-    /// An object, if there is one of this name.
+    /// Returns an object; `None` if there is none of this name.
     fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found>;
 }

@@ -1,4 +1,4 @@
-//! What tokens claim.
+//! The claims of service account tokens.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ pub struct NumericDate(pub i64);
 
 impl<'de> Deserialize<'de> for NumericDate {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Saturates, and takes no number for 0.
+        // The cast saturates, and turns NaN into 0.
         f64::deserialize(deserializer).map(|seconds| Self(seconds as i64))
     }
 }
@@ -37,7 +37,7 @@ impl<'de> Deserialize<'de> for Audience {
 /// The claims of a token, in the order in which they are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Whom the token is meant for.
+    /// The audiences of the token.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub aud: Audience,
     /// When it expires.
@@ -52,13 +52,13 @@ pub struct Claims {
     /// Its id.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub jti: String,
-    /// What Kubernetes adds.
+    /// The claims that Kubernetes adds.
     #[serde(default, rename = "kubernetes.io", skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Kubernetes>,
     /// When it becomes valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbf: Option<NumericDate>,
-    /// Whose it is.
+    /// The user that the token identifies.
     #[serde(default)]
     pub sub: String,
 }
@@ -67,7 +67,7 @@ fn is_empty(audience: &Audience) -> bool {
     audience.0.is_empty()
 }
 
-/// What Kubernetes adds to the claims.
+/// The claims that Kubernetes adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kubernetes {
     /// Namespace of service account, pod and secret.
@@ -85,12 +85,12 @@ pub struct Kubernetes {
     /// The service account.
     #[serde(default)]
     pub serviceaccount: Reference,
-    /// When the token should have been replaced.
+    /// The time after which a warning says that the token should have been replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnafter: Option<NumericDate>,
 }
 
-/// An object and which one of its name.
+/// A reference to an object by name and UID.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Its name.
@@ -119,7 +119,7 @@ pub struct LegacyClaims {
     /// UID of the account.
     #[serde(default, rename = "kubernetes.io/serviceaccount/service-account.uid")]
     pub account_uid: String,
-    /// Whose it is.
+    /// The user that the token identifies.
     #[serde(default)]
     pub sub: String,
 }

@@ -1,4 +1,4 @@
-//! What verifiers elsewhere need: OpenID Connect discovery of the issuer of service account tokens.
+//! Serves what other systems need to verify service account tokens: OpenID Connect discovery of the issuer.
 
 use std::net::SocketAddr;
 
@@ -13,12 +13,12 @@ pub const JWKS_MEDIA_TYPE: &str = "application/jwk-set+json";
 /// `Cache-Control` of both answers.
 pub const CACHE_CONTROL: &str = "public, max-age=3600";
 
-/// Where the keys are found at this server.
+/// Returns the URL of the keys at this server.
 pub fn jwks_uri(address: SocketAddr) -> String {
     format!("https://{address}{JWKS_PATH}")
 }
 
-/// The description of an issuer, in JSON, whose keys are found at a URL.
+/// Returns the description of an issuer in JSON. `keys_at` is the URL of its keys.
 pub fn configuration(issuer: &str, keys_at: &str, keys: &KeySet) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     format!(

@@ -6,7 +6,7 @@ use super::claims::{Audience, Claims, Kubernetes, LegacyClaims, NumericDate, Ref
 use super::keys::SigningKey;
 use super::{LEGACY_ISSUER, USER_PREFIX, jose};
 
-/// Whom a token is for.
+/// The service account that a token is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Namespace.
@@ -17,12 +17,12 @@ pub struct Account {
     pub uid: String,
 }
 
-/// What a token is to say besides whom it is for.
+/// What a token contains besides its account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IssueRequest {
-    /// Whom it is meant for.
+    /// The audiences.
     pub audiences: Vec<String>,
-    /// How long it is valid, in seconds.
+    /// How long the token is valid, in seconds.
     pub seconds: i64,
     /// Name and UID of a pod that it is bound to.
     pub pod: Option<(String, String)>,
@@ -30,7 +30,7 @@ pub struct IssueRequest {
     pub secret: Option<(String, String)>,
     /// Name and UID of a node that it is bound to, or that its pod runs on.
     pub node: Option<(String, String)>,
-    /// After how many seconds it should be replaced, if earlier than it expires.
+    /// Seconds after which the token should be replaced, if that is before it expires.
     pub warn_after_seconds: Option<i64>,
 }
 
@@ -41,11 +41,11 @@ pub struct Issued {
     pub token: String,
     /// When it expires, in seconds since 1970.
     pub expires: i64,
-    /// Its id, as `authentication.kubernetes.io/credential-id` of its user has it.
+    /// Its id; the user's `authentication.kubernetes.io/credential-id` contains it.
     pub credential_id: String,
 }
 
-/// The Secret that a token without expiry lives in.
+/// A service account and the Secret that holds its token without expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegacyAccount {
     /// The service account.
@@ -62,12 +62,12 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// Issues under this name with this key.
+    /// Creates an issuer with this name and key.
     pub const fn new(key: SigningKey, name: String) -> Self {
         Self { key, name }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -75,7 +75,7 @@ impl Issuer {
     /// Issues a token.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// The system provides no random numbers.
     pub fn issue(&self, account: &Account, request: &IssueRequest, now: SystemTime) -> Result<Issued, rustls::Error> {
         let reference = |of: &Option<(String, String)>| {
             of.as_ref().map(|(name, uid)| Reference { name: name.clone(), uid: uid.clone() })
@@ -103,11 +103,11 @@ impl Issuer {
         Ok(Issued { token: self.sign(&claims)?, expires, credential_id: format!("JTI={id}") })
     }
 
-    /// Issues the token that a Secret of type `kubernetes.io/service-account-token` holds. It does not expire, and is
-    /// valid only while it is in the Secret.
+    /// Issues the token for a Secret of type `kubernetes.io/service-account-token`. It does not expire, and is valid
+    /// only while the Secret contains it.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// The system provides no random numbers.
     pub fn issue_legacy(&self, of: &LegacyAccount) -> Result<String, rustls::Error> {
         let Account { namespace, name, uid } = &of.account;
         self.sign(&LegacyClaims {
@@ -126,7 +126,7 @@ impl Issuer {
     }
 }
 
-/// A random UUID (RFC 9562, version 4).
+/// Returns a random UUID (RFC 9562, version 4).
 fn uuid() -> Result<String, rustls::Error> {
     let mut bytes = [0; 16];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)

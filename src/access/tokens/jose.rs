@@ -1,11 +1,11 @@
-//! The compact form of signed tokens (RFC 7515).
+//! Parses and signs tokens in compact form (RFC 7515).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::keys::SigningKey;
 
-/// The parts of a token before its signature was checked.
+/// The parts of a token whose signature is not verified yet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unverified<'a> {
     /// Algorithm that the header names.
@@ -14,7 +14,7 @@ pub struct Unverified<'a> {
     pub key_id: String,
     /// The claims, in JSON.
     pub payload: Vec<u8>,
-    /// What is signed.
+    /// The bytes that are signed.
     pub message: &'a [u8],
     /// The signature.
     pub signature: Vec<u8>,
@@ -25,12 +25,12 @@ struct Header {
     alg: String,
     #[serde(default)]
     kid: String,
-    /// Extensions that must be understood; none is.
+    /// Critical extensions; none is supported.
     crit: Option<serde_json::Value>,
 }
 
 impl<'a> Unverified<'a> {
-    /// Takes a token apart; `None` when it is no such token.
+    /// Splits a token into its parts; `None` when it does not have this form.
     pub fn parse(token: &'a [u8]) -> Option<Self> {
         let dots: Vec<usize> =
             token.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| at).take(3).collect();
@@ -50,10 +50,10 @@ impl<'a> Unverified<'a> {
     }
 }
 
-/// A signed token.
+/// Returns a signed token.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// The system provides no random numbers.
 pub fn sign(key: &SigningKey, payload: &[u8]) -> Result<String, rustls::Error> {
     let public = key.public();
     let header = format!("{{\"alg\":\"{}\",\"kid\":\"{}\"}}", public.algorithm.name(), public.id);

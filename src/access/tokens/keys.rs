@@ -1,4 +1,4 @@
-//! Keys that sign tokens, and keys that verify them.
+//! Loads and creates the keys that sign and verify tokens.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::pki::{PkiError, publish_new, read_credential};
 
-/// The key's file in a directory of keys.
+/// The file name of the key in a directory of keys.
 pub const KEY_FILE: &str = "sa.key";
 
-/// Bits of the RSA keys that are made here.
+/// Bits of the RSA keys that this server creates.
 const RSA_BITS: usize = 2_048;
 
 /// Why a key cannot be used.
@@ -28,7 +28,7 @@ pub enum KeyError {
     /// Its file cannot be read or written.
     #[error(transparent)]
     File(#[from] PkiError),
-    /// The file holds no key of a kind that signs tokens.
+    /// The file contains no key that can sign tokens.
     #[error("{path}: {why}")]
     Unusable {
         /// The file.
@@ -36,12 +36,12 @@ pub enum KeyError {
         /// What is wrong.
         why: String,
     },
-    /// No key could be made.
+    /// No key could be generated.
     #[error("cannot make a key for service account tokens: {0}")]
     Generate(String),
 }
 
-/// How a signature is made (RFC 7518, section 3.1).
+/// A signature algorithm (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSA PKCS #1 v1.5 with SHA-256.
@@ -53,7 +53,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Its name in the header of a token.
+    /// Returns its name in the header of a token.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -78,7 +78,7 @@ impl Algorithm {
         }
     }
 
-    /// Bytes of each half of a signature; 0 when it has none.
+    /// Returns the bytes of each half of an ECDSA signature; 0 for RSA.
     const fn half(self) -> usize {
         match self {
             Self::Rs256 => 0,
@@ -88,19 +88,19 @@ impl Algorithm {
     }
 }
 
-/// A public key that tokens may be signed with.
+/// A public key that verifies tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationKey {
     /// Its id in headers of tokens: the digest of its encoding, as in the reference.
     pub id: String,
-    /// How it signs.
+    /// Its algorithm.
     pub algorithm: Algorithm,
     public: Vec<u8>,
     jwk: serde_json::Value,
 }
 
 impl VerificationKey {
-    /// From a `SubjectPublicKeyInfo` (RFC 5280) in DER.
+    /// Reads a `SubjectPublicKeyInfo` (RFC 5280) in DER.
     fn from_info(der: &[u8]) -> Result<Self, String> {
         let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|error| error.to_string())?;
         let id = URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, der));
@@ -135,12 +135,12 @@ impl VerificationKey {
         Ok(Self { id, algorithm, public, jwk })
     }
 
-    /// Whether the signature of a message is by this key.
+    /// Returns whether this key made the signature of a message.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(self.algorithm.verification(), &self.public).verify(message, signature).is_ok()
     }
 
-    /// The key as a JSON Web Key (RFC 7517).
+    /// Returns the key as a JSON Web Key (RFC 7517).
     pub const fn jwk(&self) -> &serde_json::Value {
         &self.jwk
     }
@@ -154,12 +154,12 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Loads `sa.key` of a directory, or makes one. Several servers may do so at once: all get the same key.
+    /// Loads `sa.key` from a directory, or creates it. If several servers do so at once, all get the same key.
     ///
-    /// It is an RSA key because RS256 is what every verifier knows, OpenID Connect federations of clouds included.
+    /// It is an RSA key because every verifier supports RS256, including those of cloud providers.
     ///
     /// # Errors
-    /// When the file cannot be read or written or holds no usable key.
+    /// The file cannot be read or written, or contains no usable key.
     pub fn open(dir: &Path) -> Result<Self, KeyError> {
         SpareKey::prepare(dir).open(dir)
     }
@@ -173,7 +173,7 @@ impl SigningKey {
     /// Loads a private key from a file: PKCS #8, PKCS #1 or SEC 1 in PEM.
     ///
     /// # Errors
-    /// When the file cannot be read or holds no usable key.
+    /// The file cannot be read, or contains no usable key.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         Self::parse(&read_credential(path)?).map_err(|why| KeyError::Unusable { path: path.to_owned(), why })
     }
@@ -185,15 +185,15 @@ impl SigningKey {
         Ok(Self { public: VerificationKey::from_info(&info)?, key })
     }
 
-    /// What verifies signatures of this key.
+    /// Returns the public key.
     pub const fn public(&self) -> &VerificationKey {
         &self.public
     }
 
-    /// The signature of a message in the form that tokens have.
+    /// Returns the signature of a message in the form of tokens.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// The system provides no random numbers.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rustls::Error> {
         let algorithm = self.public.algorithm;
         let signer = self.key.choose_scheme(&[algorithm.scheme()]);
@@ -206,17 +206,17 @@ impl SigningKey {
     }
 }
 
-/// A key that is being made on a thread of its own while a server starts; making one takes a while.
+/// A key that a thread generates while the server starts, since that takes a while.
 #[derive(Debug, Default)]
 pub struct SpareKey(Option<std::thread::JoinHandle<Result<String, KeyError>>>);
 
 impl SpareKey {
-    /// Begins to make a key unless the directory has one. Nothing is written yet.
+    /// Begins to generate a key unless the directory has one. Writes nothing yet.
     pub fn prepare(dir: &Path) -> Self {
         Self((!dir.join(KEY_FILE).exists()).then(|| std::thread::spawn(generate)))
     }
 
-    /// As [`SigningKey::open`], with this key if the directory has none.
+    /// Does the same as [`SigningKey::open`], and uses this key if the directory has none.
     ///
     /// # Errors
     /// As [`SigningKey::open`].
@@ -228,16 +228,17 @@ impl SpareKey {
     }
 }
 
-/// A new RSA key, PKCS #8 in PEM.
+/// Generates an RSA key, as PKCS #8 in PEM.
 fn generate() -> Result<String, KeyError> {
     let failed = |error: String| KeyError::Generate(error);
     let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, RSA_BITS).map_err(|e| failed(e.to_string()))?;
     Ok(key.to_pkcs8_pem(LineEnding::LF).map_err(|e| failed(e.to_string()))?.to_string())
 }
 
-/// An ECDSA signature as two numbers of fixed size (RFC 7518, section 3.4), from its ASN.1 form.
+/// Converts an ECDSA signature from ASN.1 to two numbers of fixed size (RFC 7518, section 3.4). `None` if it is
+/// malformed.
 fn fixed(signature: &[u8], half: usize) -> Option<Vec<u8>> {
-    // SEQUENCE { INTEGER r, INTEGER s }; of these curves it is always shorter than 128 bytes.
+    // SEQUENCE { INTEGER r, INTEGER s }; for these curves it is always shorter than 128 bytes.
     let [0x30, length, rest @ ..] = signature else { return None };
     let mut rest = rest;
     if usize::from(*length) != rest.len() {
@@ -255,15 +256,15 @@ fn fixed(signature: &[u8], half: usize) -> Option<Vec<u8>> {
     rest.is_empty().then_some(out)
 }
 
-/// The keys that tokens may be signed with.
+/// The public keys that verify tokens.
 #[derive(Debug, Clone, Default)]
 pub struct KeySet(Vec<VerificationKey>);
 
 impl KeySet {
-    /// The keys of some files.
+    /// Reads the keys in some files.
     ///
     /// # Errors
-    /// When a file cannot be read or holds no usable key.
+    /// A file cannot be read, or contains no usable key.
     pub fn read(files: &[PathBuf]) -> Result<Self, KeyError> {
         let mut keys = Vec::new();
         for path in files {
@@ -277,7 +278,7 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// The key that signs, and these besides.
+    /// Returns the public key of `signing` and the further keys, each once.
     pub fn new(signing: &SigningKey, further: Self) -> Self {
         let mut keys = vec![signing.public().clone()];
         keys.extend(further.0);
@@ -286,24 +287,24 @@ impl KeySet {
         Self(keys)
     }
 
-    /// Keys that may have signed a token with this id in its header; without an id, all.
+    /// Returns the keys that may have signed a token with this id in its header; all keys if the id is empty.
     pub fn candidates<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a VerificationKey> {
         self.0.iter().filter(move |key| id.is_empty() || key.id == id)
     }
 
-    /// The keys as a JSON Web Key Set (RFC 7517): `/openid/v1/jwks`.
+    /// Returns the keys as a JSON Web Key Set (RFC 7517), for `/openid/v1/jwks`.
     pub fn jwks(&self) -> String {
         serde_json::json!({ "keys": self.0.iter().map(VerificationKey::jwk).collect::<Vec<_>>() }).to_string()
     }
 
-    /// Algorithms of the keys, each once, sorted.
+    /// Returns the algorithms of the keys, each once, sorted.
     pub fn algorithms(&self) -> Vec<&'static str> {
         let names: std::collections::BTreeSet<_> = self.0.iter().map(|key| key.algorithm.name()).collect();
         names.into_iter().collect()
     }
 }
 
-/// All public keys of a PEM text, and those of its private keys and certificates.
+/// Returns all public keys in a PEM text, including those of private keys and certificates.
 fn read_all(pem: &str) -> Result<Vec<VerificationKey>, String> {
     let mut keys = vec![];
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem.as_bytes()) {

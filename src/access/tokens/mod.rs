@@ -1,7 +1,7 @@
 //! Tokens of service accounts: JSON Web Tokens (RFC 7519) that this server signs and verifies.
 //!
-//! A token is verified once and then remembered by its digest. What it is bound to (service account, pod, secret,
-//! node) is looked up at every request, so that a deleted account is refused at once.
+//! A token is verified once and then cached by its digest. The objects that it is bound to (service account, pod,
+//! secret, node) are looked up at every request, so that tokens of a deleted account are refused at once.
 
 mod bound;
 mod claims;
@@ -21,9 +21,9 @@ pub use keys::{KEY_FILE, KeyError, KeySet, SigningKey, SpareKey, VerificationKey
 pub use store::StoreObjects;
 pub use verify::{ServiceAccountTokens, TokenError, Verified};
 
-/// What names of service accounts as users start with.
+/// Prefix of the user names of service accounts.
 pub const USER_PREFIX: &str = "system:serviceaccount:";
-/// Group of all service accounts; followed by a colon and a namespace, of those of the namespace.
+/// Group of all service accounts. With `:` and a namespace appended, the group of the accounts of that namespace.
 pub const GROUP: &str = "system:serviceaccounts";
-/// Issuer of tokens that live in Secrets.
+/// Issuer of tokens in Secrets.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";

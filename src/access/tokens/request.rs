@@ -11,22 +11,22 @@ use super::issue::{Account, IssueRequest, Issuer};
 use crate::field::{Errors, Path};
 use crate::status::{ApiError, ApiResult};
 
-/// Seconds that a token is valid unless asked for otherwise.
+/// Validity of a token in seconds, if the request states none.
 const DEFAULT_SECONDS: i64 = 3_600;
-/// Fewest seconds that may be asked for.
+/// The shortest validity that may be requested, in seconds.
 const MIN_SECONDS: i64 = 600;
-/// Most seconds that may be asked for.
+/// The longest validity that may be requested, in seconds.
 const MAX_SECONDS: i64 = 1 << 32;
-/// What kubelets ask for on behalf of pods. Such tokens live for a year, for programs that read their token only
-/// once; they say when they should have been replaced (KEP-1205).
+/// The validity that kubelets request for pods. Such tokens are valid for a year, for programs that read their token
+/// only once, and contain the time at which they should be replaced (KEP-1205).
 const KUBELET_SECONDS: i64 = 3_607;
-/// Life of such tokens.
+/// Validity of such tokens, in seconds.
 const EXTENDED_SECONDS: i64 = 365 * 86_400;
 
-/// Fills a decoded `TokenRequest` with its defaults and a token. `audiences` are those of the API.
+/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API.
 ///
 /// # Errors
-/// 422 when the request breaks a rule, 404, 409 or 400 when the object to bind to is missing or another one.
+/// 422 when the request breaks a rule; 404, 409 or 400 when the object to bind to is missing or differs.
 pub fn fulfil(
     issuer: &Issuer,
     objects: &dyn BoundObjects,
@@ -49,7 +49,7 @@ pub fn fulfil(
     }
     let issued = issuer.issue(account, &issue, now).map_err(ApiError::internal)?;
     let text = |at: SystemTime| OffsetDateTime::from(at).replace_nanosecond(0).ok()?.format(&Rfc3339).ok();
-    // The answer tells the time that was asked for, also where the token lives longer.
+    // The answer contains the requested expiry, even if the token is valid for longer.
     let expires = now + Duration::from_secs(seconds.unsigned_abs());
     let expires = text(expires).ok_or_else(|| ApiError::internal("the time of expiry cannot be written"))?;
     for (member, value) in [("name", &account.name), ("namespace", &account.namespace), ("uid", &account.uid)] {
@@ -62,7 +62,7 @@ pub fn fulfil(
     Ok(())
 }
 
-/// Metadata may name the account, and only that.
+/// Checks that metadata names no other account.
 fn check_target(account: &Account, request: &Value) -> ApiResult<()> {
     let namespace = request.str_at(&["metadata", "namespace"]);
     if !namespace.is_empty() && namespace != account.namespace {
@@ -115,7 +115,7 @@ fn invalid(name: &str, errors: &Errors) -> ApiError {
     ApiError::invalid("authentication.k8s.io", "TokenRequest", name, &errors.0)
 }
 
-/// Finds the object to bind to, if one is named.
+/// Finds the object to bind to, if the request names one.
 fn bind(objects: &dyn BoundObjects, account: &Account, request: &Value, issue: &mut IssueRequest) -> ApiResult<()> {
     let reference = request.at(&["spec", "boundObjectRef"]);
     if reference.is_null() {
@@ -161,7 +161,7 @@ fn bind(objects: &dyn BoundObjects, account: &Account, request: &Value, issue: &
     Err(ApiError::conflict("", kind, name, &why))
 }
 
-/// A pod's token is for the account that the pod runs with.
+/// Refuses a pod that runs with another service account.
 fn check_pod(account: &Account, pod: &Found) -> ApiResult<()> {
     if pod.service_account == account.name {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Objects that tokens are bound to, out of the store.
+//! Reads the objects that tokens are bound to from the store.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use time::format_description::well_known::Rfc3339;
 use super::bound::{BoundKind, BoundObjects, Found};
 use crate::unreadable;
 
-/// The tables of what tokens are bound to.
+/// The tables of objects that tokens are bound to.
 pub struct StoreObjects {
     service_accounts: Arc<Table>,
     pods: Arc<Table>,
@@ -22,7 +22,7 @@ pub struct StoreObjects {
 }
 
 impl StoreObjects {
-    /// Reads from this store.
+    /// Creates a reader of this store.
     pub fn new(store: &Store) -> Self {
         let table = |name| store.table(&TableId::new(name));
         Self {
@@ -65,7 +65,7 @@ impl BoundObjects for StoreObjects {
     }
 }
 
-/// What verification needs of a stored object; `None` when its bytes are no object.
+/// Returns what verification needs of a stored object; `None` when it cannot be decoded.
 fn read(bytes: &[u8], revision: u64) -> Option<Found> {
     let value = json::parse(bytes).ok()?;
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok().map(SystemTime::from);

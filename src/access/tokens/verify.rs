@@ -1,4 +1,4 @@
-//! Whose a token is.
+//! Verifies service account tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,10 +17,10 @@ use crate::access::user::User;
 use crate::field::quote;
 use crate::limits::TOKEN_CACHE_ENTRIES;
 
-/// How far clocks may differ, and how long a token outlives what it is bound to while that is being deleted.
+/// How far clocks may differ, and how long a token stays valid while an object that it is bound to is being deleted.
 const LEEWAY: Duration = Duration::from_secs(60);
 
-/// Why a token of a service account is not valid. The texts are those that a TokenReview shows.
+/// Why a token of a service account is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TokenError {
@@ -57,7 +57,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Whether the token is good but for the objects that it is bound to, as they are known here.
+    /// Returns whether only the bound objects, as this replica knows them, make the token invalid.
     pub const fn is_by_objects(&self) -> bool {
         matches!(
             self,
@@ -71,11 +71,11 @@ impl TokenError {
     }
 }
 
-/// A token whose signature and form are good.
+/// A token whose signature and claims are valid.
 #[derive(Debug)]
 pub struct Verified {
     user: Arc<User>,
-    /// Whom it is meant for; tokens that do not say are meant for the API.
+    /// The audiences of the token; those of the API if the token has none.
     audiences: Vec<String>,
     times: [Option<NumericDate>; 3],
     namespace: String,
@@ -84,25 +84,25 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// The service account as a user.
+    /// Returns the service account as a user.
     pub const fn user(&self) -> &Arc<User> {
         &self.user
     }
 
-    /// Whom the token is meant for.
+    /// Returns the audiences of the token.
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
 }
 
-/// An object that has to exist for the token to be valid.
+/// An object that must exist for the token to be valid.
 #[derive(Debug)]
 struct Bond {
     kind: BoundKind,
     to: Reference,
-    /// Digest of a token that lives in the secret.
+    /// Digest of the token that the Secret must contain.
     token: Option<[u8; 32]>,
-    /// Revision at which the object was there, the right one, and not being deleted; 0 for none.
+    /// Revision at which the object was last found valid; 0 for none.
     seen: AtomicU64,
 }
 
@@ -117,26 +117,26 @@ pub struct ServiceAccountTokens {
 }
 
 impl ServiceAccountTokens {
-    /// Accepts tokens of these keys and issuers. `audiences` are those of the API.
+    /// Creates a verifier for these keys and issuers. `audiences` are those of the API.
     pub fn new(keys: KeySet, issuers: &[String], audiences: &[String], objects: Arc<dyn BoundObjects>) -> Self {
         Self { keys, issuers: issuers.to_vec(), audiences: audiences.to_vec(), objects, verified: DashMap::new() }
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub const fn keys(&self) -> &KeySet {
         &self.keys
     }
 
-    /// Audiences of the API.
+    /// Returns the audiences of the API.
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
 
-    /// Whose a token is, if it is meant for one of `audiences`; `None` when it is no token of a service account.
-    /// `key` is the SHA-256 digest of the token.
+    /// Verifies a token that must be issued for one of `audiences`. `None` when it is no service account token. `key`
+    /// is the SHA-256 digest of the token.
     ///
     /// # Errors
-    /// When it is one, but not valid.
+    /// It is a service account token, but not valid.
     pub fn authenticate(
         &self,
         token: &[u8],
@@ -160,7 +160,7 @@ impl ServiceAccountTokens {
         Ok(Some(verified))
     }
 
-    /// Checks form and signature.
+    /// Checks claims and signature.
     fn verify(&self, token: &[u8], digest: &[u8; 32]) -> Result<Option<Verified>, TokenError> {
         #[derive(serde::Deserialize)]
         struct Issuer {
@@ -206,7 +206,7 @@ impl ServiceAccountTokens {
             }
         }
         let mut bonds = vec![Bond::new(BoundKind::ServiceAccount, serviceaccount)];
-        // A node that comes with a pod only informs; alone it binds.
+        // A node beside a pod or Secret is informative only; alone, the token is bound to it.
         let node = if pod.is_some() || secret.is_some() { None } else { node };
         let others = [(BoundKind::Secret, secret), (BoundKind::Pod, pod), (BoundKind::Node, node)];
         bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(Bond::new(kind, to?))));
@@ -246,7 +246,7 @@ impl ServiceAccountTokens {
         })
     }
 
-    /// Checks what changes with time: the clock, and the objects that the token is bound to.
+    /// Checks what changes with time: validity, and the objects that the token is bound to.
     fn check(&self, verified: &Verified, now: SystemTime) -> Result<(), TokenError> {
         let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         let [exp, nbf, iat] = verified.times;
@@ -294,8 +294,8 @@ impl ServiceAccountTokens {
         Ok(())
     }
 
-    /// Keeps a verified token. When there are too many, those go that were not used since the last time that there
-    /// were too many; and if that does not help, all.
+    /// Caches a verified token. If the cache is full, drops the tokens that were not used since it was last full, or
+    /// all if every token was used.
     fn remember(&self, key: [u8; 32], verified: Verified) -> Arc<Verified> {
         if self.verified.len() >= TOKEN_CACHE_ENTRIES {
             self.verified.retain(|_, verified| verified.used.swap(false, Ordering::Relaxed));
@@ -314,13 +314,13 @@ impl Bond {
         Self { kind, to, token: None, seen: AtomicU64::new(0) }
     }
 
-    /// Whether a secret holds the very token.
+    /// Returns whether a Secret contains this very token.
     fn holds(&self, token: Option<&[u8]>) -> bool {
         token.is_some_and(|token| self.token.as_ref().is_some_and(|own| own == digest(&SHA256, token).as_ref()))
     }
 }
 
-/// A service account as a user.
+/// Returns a service account as a user.
 fn account_user(namespace: &str, account: &Reference) -> User {
     User {
         name: format!("{USER_PREFIX}{namespace}:{}", account.name).into(),
@@ -331,7 +331,7 @@ fn account_user(namespace: &str, account: &Reference) -> User {
     .authenticated()
 }
 
-/// A list as messages show it.
+/// Formats a list as messages show it.
 fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
 }

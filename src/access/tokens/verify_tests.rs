@@ -151,7 +151,7 @@ fn forged_tokens() {
     for nothing in ["", "a", "a.b.c", "..", "....", "eyJhbGciOiJub25lIn0.e30.", message] {
         assert!(world.check(nothing).unwrap().is_none(), "{nothing:?}");
     }
-    // The right issuer and account, "signed" by nobody.
+    // The right issuer and account, with the algorithm `none`.
     let none = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMiLCJzdWIiOiJ4In0.";
     assert_eq!(world.error(none), "invalid signature");
     let other_issuer = super::super::jose::sign(&world.key, b"{\"iss\":\"https://elsewhere\"}").unwrap();

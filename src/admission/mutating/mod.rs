@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicy: policies that change objects before they are checked.
+//! MutatingAdmissionPolicy: policies that change objects before they are validated.
 
 mod policy;
 
@@ -19,11 +19,11 @@ use crate::limits;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
-/// Why a policy could not be used.
+/// Why a policy could not be evaluated.
 struct Failure {
     message: String,
     ignored: bool,
-    /// What the `Status` says instead of `Forbidden`.
+    /// The reason of the `Status`, if it is not `Forbidden`.
     reason: Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ impl Failure {
     }
 }
 
-/// What failed and is not ignored, as long as it fits into [`ERROR_BYTES`](limits::ERROR_BYTES).
+/// The failures that are not ignored, up to [`ERROR_BYTES`](limits::ERROR_BYTES).
 #[derive(Default)]
 struct Failures {
     all: Vec<Failure>,
@@ -54,7 +54,7 @@ impl Failures {
     }
 }
 
-/// A policy that is evaluated, through which binding.
+/// One evaluation of a policy: through a binding, with a parameter.
 struct Invocation {
     policy: Arc<MutatingPolicy>,
     binding: Arc<Binding>,
@@ -63,7 +63,7 @@ struct Invocation {
 }
 
 impl Invocation {
-    /// What tells it apart from others of the same write.
+    /// Returns a key that identifies the invocation within a write.
     fn key(&self, params: &Value) -> String {
         let param = |field: &str| params.str_at(&["metadata", field]);
         let (policy, binding) = (&self.policy.spec().name, &self.binding.name);
@@ -71,10 +71,10 @@ impl Invocation {
     }
 }
 
-/// Has the policies change a write.
+/// Lets policies change a write.
 ///
 /// # Errors
-/// What the client is answered where one of them fails.
+/// The error for the client when a policy fails.
 pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attributes<'_>) -> ApiResult<()> {
     let mut effort = Effort::default();
     let selected = select(&policies.index(), attributes, &mut effort).await;
@@ -108,7 +108,7 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attrib
     }
 }
 
-/// The first failure is what the client is told, all are the causes.
+/// Returns the refusal: the first failure is its message, all failures are its causes.
 fn refusal(attributes: &Attributes<'_>, failures: &[Failure]) -> ApiError {
     let mut error = forbidden(attributes, "");
     if let Some(first) = failures.first() {
@@ -123,7 +123,7 @@ struct Changing<'c, 'a> {
     scene: Arc<Scene>,
     failures: Failures,
     effort: Effort,
-    /// Whether any change was made, even one that changes nothing.
+    /// Whether a mutation was applied, even without effect.
     is_touched: bool,
 }
 
@@ -138,7 +138,7 @@ impl Changing<'_, '_> {
         Ok(())
     }
 
-    /// The object was changed: all that were asked before are asked again.
+    /// Records that the object changed, so that all earlier policies run again.
     fn changed(&mut self) {
         self.attributes.reinvocation.policies.changed();
         self.attributes.reinvocation.is_wanted = true;
@@ -183,7 +183,7 @@ impl Changing<'_, '_> {
             return Ok(());
         }
         let mut is_changed = false;
-        // There is nothing to change in a deletion.
+        // A deletion has no object to change.
         let mutations = if seen.object.is_some() { &policy.mutations[..] } else { &[] };
         for mutation in mutations {
             let began = Instant::now();
@@ -212,7 +212,7 @@ impl Changing<'_, '_> {
         Ok(())
     }
 
-    /// Makes one change. Whether it changed anything, or why it failed.
+    /// Applies one mutation. Returns whether it changed the object; the inner error says why the mutation failed.
     async fn change(
         &mut self,
         invocation: &Invocation,
@@ -244,7 +244,7 @@ impl Changing<'_, '_> {
     }
 }
 
-/// What metrics call an error.
+/// Returns the label that metrics use for an error.
 fn error_type(why: &str) -> &'static str {
     match why {
         why if why.starts_with("compilation") => "compile_error",
@@ -253,7 +253,7 @@ fn error_type(why: &str) -> &'static str {
     }
 }
 
-/// The type of the object, or of the document of a subresource, in the version that was matched.
+/// Returns the type of the object, or of the document of a subresource, in the version that was matched.
 fn type_of<'s>(attributes: &'s Attributes<'_>, matched: &'s Matched) -> &'s Type {
     let version = matched.other.as_deref().unwrap_or(attributes.served);
     version.part(attributes.subresource).map_or(version, |part| part).of()

@@ -1,4 +1,4 @@
-//! A MutatingAdmissionPolicy: compiled once, and evaluated.
+//! Compiles and evaluates one MutatingAdmissionPolicy.
 
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
@@ -12,20 +12,20 @@ use crate::expressions::{
 use crate::fieldmanager;
 use crate::patch::Operations;
 
-/// How the library that applies JSON patches says that a `test` does not hold.
+/// The error of the JSON patch library for a `test` that does not hold.
 const TEST_FAILED: &str = "test failed";
 
-/// A policy that changes objects.
+/// A compiled policy that changes objects.
 #[derive(Debug)]
 pub struct MutatingPolicy {
     spec: Spec,
-    /// Its changes, in order.
+    /// The mutations, in order.
     pub mutations: Vec<Mutation>,
-    /// Whether it is evaluated again when others changed the object after it.
+    /// Whether it runs again if the object changes afterwards.
     pub is_reinvoked: bool,
 }
 
-/// One change.
+/// One mutation of a policy.
 #[derive(Debug)]
 pub struct Mutation {
     /// Whether it is a JSON patch rather than an apply configuration.
@@ -61,10 +61,10 @@ impl Mutation {
         Self { is_json_patch, expression: compiler.compile(text, wanted, sees) }
     }
 
-    /// The object of the inputs, of this type, as the change leaves it.
+    /// Returns the object of the inputs, which is of type `of`, after the mutation.
     ///
     /// # Errors
-    /// In the reference's words, why it cannot be changed.
+    /// Why the mutation failed, in the reference's wording.
     pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type, effort: &mut Effort) -> Result<Value, String> {
         if let Err(fault) = &self.expression {
             return Err(fault.to_string());
@@ -90,7 +90,7 @@ impl Mutation {
     }
 }
 
-/// The object with operations applied; unchanged where a test does not hold.
+/// Applies operations to an object. Returns it unchanged if a `test` does not hold.
 fn patch(operations: Vec<Operation>, object: &Value) -> Result<Value, String> {
     let listed = operations.into_iter().map(|operation| {
         let mut listed = Map::new();
@@ -121,7 +121,7 @@ mod tests {
         patched_by(&MutatingPolicy::read(&value!({"metadata": {"name": "p"}, "spec": {"mutations": [mutation]}})))
     }
 
-    /// What the first mutation of a policy makes of a ConfigMap.
+    /// Applies the first mutation of a policy to a ConfigMap.
     fn patched_by(policy: &MutatingPolicy) -> Result<Value, String> {
         let (object, none) = (value!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}), Value::Null);
         let inputs = Inputs {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_variables_make_of_each_other_is_bounded() {
-        // Each variable nests as deep as an expression may what the one before it made, or doubles it.
+        // Each variable nests the one before as deeply as an expression may, or doubles it.
         let policy = |wrap: &dyn Fn(usize) -> String, last: usize| {
             let variable = |at: usize| {
                 let text = if at == 0 { "'x'".to_owned() } else { wrap(at - 1) };

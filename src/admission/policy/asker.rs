@@ -1,4 +1,4 @@
-//! The variable `authorizer` of expressions: what the user of a request, or a service account, may do.
+//! The variable `authorizer` of expressions: answers what the user of a request, or a service account, may do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::access::tokens::USER_PREFIX;
 use crate::access::{Attributes, Authorizer, Decision as Decided, ResourceAttributes, User};
 use crate::limits;
 
-/// Group of all service accounts; with the name of a namespace behind it, of those of the namespace.
+/// Group of all service accounts. With `:` and a namespace appended, the group of the accounts of that namespace.
 const ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Answers questions about a user, each once: all that decide about a write are told the same.
+/// Answers questions about a user and caches the answers, so that all policies of a write get the same ones.
 #[derive(Debug)]
 pub struct Asker {
     authorizer: Authorizer,
     user: Arc<User>,
-    /// What was answered about the user, or about a service account.
+    /// The cached decisions, about the user (`None`) or about a service account.
     answered: Mutex<HashMap<(Option<ServiceAccount>, Asked), Decision>>,
 }
 
 impl Asker {
-    /// Asks `authorizer` about a user.
+    /// Creates an asker about a user.
     pub fn new(authorizer: Authorizer, user: Arc<User>) -> Self {
         Self { authorizer, user, answered: Mutex::default() }
     }

@@ -1,22 +1,22 @@
-//! Bindings: where a policy counts, with which parameters, and what is done when it is not met.
+//! Bindings of policies: to which writes a policy applies, with which parameters, and what follows from a violation.
 
 use flotilla_proto::value::Value;
 
 use super::super::Criteria;
 
-/// What is done with a write that does not meet a policy.
+/// What follows when a write violates a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is refused.
+    /// The write is refused.
     Deny,
-    /// The client is told.
+    /// The client gets a warning.
     Warn,
-    /// The audit log is told.
+    /// The audit log gets an annotation.
     Audit,
 }
 
 impl Action {
-    /// As bindings write it.
+    /// Returns the name that bindings use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Deny => "Deny",
@@ -33,24 +33,24 @@ pub struct Binding {
     pub name: String,
     /// The name of its policy.
     pub policy: String,
-    /// What it matches of what the policy matches; `None` for all of it.
+    /// The writes to which the binding restricts its policy; `None` for no restriction.
     pub criteria: Option<Criteria>,
-    /// Where its parameters are.
+    /// Where the parameters are; `None` if the policy is evaluated without.
     pub param_ref: Option<ParamRef>,
-    /// What is done with a write that does not meet the policy, in order.
+    /// What follows from a violation, in order.
     pub actions: Vec<Action>,
 }
 
-/// Where parameters are.
+/// A reference to parameters, by name or by labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParamRef {
-    /// Their name; empty where they are selected.
+    /// Their name; empty if they are selected by labels.
     pub name: String,
-    /// Their namespace; empty for that of the write.
+    /// Their namespace; empty for the namespace of the write.
     pub namespace: String,
-    /// Which labels they have.
+    /// The label selector.
     pub selector: Value,
-    /// Whether a write is refused where there are none.
+    /// Whether a write is refused if there are no parameters.
     pub denies_without: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Keeping policies and their bindings ready.
+//! Keeps policies and their bindings ready in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::registry::Registry;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// The resources of policies that refuse writes, and of their bindings.
+/// The resources of validating policies and of their bindings.
 pub const VALIDATING_POLICIES: [&str; 2] = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
-/// The resources of policies that change objects, and of their bindings.
+/// The resources of mutating policies and of their bindings.
 pub const MUTATING_POLICIES: [&str; 2] = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
 
-/// The policies of one sort that count somewhere, found by what they match.
+/// The policies of one kind that have bindings, indexed by the resources that they match.
 #[derive(Debug)]
 pub struct Policies<P> {
     index: ArcSwap<Index<Hook<P>>>,
     stored: Mutex<Stored<P>>,
 }
 
-/// What is stored; `None` until it was seen.
+/// What the tables hold; `None` until the table was read.
 #[derive(Debug)]
 struct Stored<P> {
     policies: Option<Vec<Arc<P>>>,
@@ -41,12 +41,12 @@ impl<P: Policy> Default for Policies<P> {
 }
 
 impl<P: Policy> Policies<P> {
-    /// The policies as they are now.
+    /// Returns the current policies.
     pub fn index(&self) -> Arc<Index<Hook<P>>> {
         self.index.load_full()
     }
 
-    /// Whether any policy may decide about a write.
+    /// Returns whether any policy may match a write.
     pub fn may_want(&self, subject: &Subject<'_>) -> bool {
         let (index, (.., resource)) = (self.index.load(), subject.resource());
         index.concerns().has(resource, subject.operation)
@@ -84,7 +84,7 @@ impl<P: Policy> Policies<P> {
         );
     }
 
-    /// Puts policies and bindings together, once both were seen.
+    /// Publishes the policies with their bindings, once both tables were read.
     fn publish(&self, registry: &Registry, plugin: Plugin, stored: &mut Stored<P>) {
         let Stored { policies: Some(policies), bindings: Some(bindings) } = stored else { return };
         let mut by_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! What validating and mutating policies have in common: what they match, their bindings and parameters, and what their
-//! expressions see of a request.
+//! What validating and mutating policies share: matching, bindings, parameters, and the variables of their expressions.
 
 mod asker;
 mod binding;
@@ -22,7 +21,8 @@ pub use spec::{ParamKind, Spec, sees};
 
 use super::Subject;
 
-/// Resources that policies cannot concern: themselves, and questions without which nobody can mend them.
+/// Resources that policies do not apply to: policies and bindings themselves, and reviews, without which nobody could
+/// repair a wrong policy.
 const EXEMPT: [(&str, &str); 10] = [
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
@@ -36,7 +36,7 @@ const EXEMPT: [(&str, &str); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Whether a write is none that policies decide about.
+/// Returns whether policies do not apply to a write.
 fn is_exempt(subject: &Subject<'_>) -> bool {
     let (group, _, resource) = subject.resource();
     EXEMPT.contains(&(group, resource))

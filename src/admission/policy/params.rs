@@ -1,4 +1,4 @@
-//! The parameters with which a policy is evaluated.
+//! Reads the parameters with which a policy is evaluated.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::rules::labels;
 use crate::served::Served;
 use crate::unreadable::others;
 
-/// Objects that are read at a time.
+/// How many objects are read at a time.
 const CHUNK: usize = 64;
 
-/// The resource of a kind of parameters.
+/// Returns the resource of a kind of parameters.
 ///
 /// # Errors
-/// In the reference's words, where there is none.
+/// There is none; the error has the reference's wording.
 pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, String> {
     let all = registry.resources.all();
     let is_it = |served: &&Arc<Served>| {
@@ -31,16 +31,15 @@ pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, St
     found.ok_or_else(|| format!("failed to find resource referenced by paramKind: '{kind}'"))
 }
 
-/// Parameters with which a policy is evaluated: an object, or none. They are read when they are needed, since a binding
-/// may select very many.
+/// One parameter of a policy, or none. It is decoded when it is needed, since a binding may select very many.
 #[derive(Debug, Clone)]
 pub struct Param(Option<(Arc<Served>, Arc<Object>)>);
 
 impl Param {
-    /// The object; null where there is none.
+    /// Returns the object; null where there is none.
     ///
     /// # Errors
-    /// In words for people: it cannot be read.
+    /// It cannot be decoded or converted; the error is a text for people.
     pub async fn read(&self, registry: &Registry) -> Result<Value, String> {
         let Some((served, object)) = &self.0 else { return Ok(Value::Null) };
         let stored = stored_tree(object).map_err(|error| error.message)?;
@@ -49,17 +48,17 @@ impl Param {
     }
 }
 
-/// The parameters of a binding for a write, with each of which the policy is evaluated.
+/// Returns the parameters that a binding selects for a write. The policy is evaluated with each of them.
 ///
 /// # Errors
-/// In the reference's words, where there must be some.
+/// There are none although there must be; the error has the reference's wording.
 pub async fn collect(
     attributes: &Attributes<'_>,
     served: Option<&Arc<Served>>,
     reference: Option<&ParamRef>,
     effort: &mut Effort,
 ) -> Result<Vec<Param>, String> {
-    // A policy without parameters ignores what bindings say of them; a binding need not say anything.
+    // A policy without parameters ignores the binding's reference, and a binding need not have one.
     let (Some(served), Some(reference)) = (served, reference) else { return Ok(vec![Param(None)]) };
     let namespace = match (served.resource.namespaced, reference.namespace.as_str()) {
         (true, "") if attributes.namespace.is_empty() => {

@@ -1,11 +1,11 @@
-//! Refusing a write.
+//! Makes the error for a write that a policy refuses.
 
 use flotilla_proto::value::Value;
 
 use super::super::Attributes;
 use crate::status::ApiError;
 
-/// 403 about the object of a write. What has no name yet goes by the beginning of the one it will get.
+/// Returns 403 about the object of a write. An object without a name is called by its `generateName`.
 pub fn forbidden(attributes: &Attributes<'_>, why: &str) -> ApiError {
     let object = attributes.object.as_ref().unwrap_or(&Value::Null);
     let names = [&*attributes.name, object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"])];

@@ -1,4 +1,4 @@
-//! What the expressions of policies see of a write besides its objects.
+//! Builds the variables that expressions of policies see besides the objects of a write.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::status::ApiResult;
 /// Members of a namespace's metadata that expressions do not see.
 const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];
 
-/// What is the same for all policies that decide about a write.
+/// The variables that are the same for all policies of a write.
 #[derive(Debug)]
 pub struct Scene {
     namespace: Value,
@@ -24,7 +24,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Of a write; it is made once.
+    /// Returns the variables of a write. Builds them on the first call.
     ///
     /// # Errors
     /// 404: there is no such namespace.
@@ -55,7 +55,7 @@ impl Scene {
         Ok(Self { namespace, authorizer: Arc::new(Asker::new(authorizer, user)), resource })
     }
 
-    /// What expressions see.
+    /// Returns all variables for one evaluation.
     pub fn inputs<'a>(&'a self, seen: &'a Seen, request: &'a Value, params: &'a Value) -> Inputs<'a> {
         Inputs {
             object: seen.object.as_ref().unwrap_or(&Value::Null),
@@ -68,7 +68,7 @@ impl Scene {
     }
 }
 
-/// A namespace as expressions see it.
+/// Returns a namespace in the form that expressions see.
 fn shown(namespace: &Value) -> Value {
     let mut metadata = namespace.at(&["metadata"]).clone();
     if let Some(members) = metadata.as_object_mut() {
@@ -81,7 +81,8 @@ fn shown(namespace: &Value) -> Value {
     value!({"metadata": metadata, "spec": (part("spec")), "status": (part("status"))})
 }
 
-/// What is asked for, as a policy sees it; match conditions see the resource of the request itself.
+/// Returns the variable `request` with this resource and kind. Policies see those that they matched; match conditions
+/// see the resource of the request.
 pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Value {
     let mut request = value!({"uid": "", "kind": (kind.to_value()), "resource": (resource.to_value())});
     let texts = |request: &mut Value, fields: &[(&str, &str)]| {
@@ -106,7 +107,7 @@ pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kin
     request
 }
 
-/// The request as match conditions see it, and as all else does.
+/// Returns the variable `request` as match conditions see it, and as all other expressions see it.
 pub fn requests(attributes: &Attributes<'_>, matched: &Matched) -> (Value, Value) {
     let all = request(attributes, &matched.resource, &matched.kind);
     if matched.resource == attributes.resource {

@@ -1,22 +1,22 @@
-//! Which policies decide about a write, through which bindings, with which parameters.
+//! Selects the policies that match a write, with the bindings and parameters of each.
 
 use std::sync::Arc;
 
 use super::super::{Attributes, Effort, Index, Matched};
 use super::{Binding, Hook, Param, Policy, is_exempt, params};
 
-/// A policy that decides about a write.
+/// A policy that matches a write, through one binding.
 #[derive(Debug)]
 pub struct Selected<P> {
     /// The policy.
     pub policy: Arc<P>,
-    /// Through which binding; `None` where the policy itself cannot be used.
+    /// The binding; `None` if the policy itself cannot be evaluated.
     pub binding: Option<Arc<Binding>>,
-    /// As what the policy sees the write, and the parameters with which it is evaluated; or why it cannot be.
+    /// The version in which the write matched, and the parameters; or why the policy cannot be evaluated.
     pub found: Result<(Arc<Matched>, Vec<Param>), String>,
 }
 
-/// The policies that decide about a write, in order.
+/// Returns the policies that match a write, in order.
 pub async fn select<P: Policy>(
     index: &Index<Hook<P>>,
     attributes: &Attributes<'_>,

@@ -1,4 +1,4 @@
-//! What every policy says.
+//! Reads and compiles what all kinds of policies have.
 
 use flotilla_proto::value::Value;
 
@@ -17,25 +17,25 @@ pub struct ParamKind {
     pub kind: String,
 }
 
-/// What every policy says, its expressions compiled.
+/// What all kinds of policies have, with compiled expressions.
 #[derive(Debug)]
 pub struct Spec {
     /// Its name.
     pub name: String,
-    /// What it matches.
+    /// The writes that it matches.
     pub criteria: Criteria,
-    /// Whether a write goes on when it cannot be evaluated.
+    /// Whether a write goes on if the policy cannot be evaluated.
     pub ignores_failure: bool,
-    /// The kind of its parameters.
+    /// The kind of its parameters; `None` if it has none.
     pub param_kind: Option<ParamKind>,
-    /// Conditions that a matched write must meet, too.
+    /// Conditions that a matched write must also meet.
     pub conditions: Conditions,
     /// Its variables.
     pub variables: Vec<Variable>,
 }
 
 impl Spec {
-    /// Reads a policy. Gives what compiles its other expressions, too.
+    /// Reads a policy. Returns also the compiler for its other expressions, which knows the policy's variables.
     pub fn read(policy: &Value) -> (Self, Compiler) {
         let spec = policy.at(&["spec"]);
         let mut compiler = Compiler::with_variables(STORED);
@@ -57,7 +57,7 @@ impl Spec {
     }
 }
 
-/// What most expressions of a policy see.
+/// Returns which variables most expressions of a policy see.
 pub fn sees(spec: &Value) -> Sees {
     Sees { params: !spec.at(&["paramKind"]).is_null(), authorizer: true, patches: false }
 }
@@ -72,7 +72,7 @@ fn param_kind(kind: &Value) -> Option<ParamKind> {
     Some(ParamKind { group: group.to_owned(), version: version.to_owned(), kind })
 }
 
-/// As the reference names kinds in messages.
+/// Formats a kind as the reference's messages do.
 impl std::fmt::Display for ParamKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)

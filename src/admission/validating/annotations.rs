@@ -1,4 +1,4 @@
-//! What policies tell the audit log.
+//! Collects the audit annotations of policies.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,31 +6,32 @@ use std::time::Duration;
 use super::super::Attributes;
 use crate::limits;
 
-/// Bytes that are kept of a value.
+/// How many bytes of a value are kept.
 const VALUE_BYTES_MAX: usize = 10 << 10;
 
-/// What an expression says the audit log is to be told.
+/// The result of an expression that makes an audit annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Annotation {
-    /// Key and value.
+    /// An annotation: key and value.
     Told(String, String),
-    /// It failed, and failures refuse the write.
+    /// The expression failed, and the policy does not ignore failures. Holds the error and how long the evaluation
+    /// took.
     Failed(String, Duration),
 }
 
-/// What the bindings of one policy tell the audit log, each value once, as long as it fits into
+/// The audit annotations of one policy through all of its bindings, each value once, up to
 /// [`TOLD_BYTES`](limits::TOLD_BYTES).
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Keys and their values, put together. A policy has few.
+    /// Keys, each with its values joined. A policy has few.
     told: Vec<(String, String)>,
-    /// The values by the places of their keys.
+    /// The values that are already there, each with the position of its key in `told`.
     known: HashSet<(usize, String)>,
     bytes: usize,
 }
 
 impl Collected {
-    /// Adds a value, once.
+    /// Adds a value to a key unless the key has it already.
     pub fn add(&mut self, key: String, mut value: String) {
         if self.bytes >= limits::TOLD_BYTES {
             return;
@@ -53,7 +54,7 @@ impl Collected {
         }
     }
 
-    /// Tells the audit log all of it.
+    /// Passes all annotations to the audit log.
     pub fn tell(self, policy: &str, attributes: &Attributes<'_>) {
         for (key, values) in self.told {
             attributes.annotate(format!("{policy}/{key}"), values);

@@ -1,4 +1,4 @@
-//! Checking a policy against the kinds that it matches: what is told in its status and changes nothing else.
+//! Type-checks the expressions of a policy against the kinds that it matches. The results only appear in its status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::super::policy::sees;
 use crate::expressions::{Compiler, Declared, STORED, Typed, VariableTypes};
 use crate::served::{Resources, Served};
 
-/// How many kinds of a rule are looked at.
+/// How many kinds of a rule are checked.
 const KINDS_MAX: usize = 10;
-/// How many names of a rule are put together.
+/// How many combinations of a rule's names are tried.
 const ATTEMPTS_MAX: usize = 10_000;
 
 /// Kinds by group, version and name.
 type Kinds = BTreeMap<(String, String, String), Arc<Served>>;
 
-/// What is wrong with the expressions of a policy where it decides about objects of the kinds that it names.
+/// Returns the type errors of a policy's expressions, for each kind that its rules name.
 pub fn warnings(resources: &Resources, policy: &Value) -> Vec<Value> {
     let spec = policy.at(&["spec"]);
     let params = params(resources, spec.at(&["paramKind"]));
@@ -49,7 +49,7 @@ pub fn warnings(resources: &Resources, policy: &Value) -> Vec<Value> {
     warnings
 }
 
-/// What compiles the expressions of a policy where it decides about objects of a resource.
+/// Returns a compiler that knows the types of a resource's objects and of the policy's parameters.
 fn compiler(spec: &Value, served: &Arc<Served>, params: Option<&Arc<Served>>) -> Compiler {
     let object = Typed::new(served.kind(), "0");
     let params = params.map(|params| Typed::new(params.kind(), "1"));
@@ -79,7 +79,7 @@ fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
     resources.all().iter().find(is_it).cloned()
 }
 
-/// The kinds that rules name without wildcards, by their names.
+/// Returns the kinds that rules name without wildcards, by their names.
 fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
     let mut found = Kinds::new();
     for rule in spec.list_at(&["matchConstraints", "resourceRules"]) {
@@ -93,7 +93,7 @@ fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
         .collect()
 }
 
-/// Adds the kinds that a rule names. Whether these are enough.
+/// Adds the kinds that a rule names. Returns whether the bound on kinds is reached.
 fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
     let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
     let names = exact(rule, "resources", true);
@@ -116,7 +116,8 @@ fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
     false
 }
 
-/// The names of a rule, sorted. None where one is a wildcard; of resources those are passed over, and subresources.
+/// Returns the names of a rule, sorted. Returns none if one is a wildcard; with `passes_over` it skips wildcards and
+/// subresources instead.
 fn exact<'v>(rule: &'v Value, field: &str, passes_over: bool) -> Vec<&'v str> {
     let mut names: Vec<&str> = rule.list_at(&[field]).iter().filter_map(Value::as_str).collect();
     if passes_over {

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy: policies that refuse writes, warn of them, or have the audit log told.
+//! ValidatingAdmissionPolicy: policies that refuse writes, warn clients, or add audit annotations.
 
 mod annotations;
 mod checking;
@@ -24,19 +24,19 @@ use crate::expressions::Inputs;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
-/// Where the audit log finds what did not meet a policy.
+/// The key of the audit annotation about violations.
 const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// A refusal: the first one is what the client is answered.
+/// A refusal. The client gets the first one.
 struct Refused {
     message: String,
     reason: &'static str,
 }
 
-/// Has the policies look at a finished write.
+/// Lets policies check a finished write.
 ///
 /// # Errors
-/// What the client is answered where one refuses it.
+/// The error for the client when a policy refuses the write.
 pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attributes<'_>) -> ApiResult<()> {
     let mut effort = Effort::default();
     let selected = select(&policies.index(), attributes, &mut effort).await;
@@ -44,7 +44,7 @@ pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attrib
         return Ok(());
     }
     let mut judge = Judge { attributes, refused: None, effort };
-    // Those of one policy follow each other.
+    // The entries of one policy are adjacent.
     for of_policy in selected.chunk_by(|one, next| Arc::ptr_eq(&one.policy, &next.policy)) {
         judge.policy(of_policy).await?;
     }
@@ -72,7 +72,7 @@ struct Judge<'j, 'a> {
 }
 
 impl Judge<'_, '_> {
-    /// Asks a policy through all of its bindings.
+    /// Evaluates a policy through all of its bindings.
     async fn policy(&mut self, selected: &[Selected<ValidatingPolicy>]) -> ApiResult<()> {
         let (mut collected, mut seen) = (Collected::default(), None);
         for one in selected {
@@ -86,7 +86,7 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    /// Asks a policy through one binding, with each of its parameters.
+    /// Evaluates a policy through one binding, with each of its parameters.
     async fn through(
         &mut self,
         one: &Selected<ValidatingPolicy>,
@@ -122,7 +122,7 @@ impl Judge<'_, '_> {
                 None => policy.holds(shown.inputs(&shown.requests.0, &params), &mut self.effort).await,
             };
             if policy.spec().param_kind.is_none() {
-                shown.holds = Some(holds.clone()); // it is the same through all bindings
+                shown.holds = Some(holds.clone()); // the conditions do not depend on the binding
             }
             let judged = policy.judge(shown.inputs(&shown.requests.1, &params), holds, &mut self.effort).await;
             self.take(policy, binding, judged, collected);
@@ -137,7 +137,7 @@ impl Judge<'_, '_> {
         self.refused.get_or_insert(Refused { message, reason });
     }
 
-    /// A policy cannot be asked.
+    /// Records that a policy cannot be evaluated: refuses the write unless the policy ignores failures.
     fn unusable(&mut self, one: &Selected<ValidatingPolicy>, why: &str) {
         let spec = one.policy.spec();
         if !spec.ignores_failure {
@@ -145,7 +145,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Takes in what a policy says of a write, as the binding wants it.
+    /// Carries out the binding's actions for the decisions of a policy.
     fn take(&mut self, policy: &ValidatingPolicy, binding: &Binding, judged: Judged, collected: &mut Collected) {
         let name = &policy.spec().name;
         for (index, decision) in judged.decisions.into_iter().enumerate() {
@@ -194,13 +194,13 @@ impl Judge<'_, '_> {
     }
 }
 
-/// What a policy is shown of a write, through any of its bindings.
+/// The variables of a policy for a write, which are the same through all of its bindings.
 struct Shown {
     seen: Seen,
     scene: Arc<Scene>,
-    /// The request as conditions see it, and as all else does.
+    /// The request as conditions see it, and as all other expressions see it.
     requests: (Value, Value),
-    /// Whether its conditions hold, of a policy without parameters.
+    /// Whether the conditions hold; cached for policies without parameters.
     holds: Option<Holds>,
 }
 
@@ -215,7 +215,7 @@ impl Shown {
     }
 }
 
-/// What the audit log is told of a validation that failed.
+/// Returns the audit annotation about a validation that failed.
 fn failure(index: usize, binding: &Binding, decision: &Decision) -> String {
     let actions: Vec<Value> = binding.actions.iter().map(|action| Value::from(action.name())).collect();
     let failure = value!({

@@ -1,4 +1,4 @@
-//! A ValidatingAdmissionPolicy: compiled once, and evaluated.
+//! Compiles and evaluates one ValidatingAdmissionPolicy.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use super::annotations::Annotation;
 use super::verdict::{Decision, Evaluation, Judged};
 use crate::expressions::{Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Sees, Stopped, Wanted};
 
-/// Bytes of a message that an expression may make.
+/// The longest message that an expression may make, in bytes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
-/// What an evaluation may cost at most, with its last step.
+/// The greatest cost of one evaluation, checked after each step.
 const CALL_MAX: u64 = 2_000_000;
 const REASONS: [&str; 4] = ["Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 type Expression = Result<Compiled, Fault>;
 
-/// A policy that refuses writes.
+/// A compiled policy that refuses writes.
 #[derive(Debug)]
 pub struct ValidatingPolicy {
     spec: Spec,
@@ -73,7 +73,8 @@ impl Validation {
         }
     }
 
-    /// The message of a validation that does not hold: what an expression made, what is written, or the expression.
+    /// Returns the message of a validation that does not hold: from its message expression, else its message, else its
+    /// text.
     fn told(&self, made: Option<Cel<'_>>) -> String {
         let made = made.as_ref().and_then(Cel::as_str).map(str::trim).unwrap_or_default();
         match (made, self.message.as_str()) {
@@ -85,12 +86,12 @@ impl Validation {
 }
 
 impl ValidatingPolicy {
-    /// Whether its conditions hold for a write, with some parameters.
+    /// Returns whether the match conditions hold for a write, with one parameter.
     pub async fn holds(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Matched {
         self.spec.conditions.matches(inputs, &self.spec.variables, effort).await
     }
 
-    /// Evaluates the policy with some parameters, for a write that meets its conditions or does not.
+    /// Evaluates the policy with one parameter. `holds` is the result of its match conditions.
     pub async fn judge(&self, inputs: Inputs<'_>, holds: Matched, effort: &mut Effort) -> Judged {
         let ignores = self.spec.ignores_failure;
         match holds {
@@ -141,9 +142,8 @@ impl ValidatingPolicy {
         Ok(results.into_iter().enumerate().map(decide).collect())
     }
 
-    /// The messages of validations, by their places; empty where nobody asks. All that makes messages counts against
-    /// the budget, also what makes no message of anything that does not hold; where it cannot be spent, that is left
-    /// out.
+    /// Returns the messages of validations, by position; empty where none is needed. Every message expression counts
+    /// against the budget, even one whose validation holds. One that would exceed the budget is skipped.
     async fn messages(
         &self,
         results: &[(Result<bool, String>, Duration)],
@@ -185,7 +185,7 @@ impl ValidatingPolicy {
     }
 }
 
-/// The evaluation of expressions of one sort, one after the other.
+/// Evaluates expressions of one kind one after the other, within one budget.
 struct Course<'a, 'e> {
     activation: Activation<'a>,
     budget: u64,
@@ -197,7 +197,7 @@ impl<'a, 'e> Course<'a, 'e> {
         Self { activation: Activation::new(inputs, &spec.variables), budget: effort.grant(BUDGET), effort }
     }
 
-    /// Evaluates one more: its value, or what is wrong with it.
+    /// Evaluates an expression. The inner error says why it failed; the outer one ends the evaluation of the policy.
     fn evaluate(&mut self, expression: &'a Expression) -> Result<Result<Cel<'a>, String>, Stopped> {
         let before = self.budget;
         let evaluated = self.activation.evaluate(expression, &mut self.budget);

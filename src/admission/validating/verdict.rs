@@ -1,11 +1,11 @@
-//! What a policy says of a write.
+//! The results of evaluating a policy for a write.
 
 use std::time::Duration;
 
 use super::annotations::Annotation;
 use crate::expressions::OUT_OF_BUDGET;
 
-/// How an expression came out.
+/// The result of one expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluation {
     /// It holds.
@@ -16,42 +16,42 @@ pub enum Evaluation {
     Error,
 }
 
-/// What one validation says.
+/// The decision of one validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the binding's actions are taken.
+    /// Whether the binding's actions are carried out.
     pub denies: bool,
-    /// How the expression came out.
+    /// The result of the expression.
     pub evaluation: Evaluation,
-    /// For people.
+    /// A text for people.
     pub message: String,
-    /// Why, as a `Status` says it.
+    /// The reason of the `Status`.
     pub reason: &'static str,
-    /// How long it took.
+    /// How long the evaluation took.
     pub elapsed: Duration,
 }
 
-/// What a policy says of a write.
+/// The decisions of a policy about a write.
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// One for each validation, or one that says why there are none.
+    /// One decision for each validation, or one that says why none was evaluated.
     pub decisions: Vec<Decision>,
-    /// What the audit log is told.
+    /// The audit annotations.
     pub annotations: Vec<Annotation>,
 }
 
 impl Decision {
-    /// The write may go on.
+    /// Returns a decision that lets the write go on.
     pub const fn admits(elapsed: Duration) -> Self {
         Self { denies: false, evaluation: Evaluation::Admit, message: String::new(), reason: "Invalid", elapsed }
     }
 
-    /// A failure that refuses.
+    /// Returns a failure that refuses the write.
     pub const fn failed(message: String, elapsed: Duration) -> Self {
         Self { denies: true, evaluation: Evaluation::Error, message, reason: "Invalid", elapsed }
     }
 
-    /// What metrics call the error.
+    /// Returns the label that metrics use for the error.
     pub fn error_type(&self) -> &'static str {
         match self.evaluation {
             Evaluation::Admit => "no_error",
@@ -63,7 +63,7 @@ impl Decision {
 }
 
 impl Judged {
-    /// Nothing but a failure.
+    /// Returns a result that consists of one failure.
     pub fn failed(message: String, ignores_failure: bool) -> Self {
         let decision = Decision { denies: !ignores_failure, ..Decision::failed(message, Duration::ZERO) };
         Self { decisions: vec![decision], annotations: Vec::new() }

@@ -1,4 +1,4 @@
-//! What a webhook is asked about a write, and whether it is asked.
+//! Decides whether a webhook is called for a write, and builds its request.
 
 use flotilla_proto::value::Value;
 
@@ -9,17 +9,17 @@ use crate::admission::{Attributes, Effort, Matched, Seen, Told};
 use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 
-/// A write that a webhook wants to see, in its version.
+/// A write that a webhook matches, in the version that it asks for.
 pub(super) struct Wanted {
     pub(super) matched: Matched,
     pub(super) seen: Seen,
 }
 
 impl Listed {
-    /// The write as this webhook wants to see it; `None` when it does not.
+    /// Returns the write in the version that this webhook asks for; `None` when it does not match.
     ///
     /// # Errors
-    /// What the client is answered: it is not known whether the webhook wants to see it.
+    /// The error for the client when it cannot be decided whether the webhook matches.
     pub(super) async fn wanted(&self, attributes: &Attributes<'_>, effort: &mut Effort) -> ApiResult<Option<Wanted>> {
         let Some(version) = self.criteria.find(&attributes.subject())? else { return Ok(None) };
         let matched = attributes.through(version);
@@ -28,7 +28,7 @@ impl Listed {
         Ok(wanted.then_some(Wanted { matched, seen }))
     }
 
-    /// Whether the conditions of the webhook hold.
+    /// Returns whether the match conditions of the webhook hold.
     async fn holds(
         &self,
         attributes: &Attributes<'_>,
@@ -63,10 +63,10 @@ impl Listed {
         }
     }
 
-    /// Asks the webhook.
+    /// Calls the webhook.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The error for the client.
     pub(super) async fn ask(&self, attributes: &Attributes<'_>, wanted: &Wanted, told: &mut Told) -> ApiResult<Answer> {
         let asked = asked(attributes, &wanted.matched, &wanted.seen);
         self.webhook.call(attributes.registry, &asked, attributes.left(), told).await

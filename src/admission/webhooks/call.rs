@@ -1,4 +1,4 @@
-//! Asking one webhook.
+//! Calls one admission webhook and treats its failures.
 
 use std::time::{Duration, Instant};
 
@@ -12,35 +12,35 @@ use crate::prometheus::families;
 use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 
-/// Why a write does not go on after a webhook was asked.
+/// Why a write fails after a webhook was called.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
-    /// It could not be asked, or said nothing that counts: the text, and the code that metrics have for it.
+    /// The call failed, or the answer is invalid: the message, and the status code that metrics record.
     Calling(String, u16),
-    /// It refuses the write.
+    /// The webhook refuses the write.
     Refused(ApiError),
-    /// It asks for what cannot be done.
+    /// The webhook asks for a change that is impossible.
     Internal(ApiError),
 }
 
-/// What comes of asking a webhook.
+/// The outcome of calling a webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// The write may be made as it is.
+    /// The write may go on unchanged.
     Allowed,
-    /// The write may be made with this object, which is yet to be decoded.
+    /// The write may go on with this object, which is not decoded yet.
     Patched(Value),
-    /// The webhook said nothing that counts, and that is ignored.
+    /// The call failed, and the webhook's failure policy ignores that.
     Ignored,
 }
 
 impl Failure {
-    /// A failure of asking, in the reference's words.
+    /// Returns a failure of the call, in the reference's wording.
     pub fn calling(webhook: &str, why: &str, code: u16) -> Self {
         Self::Calling(format!("failed calling webhook {}: {why}", quote(webhook)), code)
     }
 
-    /// What the client is answered, unless the failure is ignored.
+    /// Returns the error for the client.
     pub fn into_error(self) -> ApiError {
         match self {
             Self::Calling(message, _) => ApiError::internal(message),
@@ -50,11 +50,11 @@ impl Failure {
 }
 
 impl Webhook {
-    /// Asks the webhook about a write, within what is left of the request's time, and has told what it says besides. A
-    /// refusal is a failure.
+    /// Calls the webhook about a write, within what is left of the request's time. Adds its warnings and audit
+    /// annotations to `told`. A refusal is an error.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The error for the client.
     pub async fn call(
         &self,
         registry: &Registry,
@@ -80,7 +80,7 @@ impl Webhook {
         }
     }
 
-    /// Ignores a failure where the policy of the webhook says so.
+    /// Returns `Ok` for a failed call if the webhook's failure policy ignores it.
     fn settle(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
         let Failure::Calling(message, _) = &failure else { return Err(failure.into_error()) };
         if !self.ignores_failure {

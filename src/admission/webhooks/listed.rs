@@ -1,4 +1,4 @@
-//! The webhooks of all configurations, and when each is asked.
+//! The webhooks of all configurations, each with the writes that it matches.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::admission::conditions::Conditions;
 use crate::admission::following::Read;
 use crate::admission::{Criteria, Index, Indexed};
 
-/// A webhook of a configuration.
+/// A webhook with the writes that it matches.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its place in the configuration.
+    /// Its position in the configuration.
     at: usize,
-    /// What is asked.
+    /// How it is called.
     pub webhook: Webhook,
-    /// What it wants to see.
+    /// The writes that it matches.
     pub criteria: Criteria,
-    /// What has to hold besides.
+    /// Its match conditions.
     pub conditions: Conditions,
 }
 
 impl Listed {
-    /// The webhooks of a configuration, in their order.
+    /// Returns the webhooks of a configuration, in order.
     pub fn of(mutating: bool, configuration: &Value) -> Vec<Arc<Self>> {
         let name = configuration.str_at(&["metadata", "name"]);
         let listed = |(at, webhook)| Self {
@@ -35,12 +35,12 @@ impl Listed {
         configuration.list_at(&["webhooks"]).iter().enumerate().map(listed).map(Arc::new).collect()
     }
 
-    /// An index of all webhooks, by the names of their configurations.
+    /// Returns an index of all webhooks, ordered by the names of their configurations.
     pub fn index(configurations: &Read<Vec<Arc<Self>>>) -> Index<Self> {
         Index::of(configurations.values().flat_map(|webhooks| webhooks.iter().cloned()).collect())
     }
 
-    /// What tells it from all others.
+    /// Returns a key that identifies the webhook among all.
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.webhook.configuration, self.webhook.name, self.at)
     }

@@ -1,8 +1,8 @@
-//! Webhooks that are asked about writes (AdmissionReview), mutating and validating.
+//! Calls mutating and validating webhooks about writes (AdmissionReview).
 //!
-//! [`Webhooks`] is the plugin: it follows the configurations, finds those that a write concerns ([`Listed`]) and asks
-//! them. [`Webhook`] is what a configuration says of one, [`Asked`] what it is asked about. [`Webhook::call`] asks it,
-//! and judges its [`Verdict`]; [`patched`] makes the object that a mutating one wants.
+//! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write ([`Listed`]) and
+//! calls them. [`Webhook`] is what a configuration says about one webhook, [`Asked`] is its request. [`Webhook::call`]
+//! sends it and judges the [`Verdict`]; [`patched`] applies the patch of a mutating webhook.
 
 mod asking;
 mod call;

@@ -1,4 +1,4 @@
-//! What the patch of a mutating webhook makes of an object.
+//! Applies the patch of a mutating webhook to an object.
 
 use flotilla_proto::value::Value;
 
@@ -8,11 +8,11 @@ use crate::field::quote;
 use crate::patch::{Format, Operations};
 use crate::status::ApiError;
 
-/// The object as a webhook of this name wants it; `None` when it wants no change. What is decoded of it is the caller's
-/// to check: it is as the webhook made it.
+/// Returns the object as a webhook of this name changed it; `None` when it wants no change. The caller must decode and
+/// validate the result.
 ///
 /// # Errors
-/// When the patch cannot be read, does not apply, or there is nothing to be changed.
+/// The patch cannot be parsed or applied, or there is no object to change.
 pub fn patched(webhook: &str, verdict: &Verdict, object: Option<&Value>) -> Result<Option<Value>, Failure> {
     if verdict.patch.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! All webhooks of a sort: which are asked about a write, in what order, and what comes of their answers.
+//! The mutating or the validating webhooks: calls those that match a write, and combines their answers.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::limits;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
-/// The group of configurations.
+/// The API group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
-/// Kinds about which no webhook is asked, lest one could keep itself from being mended.
+/// Kinds for which no webhook is called, so that a wrong webhook can always be repaired.
 const EXEMPT: [&str; 6] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
@@ -25,14 +25,14 @@ const EXEMPT: [&str; 6] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// The webhooks of all configurations of a kind.
+/// The webhooks of all configurations of one kind.
 #[derive(Debug, Default)]
 pub struct Webhooks {
     ready: ArcSwap<Index<Listed>>,
 }
 
 impl Webhooks {
-    /// Follows the table of configurations for ever, of mutating webhooks or of validating ones.
+    /// Follows the table of configurations of mutating or of validating webhooks, for ever.
     pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
         let mutating = plugin == Plugin::MutatingWebhook;
         let resource = if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" };
@@ -47,7 +47,7 @@ impl Webhooks {
         .await;
     }
 
-    /// Whether any webhook may be asked about a write.
+    /// Returns whether any webhook may match a write.
     pub fn may_want(&self, subject: &Subject<'_>) -> bool {
         let (index, (.., resource)) = (self.ready.load(), subject.resource());
         index.concerns().has(resource, subject.operation)
@@ -55,10 +55,10 @@ impl Webhooks {
             && index.concerned(resource).any(|listed| listed.criteria.may_find(subject))
     }
 
-    /// Has the webhooks change the object, one after the other.
+    /// Lets webhooks change the object, one after the other.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The error for the client.
     pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<()> {
         if is_exempt(&attributes.subject()) {
             return Ok(());
@@ -77,10 +77,11 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Asks all webhooks that want to see the write, side by side. The first refusal counts, once all have answered.
+    /// Calls all webhooks that match the write, concurrently. Once all have answered, returns the refusal that arrived
+    /// first.
     ///
     /// # Errors
-    /// What the client is answered.
+    /// The error for the client.
     pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
         if is_exempt(&attributes.subject()) {
             return Ok(());
@@ -106,7 +107,7 @@ impl Webhooks {
         });
         let mut answers: Vec<_> = answers.buffer_unordered(limits::WEBHOOKS_AT_ONCE).collect().await;
         let first = answers.iter().find_map(|(_, answer, _)| answer.as_ref().err().cloned());
-        answers.sort_by_key(|(at, ..)| *at); // what is told comes in the order of the webhooks
+        answers.sort_by_key(|(at, ..)| *at); // warnings come in the order of the webhooks
         let is_ignored = answers.iter().any(|(_, answer, _)| matches!(answer, Ok(Answer::Ignored)));
         answers.into_iter().for_each(|(_, _, told)| tell(attributes, told));
         match first {
@@ -117,7 +118,7 @@ impl Webhooks {
     }
 }
 
-/// Has one webhook change the object, if it wants to see the write.
+/// Lets one webhook change the object, if it matches the write.
 async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>, effort: &mut Effort) -> ApiResult<()> {
     let Some(wanted) = listed.wanted(attributes, effort).await? else { return Ok(()) };
     let mut told = Told::default();
@@ -130,7 +131,7 @@ async fn mutate_by(listed: &Listed, at: usize, attributes: &mut Attributes<'_>, 
         Answer::Allowed => {}
         Answer::Ignored => {
             attributes.annotate(format!("failed-open.{annotation}"), listed.webhook.name.clone());
-            attributes.in_time()?; // what failed may have been the time of the request, which nothing ignores
+            attributes.in_time()?; // a timeout of the request itself is never ignored
         }
         Answer::Patched(object) => is_changed = attributes.replace(&wanted.matched, object).await?,
     }

@@ -13,7 +13,7 @@ use crate::registry::Target;
 use crate::scratch::Scratch;
 use crate::served::Served;
 
-/// A registry that asks these webhooks, which nobody serves, before and after objects are changed.
+/// Creates a registry with these webhooks, at which no server listens, for mutation and for validation.
 async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
     let registry = Registry::new(Store::open(Options::new(dir.join("store"))).await.unwrap(), PortRange::NODE_PORTS);
     let configuration = value!({"metadata": {"name": "c"}, "webhooks": webhooks});
@@ -72,11 +72,11 @@ async fn whoever_wants_no_write_is_not_asked() {
     assert!(wants(&served("", "pods"), Operation::Create, &labelled));
     assert!(!wants(&served("", "pods"), Operation::Create, &plain));
     assert!(!wants(&served("", "pods"), Operation::Update, &labelled));
-    // It is the same object in another group.
+    // Both groups serve the same objects.
     assert!(wants(&served("events.k8s.io", "events"), Operation::Create, &plain));
     assert!(wants(&served("apps", "deployments"), Operation::Create, &plain));
     assert!(!wants(&served("", "configmaps"), Operation::Create, &plain));
-    // What cannot be told is asked, so that the client is told.
+    // If matching fails, the webhook counts as matching, so that the client gets the error.
     assert!(wants(&served("", "secrets"), Operation::Create, &plain));
     registry.store.shutdown().await;
 }
@@ -119,7 +119,7 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
     registry.store.shutdown().await;
 }
 
-/// What a write pays that no webhook wants to see: printed, where it is asked for, in a build with optimization.
+/// Prints the cost of a write that no webhook matches; run it on request, in an optimized build.
 #[actix_web::test]
 #[ignore = "measures"]
 async fn looking_costs_little() {

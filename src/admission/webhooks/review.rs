@@ -1,4 +1,4 @@
-//! What a webhook is asked about, as the review that it is sent.
+//! Builds the AdmissionReview that a webhook is sent.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 use crate::access::User;
 use crate::admission::{GroupVersionKind, GroupVersionResource};
 
-/// A write, as one webhook is asked about it: in the version that its rules name.
+/// A write in the version that a webhook asks for.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
     /// Kind in the version that the webhook wants.
@@ -25,20 +25,20 @@ pub struct Asked<'a> {
     pub namespace: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'static str,
-    /// Who asks.
+    /// The user of the request.
     pub user: &'a User,
-    /// The object as it is to be stored, in the version that the webhook wants.
+    /// The object that will be stored, in the version that the webhook asks for.
     pub object: Option<&'a Value>,
-    /// The object as it is stored, in the same version.
+    /// The stored object, in the same version.
     pub old: Option<&'a Value>,
     /// Options of the request, with their kind.
     pub options: Option<&'a Value>,
-    /// Whether nothing is to be stored.
+    /// Whether nothing will be stored.
     pub dry_run: bool,
 }
 
 impl Asked<'_> {
-    /// The review in a version of `admission.k8s.io`.
+    /// Returns the review in a version of `admission.k8s.io`.
     pub fn review(&self, version: &str, uid: &str) -> Value {
         let object = |object: Option<&Value>| object.cloned().unwrap_or_default();
         let mut request = value!({
@@ -65,7 +65,7 @@ impl Asked<'_> {
     }
 }
 
-/// Who asks, as reviews and expressions have it.
+/// Returns the user in the form that reviews and expressions use.
 pub fn user_info(user: &User) -> Value {
     let mut info = Value::object();
     if !user.name.is_empty() {

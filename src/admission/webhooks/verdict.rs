@@ -1,4 +1,4 @@
-//! What a webhook says, and whether that is an answer at all.
+//! Reads the answer of a webhook and checks that it is valid.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
@@ -8,17 +8,17 @@ use crate::field::quote;
 use crate::status::{ApiError, Details};
 use crate::webhooks::typed::{self, Member};
 
-/// Why an answer is none.
+/// Why an answer is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
-    /// It is not made as a review is.
+    /// It does not have the form of a review.
     Malformed(String),
-    /// It is a review, but no answer.
+    /// It is a review without a valid response.
     Invalid(String),
 }
 
 impl Unread {
-    /// What is told of it.
+    /// Returns the message of the error.
     pub fn message(self) -> String {
         match self {
             Self::Malformed(why) => format!("failed to call webhook: {why}"),
@@ -27,7 +27,7 @@ impl Unread {
     }
 }
 
-/// The types that members of a review have.
+/// The types that members of a review must have.
 const MEMBERS: &[Member] = &[
     of_response(&["response"], "AdmissionReview", "v1.AdmissionResponse", is_object),
     of_response(&["response", "uid"], "AdmissionResponse", "types.UID", is_text),
@@ -74,28 +74,28 @@ fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(number) if i32::try_from(*number).is_ok())
 }
 
-/// What a webhook says of a write.
+/// What a webhook decided about a write.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdict {
-    /// Whether the write may be made.
+    /// Whether the write may go on.
     pub allowed: bool,
-    /// A JSON patch of the object, and the type that it states; empty for none.
+    /// A JSON patch of the object; empty for none.
     pub patch: Vec<u8>,
     /// Type of the patch; empty for none.
     pub patch_type: String,
-    /// Why not, as a `Status`.
+    /// The `Status` that explains a refusal.
     pub status: Value,
-    /// What the client is to be told.
+    /// Warnings for the client.
     pub warnings: Vec<String>,
-    /// What the audit log is to have: keys and values.
+    /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
 }
 
 impl Verdict {
-    /// Reads the answer to a review of this version and UID.
+    /// Reads the answer to the review with this version and UID.
     ///
     /// # Errors
-    /// What of it is not as it must be, in the reference's words.
+    /// Says what is invalid, in the reference's wording.
     pub fn read(answer: &Value, version: &str, uid: &str, mutating: bool) -> Result<Self, Unread> {
         typed::check(answer, MEMBERS).map_err(Unread::Malformed)?;
         let patch = answer.str_at(&["response", "patch"]);
@@ -145,7 +145,7 @@ impl Verdict {
         })
     }
 
-    /// The refusal that a client gets of a write which is not allowed by a webhook of this name.
+    /// Returns the error of a write that the webhook of this name refuses.
     pub fn refusal(&self, webhook: &str) -> ApiError {
         let text = |field: &str| self.status.str_at(&[field]);
         let denied = format!("admission webhook {} denied the request", quote(webhook));

@@ -1,4 +1,4 @@
-//! What a configuration says of a webhook.
+//! What a configuration says about one webhook.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use flotilla_proto::value::Value;
 
 use crate::webhooks::Hook;
 
-/// Seconds that a webhook has where nothing is said.
+/// The timeout of a webhook without `timeoutSeconds`, in seconds.
 const TIMEOUT_SECONDS: i64 = 10;
 
-/// A webhook that is asked about writes.
+/// An admission webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// Its name.
     pub name: String,
-    /// Name of the configuration that it stands in.
+    /// Name of its configuration.
     pub configuration: String,
     /// Whether it may change objects.
     pub mutating: bool,
-    /// Whether a write goes on when it cannot be asked.
+    /// Whether a write goes on when the call fails.
     pub ignores_failure: bool,
-    /// Whether it is asked again when others changed the object after it.
+    /// Whether it is called again if the object changes afterwards.
     pub is_reinvoked: bool,
-    /// Whether asking it has no effect on anything, at least in a dry run.
+    /// Whether it has no side effects, at least in a dry run.
     pub takes_dry_run: bool,
-    /// How long it has.
+    /// Timeout of a call.
     pub timeout: Duration,
-    /// Version of the reviews that it is sent; `None` when it knows none of ours.
+    /// Version of the reviews that it is sent; `None` if this server supports none that it accepts.
     pub review: Option<&'static str>,
-    /// Where it is.
+    /// How it is reached.
     pub hook: Hook,
 }
 
 impl Webhook {
-    /// Reads one of a configuration's webhooks, which have their defaults.
+    /// Reads one webhook of a configuration, which already has its defaults.
     pub fn of(configuration: &str, mutating: bool, webhook: &Value) -> Self {
         let versions = webhook.list_at(&["admissionReviewVersions"]).iter().filter_map(Value::as_str);
         let review =
@@ -52,7 +52,7 @@ impl Webhook {
         }
     }
 
-    /// What metrics call the kind of webhook.
+    /// Returns the label that metrics use for the kind of webhook.
     pub const fn phase(&self) -> &'static str {
         if self.mutating { "admit" } else { "validating" }
     }

@@ -1,4 +1,4 @@
-//! Who may ask for certificates, approve such requests, and sign them.
+//! Plugins that decide about certificate signing requests: who may create, approve and sign them.
 
 use flotilla_proto::value::Value;
 
@@ -9,7 +9,7 @@ use crate::kinds::certificate;
 use crate::pki::MASTERS;
 use crate::status::ApiResult;
 
-/// Refuses requests for certificates of clients that would be masters (CertificateSubjectRestriction).
+/// Refuses requests for client certificates in the group `system:masters` (CertificateSubjectRestriction).
 pub(super) fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
     request.by("CertificateSubjectRestriction", || {
         if old.is_none() && certificate::asks_for_masters(object) {
@@ -20,7 +20,7 @@ pub(super) fn subject(request: &Request<'_>, object: &Value, old: Option<&Value>
     })
 }
 
-/// Writes into a certificate signing request who makes it.
+/// Writes the requesting user into a new certificate signing request.
 pub(super) fn requester(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
     let user = &request.caller.user;
     let groups: Vec<String> = user.groups.iter().map(ToString::to_string).collect();
@@ -33,12 +33,12 @@ pub(super) fn requester(request: &Request<'_>, object: &mut Value) -> ApiResult<
     Ok(())
 }
 
-/// Lets those approve who may do so for the signer (CertificateApproval).
+/// Refuses an approval unless the user has the verb `approve` on the signer (CertificateApproval).
 pub(super) fn approval(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
     request.by("CertificateApproval", || permitted(request, object, old, "approve"))
 }
 
-/// Lets those hand out certificates who may do so for the signer (CertificateSigning).
+/// Refuses a certificate or a condition unless the user has the verb `sign` on the signer (CertificateSigning).
 pub(super) fn signing(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
     request.by("CertificateSigning", || {
         let signed = |of: &Value| (of.at(&["status", "certificate"]).clone(), of.at(&["status", "conditions"]).clone());
@@ -46,7 +46,7 @@ pub(super) fn signing(request: &Request<'_>, object: &Value, old: &Value) -> Api
     })
 }
 
-/// Whether the user may do something for the signer that the request named before, or for all signers of its domain.
+/// Returns `Ok` if the user has the verb on the signer that the stored request names, or on all signers of its domain.
 fn permitted(request: &Request<'_>, object: &Value, old: &Value, verb: &str) -> ApiResult<()> {
     let signer = old.str_at(&["spec", "signerName"]);
     let domain = signer.split('/').next().unwrap_or("");

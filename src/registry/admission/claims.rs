@@ -1,4 +1,5 @@
-//! Who may write which part of the status of a ResourceClaim (KEP-4817, KEP-5018): schedulers allocate, drivers report.
+//! Decides which user may write which part of the status of a ResourceClaim (KEP-4817, KEP-5018): schedulers write
+//! allocations, drivers write device status.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +78,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether the user may do it; the text of the refusal if not.
+    /// Returns `Ok` if the user may do it, else the text of the refusal.
     fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
         let attributes = Attributes::Resource(ResourceAttributes { group: GROUP, resource: "resourceclaims", ..of });
         match self.authorizer.decide(&self.caller.user, &attributes) {
@@ -87,7 +88,7 @@ impl Writer<'_> {
     }
 }
 
-/// Drivers of the devices whose status is new, other than it was, or gone.
+/// Returns the drivers of the devices whose status was added, changed or removed.
 fn changed_drivers<'a>(new: &'a [Value], old: &'a [Value]) -> BTreeSet<&'a str> {
     let others = |list: &'a [Value], than: &'a [Value]| {
         list.iter().filter(move |device| !than.contains(device)).map(|device| device.str_at(&["driver"]))
@@ -95,7 +96,7 @@ fn changed_drivers<'a>(new: &'a [Value], old: &'a [Value]) -> BTreeSet<&'a str> 
     others(new, old).chain(others(old, new)).collect()
 }
 
-/// The one node that an allocation is for.
+/// Returns the one node that an allocation is for, or an empty text if it is not for exactly one node.
 fn allocated_node(claim: &Value) -> &str {
     let terms = claim.list_at(&["status", "allocation", "nodeSelector", "nodeSelectorTerms"]);
     let [term] = terms else { return "" };
@@ -108,7 +109,7 @@ fn allocated_node(claim: &Value) -> &str {
     }
 }
 
-/// Whether the user is a service account whose pod runs on a node.
+/// Returns whether the user is a service account whose token is bound to a pod on this node.
 fn is_on_node(user: &User, node: &str) -> bool {
     let own = user.node();
     !node.is_empty() && own == Some(node) && names::dns1123_subdomain(node).is_empty()

@@ -1,4 +1,5 @@
-//! Classes of storage, ingress and priority, and the guards of what is in use.
+//! Admission of storage classes, ingress classes and priority classes, and of objects that name them; adds the
+//! finalizers that protect objects in use.
 
 use flotilla_cluster::Scope;
 use flotilla_proto::quantity::Quantity;
@@ -8,10 +9,10 @@ use super::Request;
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
-/// The annotation by which claims named their class once.
+/// The annotation by which claims named their storage class before `spec.storageClassName` existed.
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// A new claim gets the default class and its guard (DefaultStorageClass, StorageObjectInUseProtection).
+/// Gives a new claim the default class and a protecting finalizer (DefaultStorageClass, StorageObjectInUseProtection).
 pub(super) fn claim(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
     request.by("DefaultStorageClass", || {
         if admission::needs_storage_class(object) {
@@ -23,7 +24,7 @@ pub(super) fn claim(request: &Request<'_>, object: &mut Value) -> ApiResult<()> 
     protect(request, object)
 }
 
-/// A new object gets the finalizer that keeps it until nobody uses it (StorageObjectInUseProtection).
+/// Gives a new object the finalizer that keeps it until nobody uses it (StorageObjectInUseProtection).
 pub(super) fn protect(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
     request.by("StorageObjectInUseProtection", || {
         admission::protect(&request.target.served.resource.name, object);
@@ -31,7 +32,7 @@ pub(super) fn protect(request: &Request<'_>, object: &mut Value) -> ApiResult<()
     })
 }
 
-/// A new ingress gets the default class (DefaultIngressClass).
+/// Gives a new ingress the default class (DefaultIngressClass).
 pub(super) fn ingress(request: &Request<'_>, object: &mut Value) -> ApiResult<()> {
     request.by("DefaultIngressClass", || {
         if admission::needs_ingress_class(object) {
@@ -42,8 +43,8 @@ pub(super) fn ingress(request: &Request<'_>, object: &mut Value) -> ApiResult<()
     })
 }
 
-/// A finished claim is within the limits of its namespace (LimitRanger), and grows only if its class allows it
-/// (PersistentVolumeClaimResize).
+/// Refuses a finished claim that exceeds the limits of its namespace (LimitRanger), or that grows although its class
+/// does not allow it (PersistentVolumeClaimResize).
 pub(super) fn finished_claim(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
     request.by("LimitRanger", || {
         if object.at(&["metadata", "deletionTimestamp"]).is_null() {
@@ -56,7 +57,7 @@ pub(super) fn finished_claim(request: &Request<'_>, object: &Value, old: Option<
     old.map_or(Ok(()), |old| request.by("PersistentVolumeClaimResize", || grown_claim(request, object, old)))
 }
 
-/// A claim grows only if its class allows it.
+/// Refuses a claim that grows although its class does not allow it.
 fn grown_claim(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<()> {
     let size = |claim: &Value| Quantity::parse(claim.str_at(&["spec", "resources", "requests", "storage"]));
     match (size(old), size(object)) {
@@ -80,7 +81,7 @@ fn grown_claim(request: &Request<'_>, object: &Value, old: &Value) -> ApiResult<
     Err(request.refuse(object, why))
 }
 
-/// At most one priority class is the default one (Priority).
+/// Refuses a second default priority class (Priority).
 pub(super) fn priority(request: &Request<'_>, object: &Value, old: Option<&Value>) -> ApiResult<()> {
     if !object.is_true_at(&["globalDefault"]) {
         return Ok(());

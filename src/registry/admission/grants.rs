@@ -1,4 +1,5 @@
-//! Nobody grants by roles and bindings what they do not have ("Privilege escalation prevention and bootstrapping").
+//! Refuses roles and bindings by which users would grant more than they have themselves (Kubernetes documentation,
+//! "Privilege escalation prevention and bootstrapping").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// Metadata that the garbage collector changes, and what follows from it.
+/// Metadata fields that the garbage collector may change, and `managedFields`, which change with them.
 const COLLECTOR_FIELDS: [&str; 3] = ["ownerReferences", "finalizers", "managedFields"];
 
 impl Registry {
-    /// Refuses a role or a binding that grants more than the user has; `old` is the object before, if there is one.
+    /// Refuses a role or binding that grants more than the user has. `old` is the stored object, `None` on a create.
     ///
     /// # Errors
-    /// 403 that tells what the user lacks; 404 when the role of a binding is not there.
+    /// 403 names the permissions that the user lacks; 404 when the role of a binding does not exist.
     pub(super) async fn check_grants(
         &self,
         target: Target<'_>,
@@ -49,9 +50,10 @@ impl Registry {
 }
 
 impl Registry {
-    /// Waits until roles and bindings count as they are stored here. They are followed, usually within a millisecond;
-    /// where that takes long, what is known has to do. Nothing follows the floor of a history, which stands for the
-    /// last change of a table that was idle for longer than that when a snapshot of it came: that is waited out, too.
+    /// Waits until the authorizer's index of roles and bindings contains everything that this replica has stored. The
+    /// index follows the tables, usually within a millisecond. After the time limit the index is used as it is. The
+    /// limit is always reached after a snapshot of a table that was idle for longer than the history window: its last
+    /// change is then the floor of the history, which no event ever brings into the index.
     async fn know_grants(&self) -> ApiResult<()> {
         let mut stored = [Revision::ZERO; rbac::RESOURCES.len()];
         for (stored, resource) in stored.iter_mut().zip(rbac::RESOURCES) {
@@ -63,7 +65,7 @@ impl Registry {
     }
 }
 
-/// Somebody grants something.
+/// One write that grants permissions, and the user who makes it.
 struct Grant<'a> {
     registry: &'a Registry,
     target: Target<'a>,
@@ -75,7 +77,7 @@ impl Grant<'_> {
         self.registry.authorizer.allows(self.user, &Attributes::Resource(of))
     }
 
-    /// Whether the user may grant anything by this role.
+    /// Returns whether the user has the verb `escalate` on the role, and so may grant anything by it.
     fn may_escalate(&self) -> bool {
         let Target { served, namespace, name, .. } = self.target;
         let resource = &*served.resource.name;
@@ -90,7 +92,7 @@ impl Grant<'_> {
         self.allows(of)
     }
 
-    /// Whether the user may grant the rules of this role, whatever they are.
+    /// Returns whether the user has the verb `bind` on the role, and so may bind it whatever its rules are.
     fn may_bind(&self, role: &Value) -> bool {
         let resource = match RoleRef::read(role) {
             RoleRef::Role(_) => "roles",
@@ -109,7 +111,7 @@ impl Grant<'_> {
 
     fn check_role(&self, role: &Value, old: Option<&Value>) -> ApiResult<()> {
         self.check_rules(role, role.list_at(&["rules"]))?;
-        // What is aggregated can become anything.
+        // An aggregated role can gain any rule later.
         let aggregates = |role: &Value| !role.list_at(&["aggregationRule", "clusterRoleSelectors"]).is_empty();
         let everything = value!([
             {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -136,7 +138,7 @@ impl Grant<'_> {
         }
     }
 
-    /// The rules of a role, in the words of whoever looks for it in the store.
+    /// Returns the rules of a role. Errors have the wording of the reference's storage.
     fn rules_of(&self, role: &Value) -> ApiResult<Arc<[rbac::Rule]>> {
         let (role, namespace) = (RoleRef::read(role), self.target.namespace);
         let missing = |what| ApiError::bad_request(format!("{what} parameter required."));
@@ -178,7 +180,7 @@ impl Grant<'_> {
     }
 }
 
-/// Whether a change is one that the garbage collector needs to delete the object.
+/// Returns whether a change alters only the fields that the garbage collector changes before it deletes an object.
 fn only_for_collector(object: &Value, old: Option<&Value>) -> bool {
     let Some(old) = old else { return false };
     let mut rest = object.clone();
@@ -194,7 +196,7 @@ fn only_for_collector(object: &Value, old: Option<&Value>) -> bool {
     rest == *old
 }
 
-/// Single grants as refusals show them: verbs on the same thing together, in order.
+/// Formats the permissions that a user lacks, as refusals show them: sorted, with the verbs on one resource together.
 fn described(lacking: &[Value]) -> Vec<String> {
     let list = |grant: &Value, field: &str| -> String {
         let words = grant.list_at(&[field]).iter().filter_map(Value::as_str).map(quote);

@@ -1,4 +1,4 @@
-//! Objects that admission of others depends on, out of memory.
+//! Reads the objects that an admission decision depends on from this replica's tables.
 
 use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::Value;
@@ -9,26 +9,26 @@ use crate::catalogued::CONSULTED;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Objects that are read at a time.
+/// How many objects are read at a time.
 const CHUNK: usize = 256;
 
-/// Tables of which admission may be told what was so a moment ago: the reference looks at its own copy of them, too.
+/// Tables that admission may read without catching up first, because the reference reads its own cached copy of them.
 const GLANCED_AT: [&str; 1] = ["nodes"];
 
 impl Registry {
-    /// An object of a built-in resource, if there is one of this name.
+    /// Returns an object of a built-in resource; `None` if there is none of this name.
     pub(super) fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);
         self.current(&served, namespace, name).map(|object| stored_tree(&object)).transpose()
     }
 
-    /// All objects of a built-in resource that can be decoded, of a namespace or cluster-wide.
+    /// Returns all objects of a built-in resource, in a namespace or in all. Leaves out those that cannot be decoded.
     pub(super) fn look_up_all(&self, group: &str, resource: &str, scope: Scope) -> ApiResult<Vec<Value>> {
         self.look_up_mentioning(group, resource, scope, "")
     }
 
-    /// As [`Registry::look_up_all`], of the objects that have this in their text.
+    /// Returns what [`Registry::look_up_all`] returns, limited to objects whose stored text contains `text`.
     pub(super) fn look_up_mentioning(
         &self,
         group: &str,

@@ -1,8 +1,8 @@
-//! What the server itself adds to writes and refuses, beyond the rules of a kind (Kubernetes documentation, "Admission
-//! Control"): the plugins that are on by default, as a table by resource.
+//! Runs the admission plugins that are on by default (Kubernetes documentation, "Admission Control"): what the server
+//! itself adds to a write or refuses, beyond the rules of its kind. Tables map each resource to its plugins.
 //!
-//! A write meets them twice: [`Registry::admit_create`] and [`Registry::admit_update`] change it before the kind's own
-//! preparation, [`Registry::check_create`] and [`Registry::check_update`] look at the validated object.
+//! A write passes admission twice: [`Registry::admit_create`] and [`Registry::admit_update`] change it before the
+//! kind's own preparation, [`Registry::check_create`] and [`Registry::check_update`] look at the validated object.
 
 mod certificates;
 mod claims;
@@ -31,7 +31,7 @@ use crate::metrics::admission::{Operation, Phase};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// A write that asks to be admitted.
+/// A write in admission.
 #[derive(Debug)]
 struct Request<'a> {
     registry: &'a Registry,
@@ -39,18 +39,18 @@ struct Request<'a> {
     caller: &'a Caller,
     operation: Operation,
     phase: Phase,
-    /// What the client is to be told.
+    /// Warnings for the client.
     warnings: Mutex<Vec<String>>,
 }
 
 /// Changes or refuses a new object.
 type OnCreate = fn(&Request<'_>, &mut Value) -> ApiResult<()>;
-/// Changes or refuses a changed object; the last argument is the object before.
+/// Changes or refuses an object that is updated; the last argument is the stored object.
 type OnUpdate = fn(&Request<'_>, &mut Value, &Value) -> ApiResult<()>;
-/// Refuses a finished object; the last argument is the object before, if there was one.
+/// Refuses an object that is about to be stored; the last argument is the stored object, `None` on a create.
 type OnFinished = fn(&Request<'_>, &Value, Option<&Value>) -> ApiResult<()>;
 
-/// By group and resource.
+/// Plugins of creates, by group and resource.
 static CREATES: &[(&str, &str, OnCreate)] = &[
     ("", "nodes", |request, node| {
         request.by("TaintNodesByCondition", || {
@@ -76,15 +76,15 @@ static FINISHED: &[(&str, &str, OnFinished)] = &[
     ("scheduling.k8s.io", "priorityclasses", classes::priority),
 ];
 
-/// Updates that are decided by nothing but the object itself although plugins meet them (what users may do is known
-/// from an index, wherever it is asked): group, resource, and the subresources of which that does not hold.
+/// Updates whose plugins look at nothing but the object itself, or at the authorizer's index, which every member
+/// follows: group, resource, and the subresources for which that does not hold.
 static INTROSPECTIVE: &[(&str, &str, &[&str])] =
     &[("", "namespaces", &[]), ("", "pods", &["resize"]), ("certificates.k8s.io", "certificatesigningrequests", &[])];
 
-/// Refuses a finished part of an object; the last argument is the object before.
+/// Refuses a write of a subresource; the last argument is the stored object.
 type OnPart = fn(&Request<'_>, &Value, &Value) -> ApiResult<()>;
 
-/// By group, resource and subresource.
+/// Plugins of subresources, by group, resource and subresource.
 static PARTS: &[(&str, &str, &str, OnPart)] = &[
     ("", "pods", "ephemeralcontainers", |request, pod, old| pod_security::pod(request, pod, Some(old))),
     ("", "pods", "resize", pods::resized),
@@ -102,25 +102,27 @@ fn of<P: Copy>(plugins: &[(&str, &str, P)], target: Target<'_>) -> Option<P> {
 }
 
 impl Registry {
-    /// Whether an update or deletion is decided by nothing but the object itself, so that the store proves the decision
-    /// by making the write. Whatever a plugin meets counts as decided by more, unless it is stated.
+    /// Returns whether an update or deletion is decided by the object alone. The store then proves the decision by
+    /// making the write, since it does so only if the object is still the same. A resource with plugins counts as
+    /// decided by more, unless `INTROSPECTIVE` names it.
     pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
         let met = of(UPDATES, target).is_some() || of(FINISHED, target).is_some();
         let stated = of(INTROSPECTIVE, target).is_some_and(|but| !but.contains(&target.subresource));
-        // Who may grant what is decided by all roles and bindings; what is deleted of them goes the same way.
+        // All roles and bindings decide who may grant what. Deletions of them take the same path.
         let grants = target.served.group() == rbac::GROUP;
         (!met || stated) && !grants && !quotas::is_recharged(target) && !allocation::is_service(target)
     }
 
-    /// Whether an update is decided by more than the object itself although most of its kind are not: a pod that
-    /// becomes another one has to meet what its namespace demands, and one that moves between quotas is charged.
+    /// Returns whether this one update is decided by more than the object, although most updates of its kind are not: a
+    /// pod whose significant fields change must meet the pod security standard of its namespace, and one that moves
+    /// between quotas is charged.
     pub(super) fn looks_further(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
         matches!(place, ("", "pods", "" | "ephemeralcontainers"))
             && (is_significant(object, old) || quotas::moves(target, object, old))
     }
 
-    /// Admission of a create: the object is in its stored version.
+    /// Admits a create. The object is in its stored version.
     pub(super) async fn admit_create(
         &self,
         target: Target<'_>,
@@ -140,31 +142,32 @@ impl Registry {
         self.metrics.by_step(request.operation, request.phase, || {
             request.by("NamespaceLifecycle", || self.check_namespace(target, object))?;
             if !is_pod(target) {
-                nodes::restrict(&request, Some(object), None)?; // of pods the accounts come first
+                nodes::restrict(&request, Some(object), None)?; // for pods, ServiceAccount comes first
             }
             of(CREATES, target).map_or(Ok(()), |plugin| plugin(&request, object))
         })?;
         self.check_grants(target, object, None, caller).await
     }
 
-    /// Admission of a document to act on.
+    /// Admits a document to act on.
     ///
     /// # Errors
-    /// 404 or 403 where the namespace is not there or on its way out; what may be done there can be asked all the same.
+    /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
+    /// namespace.
     pub fn admit_action(&self, target: Target<'_>, document: &Value, caller: &Caller) -> ApiResult<()> {
         if target.served.group() == "authorization.k8s.io" {
             return Ok(());
         }
         match target.name {
             "" => self.check_namespace(target, document),
-            // What is acted on is named by the path, whatever the document is called.
+            // The path names the object that is acted on, whatever name the document has.
             name => self.check_namespace(target, &value!({"metadata": {"name": name}})),
         }?;
         let request = Request::new(self, target, caller, Operation::Create, Phase::Admit);
         nodes::restrict(&request, Some(document), None)
     }
 
-    /// Admission of an update: both objects are in their stored version.
+    /// Admits an update. Both objects are in their stored version.
     pub(super) async fn admit_update(
         &self,
         target: Target<'_>,
@@ -180,10 +183,10 @@ impl Registry {
         self.check_grants(target, object, Some(old), caller).await
     }
 
-    /// Admission of a finished object that is about to be created.
+    /// Checks a finished object that is about to be created.
     ///
     /// # Errors
-    /// 403 also for those who may write objects that are there, but not create any.
+    /// 403 also when an update or patch would create the object and the user may not create it.
     pub(super) fn check_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
         if matches!(caller.verb, "update" | "patch") {
             let Target { served, namespace, name, subresource } = target;
@@ -201,7 +204,7 @@ impl Registry {
         checked
     }
 
-    /// Admission of a finished object that is about to replace another.
+    /// Checks a finished object that is about to replace another.
     pub(super) fn check_update(
         &self,
         target: Target<'_>,
@@ -226,7 +229,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// Adds errors for the parts of a status that change and that only some may write.
+    /// Adds an error for every part of a status that changes and that this user may not write.
     pub(super) fn check_status_writer(
         &self,
         target: Target<'_>,
@@ -246,12 +249,13 @@ impl<'a> Request<'a> {
         Self { registry, target, caller, operation, phase, warnings: Mutex::default() }
     }
 
-    /// Tells the client something, if the write is not refused by others.
+    /// Adds a warning for the client. It is sent unless the write is refused.
     fn warn(&self, text: String) {
         self.warnings.lock().push(text);
     }
 
-    /// Does the work of a plugin, which is measured under its name, unless it is left out.
+    /// Runs a plugin's work and measures it under the plugin's name. Does nothing if the configuration disables the
+    /// plugin.
     fn by(&self, plugin: &'static str, work: impl FnOnce() -> ApiResult<()>) -> ApiResult<()> {
         if self.registry.plugins.leaves_out(plugin) {
             return Ok(());
@@ -259,12 +263,13 @@ impl<'a> Request<'a> {
         self.registry.metrics.by_plugin(plugin, self.operation, self.phase, work)
     }
 
-    /// The limit ranges of the namespace.
+    /// Returns the limit ranges of the namespace.
     fn limit_ranges(&self) -> ApiResult<Vec<Value>> {
         self.registry.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))
     }
 
-    /// 403 in the words of an admission plugin. Objects whose name is yet to be made go by its beginning.
+    /// Returns 403 in the wording of an admission plugin. An object whose name is not generated yet is called by its
+    /// `generateName`.
     fn refuse(&self, object: &Value, why: &str) -> ApiError {
         let names =
             [self.target.name, object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"])];

@@ -1,4 +1,4 @@
-//! Namespaces: nothing is created in one that is not there, or on its way out (NamespaceLifecycle).
+//! Refuses creates in namespaces that do not exist or are being deleted (NamespaceLifecycle).
 
 use flotilla_proto::value::Value;
 
@@ -6,7 +6,7 @@ use super::super::{Registry, Target, encode, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
 
 impl Registry {
-    /// Objects are created only in namespaces that exist and are not being deleted.
+    /// Refuses an object whose namespace does not exist or is being deleted.
     pub(super) fn check_namespace(&self, target: Target<'_>, object: &Value) -> ApiResult<()> {
         let served = target.served;
         if !served.resource.namespaced {
@@ -17,7 +17,8 @@ impl Registry {
         let Some(namespace) = self.current(&namespaces, "", target.namespace) else {
             return Err(ApiError::not_found("", "namespaces", target.namespace));
         };
-        // What the text does not mention is not there; a label of the same name it mentions too.
+        // A text without this member has no such field. A text with it may have a label of the same name, so it is
+        // decoded.
         let is_deleting = || -> ApiResult<bool> {
             Ok(encode::mentions(&namespace, "\"deletionTimestamp\":")
                 && !stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null())

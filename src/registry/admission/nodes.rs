@@ -1,5 +1,5 @@
-//! Keeps nodes to what is theirs (NodeRestriction): the rules are in [`crate::kinds::admission::node_restriction`], and
-//! here is what they are asked about.
+//! Restricts nodes to their own objects (NodeRestriction). The rules are in
+//! [`crate::kinds::admission::node_restriction`]; this module looks up the objects that they need.
 
 use flotilla_proto::value::Value;
 
@@ -15,7 +15,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// Namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
-/// Drivers in whose care volumes of these sorts are, which were once built in.
+/// CSI drivers that now mount volumes of these types, which were once built in.
 const MIGRATED: [(&str, &str); 7] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
@@ -26,8 +26,8 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// What a node wants to do with an object: the object as it is to be, unless it is deleted, and as it is, unless it is
-/// new.
+/// Refuses a write by a node that concerns objects of others. `object` is the object after the write, `None` for a
+/// deletion; `old` is the object before it, `None` for a create.
 pub(super) fn restrict(request: &Request<'_>, object: Option<&Value>, old: Option<&Value>) -> ApiResult<()> {
     if !request.registry.plugins.restricts_nodes() {
         return Ok(());
@@ -47,7 +47,7 @@ pub(super) fn restrict(request: &Request<'_>, object: Option<&Value>, old: Optio
     })
 }
 
-/// Why not: in the words of the plugin, or an error of another sort.
+/// Why a write is refused: a text in the wording of the plugin, or an error of another kind.
 enum Why {
     Forbidden(String),
     Other(ApiError),
@@ -67,7 +67,7 @@ impl From<ApiError> for Why {
 
 type Verdict = Result<(), Why>;
 
-/// What a node asks for.
+/// A write by a node, and the objects before and after it.
 struct Asked<'a> {
     request: &'a Request<'a>,
     node: &'a str,
@@ -113,7 +113,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The name of the object, also of a new one.
+    /// Returns the name of the object, also of a new one.
     fn name(&self) -> &str {
         match self.request.target.name {
             "" => self.object.map_or("", |object| object.str_at(&["metadata", "name"])),
@@ -206,7 +206,7 @@ impl Asked<'_> {
         Ok(())
     }
 
-    /// A token for a service account: for a pod that runs there, and for audiences that the pod wants.
+    /// Allows a token for a service account only for a pod on this node, and only for audiences that the pod uses.
     fn token(&self) -> Verdict {
         let (Some(asked), namespace) = (self.object, self.request.target.namespace) else { return Ok(()) };
         let bound = asked.at(&["spec", "boundObjectRef"]);
@@ -258,7 +258,7 @@ impl Asked<'_> {
         ))
     }
 
-    /// Whether a volume of a pod needs tokens for an audience: itself, or the driver that it is mounted by.
+    /// Returns whether a volume of a pod needs tokens for an audience: by a projected token, or by its CSI driver.
     fn wants(&self, pod: &Value, volume: &Value, audience: &str) -> bool {
         let mut sources = volume.list_at(&["projected", "sources"]).iter();
         let token = |source: &Value| {
@@ -288,7 +288,7 @@ impl Asked<'_> {
         })
     }
 
-    /// What is known here of an object; the reference looks at its own copy, too.
+    /// Returns an object as this replica knows it, without catching up: the reference reads its own cached copy, too.
     fn glance(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let registry = self.request.registry;
         let served = registry.resources.of_resource(group, resource)?;
@@ -296,14 +296,14 @@ impl Asked<'_> {
         stored_tree(&object).ok()
     }
 
-    /// As [`Asked::glance`] of the core group, which must be there.
+    /// Returns what [`Asked::glance`] returns for the core group, or 404 when the object does not exist.
     fn found(&self, resource: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, Why> {
         let found = self.glance("", resource, namespace, name);
         found.ok_or_else(|| Why::Other(ApiError::not_found("", kind, name)))
     }
 }
 
-/// The driver that mounts a volume, of a pod or of the cluster.
+/// Returns the driver that mounts a volume of a pod or a persistent volume; `None` if no driver does.
 fn driver_of(volume: &Value) -> Option<String> {
     if let Some(driver) = volume.at(&["csi", "driver"]).as_str() {
         return Some(driver.to_owned());
@@ -312,10 +312,10 @@ fn driver_of(volume: &Value) -> Option<String> {
 }
 
 impl Registry {
-    /// Keeps a node that deletes an object to what is its own.
+    /// Refuses a deletion by a node of an object that is not its own.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The refusal of the plugin.
     pub(in crate::registry) fn restrict_deletion(
         &self,
         target: super::Target<'_>,

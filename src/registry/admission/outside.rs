@@ -1,7 +1,7 @@
-//! Asking policies and webhooks about writes: what registry operations call, at their places in the reference's order.
+//! Asks admission policies and webhooks about writes, at the points where the reference asks them.
 //!
-//! A write that none of them wants to see pays for [`Registry::is_changed_outside`] and
-//! [`Registry::is_refused_outside`] alone.
+//! A write that no policy and no webhook matches costs only the calls of [`Registry::is_changed_outside`] and
+//! [`Registry::is_refused_outside`].
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
 
-/// Metadata that no client sets on what it creates.
+/// Metadata that clients cannot set on new objects.
 const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// What those outside are asked about.
+/// What policies and webhooks are asked about.
 pub(in super::super) struct Asked<'a> {
     pub(in super::super) target: Target<'a>,
     pub(in super::super) operation: Operation,
     pub(in super::super) object: Option<&'a Value>,
     pub(in super::super) old: Option<&'a Value>,
-    /// Options of the request as the object that they are.
+    /// Options of the request, in the form of their API type.
     pub(in super::super) options: Option<Value>,
     pub(in super::super) dry_run: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// A new object, or a document that is acted on.
+    /// Asks about a new object, or about a document that is acted on.
     pub(in super::super) fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("CreateOptions"));
         Self { target, operation: Operation::Create, object: Some(object), old: None, options, dry_run }
     }
 
-    /// A changed object.
+    /// Asks about an updated object.
     pub(in super::super) fn update(
         target: Target<'a>,
         object: &'a Value,
@@ -77,7 +77,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Passes on what those outside told besides their decision.
+/// Copies warnings and audit annotations of policies and webhooks to the caller's response.
 fn tell(attributes: &mut Attributes<'_>, caller: &mut Caller) {
     let told = std::mem::take(attributes.told.get_mut());
     caller.warnings.extend(told.warnings);
@@ -85,13 +85,13 @@ fn tell(attributes: &mut Attributes<'_>, caller: &mut Caller) {
 }
 
 impl Registry {
-    /// Whether anybody outside may have something to say of what a caller does to a resource.
+    /// Returns whether a policy or webhook may decide about an operation on a resource.
     pub fn is_decided_outside(&self, target: Target<'_>, operation: Operation) -> bool {
         self.admission.concerns(&target.served.resource.name, operation)
     }
 
-    /// Whether anybody outside may want to change an object; `old` is what it was. Asking costs a look at what they say
-    /// they want, and no allocation.
+    /// Returns whether a policy or webhook may change an object; `old` is the stored object. Compares the write with
+    /// what they match, without an allocation.
     pub(in super::super) fn is_changed_outside(
         &self,
         (target, operation): (Target<'_>, Operation),
@@ -104,7 +104,7 @@ impl Registry {
             && self.admission.may_change(&Subject::of(self, target, operation, object, old))
     }
 
-    /// Whether anybody outside may want to refuse an object, as for [`Registry::is_changed_outside`].
+    /// Returns whether a policy or webhook may refuse an object, as for [`Registry::is_changed_outside`].
     pub(in super::super) fn is_refused_outside(
         &self,
         (target, operation): (Target<'_>, Operation),
@@ -117,8 +117,8 @@ impl Registry {
             && self.admission.may_refuse(&Subject::of(self, target, operation, object, old))
     }
 
-    /// Has those outside change what is to be written, and the server's own plugins (`again`) once more after them
-    /// where they did.
+    /// Lets policies and webhooks change an object. Runs the server's own plugins (`again`) once more if they changed
+    /// it.
     pub(in super::super) async fn mutate_outside(
         &self,
         asked: Asked<'_>,
@@ -150,7 +150,7 @@ impl Registry {
         Ok(object)
     }
 
-    /// Has those outside look at what is finished.
+    /// Lets policies and webhooks validate a finished object.
     pub(in super::super) async fn validate_outside(&self, asked: Asked<'_>, caller: &mut Caller) -> ApiResult<()> {
         let mut attributes = asked.attributes(self, caller);
         let validated = self.admission.validate(&attributes).await;
@@ -158,7 +158,7 @@ impl Registry {
         validated
     }
 
-    /// Has those outside decide about a new object that may still change.
+    /// Lets policies and webhooks change or refuse a new object that is not finished.
     pub(in super::super) async fn mutate_created(
         &self,
         target: Target<'_>,
@@ -175,7 +175,7 @@ impl Registry {
         super::super::place(target, object)
     }
 
-    /// Whether anybody outside may have something to say of the deletion of an object.
+    /// Returns whether a policy or webhook may decide about the deletion of an object.
     pub(in super::super) fn is_deletion_decided_outside(
         &self,
         target: Target<'_>,
@@ -187,7 +187,8 @@ impl Registry {
         self.is_changed_outside(what, None, Some(old), caller) || self.is_refused_outside(what, None, Some(old), caller)
     }
 
-    /// Has those outside decide about the deletion of an object: what they make of it is dropped.
+    /// Lets policies and webhooks decide about the deletion of an object. Changes that they make to the object are
+    /// dropped.
     pub(in super::super) async fn decide_deletion(
         &self,
         target: Target<'_>,
@@ -208,7 +209,8 @@ impl Registry {
         self.decide(asked, caller, |_| ()).await.map(drop)
     }
 
-    /// Has those outside decide about a document to act on, or the options of a connection, which they may change.
+    /// Lets policies and webhooks decide about a document to act on, or about the options of a connection. They may
+    /// change it.
     ///
     /// # Errors
     /// Their refusal.
@@ -229,7 +231,7 @@ impl Registry {
         Ok(())
     }
 
-    /// As [`Registry::decide_action`], for the way to something else.
+    /// Does the same as [`Registry::decide_action`] for a connection.
     ///
     /// # Errors
     /// Their refusal.
@@ -239,7 +241,7 @@ impl Registry {
         self.decide(asked, caller, |_| ()).await.map(drop)
     }
 
-    /// Has those outside change what a write is about, finishes that, and has them look at it.
+    /// Lets policies and webhooks change an object, finishes it, and lets them validate the result.
     async fn decide(&self, asked: Asked<'_>, caller: &mut Caller, finish: impl FnOnce(&mut Value)) -> ApiResult<Value> {
         let finished = Asked { options: asked.options.clone(), ..asked };
         let mut object = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
@@ -250,12 +252,12 @@ impl Registry {
     }
 }
 
-/// What is deleted, as those outside are told: of a collection no object has a name.
+/// Returns the target of a deletion as policies and webhooks see it: without a name when a collection is deleted.
 fn deleted<'a>(target: Target<'a>, options: &DeleteOptions) -> Target<'a> {
     Target { name: if options.is_of_collection { "" } else { target.name }, ..target }
 }
 
-/// Puts the owners of fields back where what those outside made of them cannot be read.
+/// Restores `managedFields` if policies or webhooks made them unreadable.
 fn keep_owners(object: &mut Value, before: &Value, caller: &mut Caller) {
     let path = ["metadata", "managedFields"];
     if object.at(&path) == before.at(&path) {

@@ -1,19 +1,19 @@
-//! The admission plugins of Kubernetes 1.36 by name: which are here, which of these can be left out, and which were.
+//! Lists the admission plugins of Kubernetes 1.36 by name: which of them this server has, and which can be switched.
 
-/// Whether a plugin is here.
+/// Whether this server has a plugin, and when it is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// On unless it is left out.
+    /// On, unless the configuration disables it.
     On,
-    /// Off unless it is asked for.
+    /// Off, unless the configuration enables it.
     Off,
-    /// What it does is always done, or nothing in it could be left out.
+    /// Always on: it cannot be disabled, or it has nothing that could be.
     Always,
-    /// Not here.
+    /// This server does not have it.
     Absent,
 }
 
-/// What keeps nodes to what is theirs.
+/// The plugin that restricts nodes to their own objects.
 pub(super) const NODE_RESTRICTION: &str = "NodeRestriction";
 
 const PLUGINS: [(&str, Presence); 41] = [
@@ -60,12 +60,12 @@ const PLUGINS: [(&str, Presence); 41] = [
     ("ValidatingAdmissionWebhook", Presence::Always),
 ];
 
-/// Whether a plugin is here; `None` when Kubernetes has none of this name.
+/// Returns whether this server has a plugin; `None` when Kubernetes has none of this name.
 pub fn find(name: &str) -> Option<Presence> {
     PLUGINS.iter().find(|(known, _)| *known == name).map(|(_, presence)| *presence)
 }
 
-/// Which plugins are used, as configured.
+/// Which plugins the configuration switched.
 #[derive(Debug, Clone, Default)]
 pub struct Plugins {
     off: Vec<String>,
@@ -73,17 +73,17 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Those that are on by default, with some besides and without others.
+    /// Returns the default plugins with `enabled` added and `disabled` removed.
     pub fn new(enabled: &[String], disabled: &[String]) -> Self {
         Self { off: disabled.to_vec(), restricts_nodes: enabled.iter().any(|name| name == NODE_RESTRICTION) }
     }
 
-    /// Whether a plugin that is on by default is left out.
+    /// Returns whether the configuration disables a plugin that is on by default.
     pub(super) fn leaves_out(&self, name: &str) -> bool {
         self.off.iter().any(|off| off == name)
     }
 
-    /// Whether nodes are kept to what is theirs.
+    /// Returns whether NodeRestriction is on.
     pub(super) const fn restricts_nodes(&self) -> bool {
         self.restricts_nodes
     }

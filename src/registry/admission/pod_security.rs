@@ -1,4 +1,5 @@
-//! What namespaces demand of their pods (PodSecurity): pods are refused, and whoever makes templates of pods is told.
+//! Enforces the pod security standards of namespaces (PodSecurity): refuses pods, and warns clients that write
+//! templates of pods.
 
 use std::time::Instant;
 
@@ -25,14 +26,14 @@ static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// Where the objects of a target hold a template of pods, if they do.
+/// Returns where the objects of a target hold a template of pods; `None` if they hold none.
 fn template_of(target: Target<'_>) -> Option<&'static [&'static str]> {
     let place = (&*target.served.stored.group, &*target.served.resource.name);
     let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == place);
     found.filter(|_| target.subresource.is_empty()).map(|(_, _, path)| *path)
 }
 
-/// A finished pod.
+/// Refuses a finished pod that violates the standard of its namespace.
 pub(super) fn pod(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
     request.by("PodSecurity", || {
         let policy = request.registry.policy(request.target.namespace)?;
@@ -49,7 +50,7 @@ pub(super) fn pod(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> Ap
     })
 }
 
-/// A finished object that holds a template of pods, where it does.
+/// Warns of a finished object whose template of pods violates the standard of its namespace.
 pub(super) fn template(request: &Request<'_>, object: &Value) -> ApiResult<()> {
     let Some(path) = template_of(request.target) else { return Ok(()) };
     request.by("PodSecurity", || {
@@ -66,7 +67,8 @@ fn warn(request: &Request<'_>, standard: Standard, pod: &Value) {
     }
 }
 
-/// A finished namespace: its labels must be understood, and whoever demands more is told about pods that are there.
+/// Refuses a namespace whose pod security labels are invalid, and warns of existing pods that violate a standard which
+/// becomes stricter.
 pub(super) fn namespace(request: &Request<'_>, namespace: &Value, old: Option<&Value>) -> ApiResult<()> {
     request.by("PodSecurity", || {
         let read = |namespace: &Value| {
@@ -91,7 +93,7 @@ pub(super) fn namespace(request: &Request<'_>, namespace: &Value, old: Option<&V
     })
 }
 
-/// Pods that violate in the same way.
+/// Pods that violate a standard in the same way.
 struct Alike {
     reasons: String,
     first: String,
@@ -99,16 +101,16 @@ struct Alike {
 }
 
 impl Registry {
-    /// What a namespace demands of its pods.
+    /// Returns the pod security standards that a namespace demands.
     fn policy(&self, namespace: &str) -> ApiResult<Policy> {
         let served = self.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
         let namespace = self.current(&served, "", namespace);
         let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
-        // What was not understood when it was written is read as its fallback.
+        // Labels that are invalid, though stored, are read as their fallback.
         Ok(Policy::read(label, &mut Errors::default()))
     }
 
-    /// Tells of the pods of a namespace that do not meet a standard, those that are alike together.
+    /// Returns warnings about the pods of a namespace that violate a standard. Pods with the same violations share one.
     fn pods_that_violate(&self, namespace: &str, standard: Standard) -> ApiResult<Vec<String>> {
         let began = Instant::now();
         let (mut alike, mut checked): (Vec<Alike>, usize) = (Vec::new(), 0);
@@ -156,7 +158,7 @@ impl Registry {
         Ok(told)
     }
 
-    /// Pods of a namespace that are to be looked at, and how many there are.
+    /// Returns the pods of a namespace that are to be checked, up to a bound, and how many there are in all.
     fn pods_to_check(&self, namespace: &str) -> ApiResult<(Vec<std::sync::Arc<Object>>, usize)> {
         let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
         let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());

@@ -1,4 +1,4 @@
-//! Pods: accounts, priorities, tolerations, runtime classes, labels of their node.
+//! Admission of pods: service account, priority, tolerations, runtime class, and labels copied from the node.
 
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
@@ -8,12 +8,12 @@ use super::{Request, nodes, pod_security};
 use crate::kinds::admission;
 use crate::status::{ApiError, ApiResult};
 
-/// The account of pods that name none.
+/// The service account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
-/// Lists of containers that a resize can change.
+/// Lists of containers whose resources a resize can change.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// A new pod, in the order of the plugins: LimitRanger, ServiceAccount, NodeRestriction, Priority,
+/// Admits a new pod. Plugins run in this order: LimitRanger, ServiceAccount, NodeRestriction, Priority,
 /// DefaultTolerationSeconds, RuntimeClass, PodTopologyLabels.
 pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     request.by("LimitRanger", || {
@@ -34,7 +34,7 @@ pub(super) fn create(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     request.by("PodTopologyLabels", || topology(request, pod))
 }
 
-/// Pods that are bound already get the labels of where their node is.
+/// Copies the topology labels of the node to a pod that is already bound to it.
 fn topology(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     let node = pod.str_at(&["spec", "nodeName"]);
     if !node.is_empty()
@@ -45,7 +45,7 @@ fn topology(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// A changed pod.
+/// Admits an updated pod.
 pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> ApiResult<()> {
     if !request.target.subresource.is_empty() {
         return Ok(());
@@ -60,8 +60,8 @@ pub(super) fn update(request: &Request<'_>, pod: &mut Value, old: &Value) -> Api
     })
 }
 
-/// A finished pod meets what its namespace demands, and is within its limits. It has the overhead of its runtime class;
-/// both of these are settled at its creation.
+/// Refuses a finished pod that violates the pod security standard of its namespace. Checks limits and the overhead of
+/// the runtime class on a create only, as both are fixed from then on.
 pub(super) fn finished(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
     if old.is_some() {
         return pod_security::pod(request, pod, old);
@@ -98,7 +98,7 @@ fn priority(request: &Request<'_>, pod: &mut Value) -> ApiResult<()> {
     let (group, resource) = ("scheduling.k8s.io", "priorityclasses");
     let set = match pod.str_at(&["spec", "priorityClassName"]) {
         "" => {
-            // Only a class that is the default is looked for.
+            // Only the default class is needed.
             let is_default = "\"globalDefault\":true";
             let classes = request.registry.look_up_mentioning(group, resource, Scope::All, is_default)?;
             admission::set_priority(pod, None, classes.iter())
@@ -119,7 +119,7 @@ fn runtime_class(request: &Request<'_>, pod: &Value) -> ApiResult<Option<Value>>
     }
 }
 
-/// Whether a node can resize its pods is the node's to say, so it must be known (KEP-5328).
+/// Refuses a resize when the pod's node does not declare that it supports it, so the node must be known (KEP-5328).
 pub(super) fn resized(request: &Request<'_>, pod: &Value, old: &Value) -> ApiResult<()> {
     pod_security::pod(request, pod, Some(old))?;
     request.by("NodeDeclaredFeatureValidator", || node_of_resized(request, pod, old))

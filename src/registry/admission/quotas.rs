@@ -10,13 +10,14 @@ use crate::metrics::admission::{Operation, Phase};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// Whether a change of an object may be charged. Of a pod only what moves it between quotas is: see [`moves`].
+/// Returns whether updates of these objects are charged. Returns false for pods, which are charged only when they move
+/// between quotas: see [`moves`].
 pub(super) fn is_recharged(target: Target<'_>) -> bool {
     let (group, resource) = (target.served.group(), &*target.served.resource.name);
     is_charged_again(group, resource, target.subresource) && (group, resource, target.subresource) != ("", "pods", "")
 }
 
-/// Whether a change of an object is charged although most of its kind are not.
+/// Returns whether this update is charged, although most updates of its kind are not.
 pub(super) fn moves(target: Target<'_>, object: &Value, old: &Value) -> bool {
     let (group, resource, subresource) = (target.served.group(), &*target.served.resource.name, target.subresource);
     is_charged_again(group, resource, subresource)
@@ -24,8 +25,8 @@ pub(super) fn moves(target: Target<'_>, object: &Value, old: &Value) -> bool {
 }
 
 impl Registry {
-    /// Charges a finished object that is about to be created, or what it uses more than before, to the quotas that it
-    /// concerns; 403 where one has no room. What fails afterwards stays charged until the quotas are counted anew.
+    /// Charges a finished object to the quotas that match it: all of it on a create, the increase on an update. Returns
+    /// 403 where a quota has no room. A write that fails afterwards stays charged until the quotas are recalculated.
     pub(in super::super) async fn charge_quotas(
         &self,
         target: Target<'_>,

@@ -1,4 +1,4 @@
-//! Cluster IPs: the ranges that `ServiceCIDR`s state, and the `IPAddress`es that say who has which (KEP-1880).
+//! Allocates cluster IPs from the ranges of `ServiceCIDR`s, and records their owners as `IPAddress`es (KEP-1880).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Label that says who keeps an address.
+/// Label that names the manager of an address.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 /// Its value for the addresses of services.
 pub(super) const ALLOCATOR: &str = "ipallocator.k8s.io";
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-/// The range that the configuration states; its families are those of the cluster.
+/// The ServiceCIDR of the configured range; its families are those of the cluster.
 const DEFAULT_RANGE: &str = "kubernetes";
-/// Ranges that are looked at.
+/// How many ranges are considered.
 const RANGES_MAX: usize = 256;
-/// The manager under which the server writes addresses.
+/// The field manager of the server's own writes of addresses.
 const MANAGER: &str = "kube-apiserver";
 
-/// Ranges that addresses can be taken of, and the families of the cluster, the preferred one first.
+/// Ranges to allocate addresses from, and the address families of the cluster, the preferred one first.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     pub blocks: Vec<Block>,
@@ -45,7 +45,7 @@ impl Registry {
         self.networking("ipaddresses")
     }
 
-    /// What the `ServiceCIDR`s that are ready, and stay, say.
+    /// Returns the ranges of the `ServiceCIDR`s that are ready and are not being deleted.
     pub(super) fn service_ranges(&self) -> ApiResult<Ranges> {
         let served = self.networking("servicecidrs")?;
         let mut objects = Vec::new();
@@ -77,12 +77,12 @@ impl Registry {
         Ok(ranges)
     }
 
-    /// Who has an address.
+    /// Returns the `IPAddress` of an address; `None` if the address is free.
     pub(super) fn address_object(&self, served: &Served, address: IpAddr) -> Option<Arc<Object>> {
         self.current(served, "", &addresses::canonical(address))
     }
 
-    /// Makes addresses the owner's; false when somebody else was faster, and then none of them is.
+    /// Claims addresses for an owner. Returns false, with none of them claimed, if another writer was faster.
     pub(super) async fn claim_addresses(&self, owner: Owner<'_>, wanted: &[IpAddr]) -> ApiResult<bool> {
         let served = self.ip_addresses()?;
         for (index, address) in wanted.iter().enumerate() {
@@ -112,7 +112,7 @@ impl Registry {
         self.create(target, incoming, &options, &mut Caller::server(MANAGER)).await.map(drop)
     }
 
-    /// Frees those of the addresses that are the owner's.
+    /// Frees those addresses that belong to the owner.
     pub(super) async fn free_addresses(&self, owner: Owner<'_>, addresses: &[IpAddr]) {
         let Ok(served) = self.ip_addresses() else { return };
         for address in addresses {
@@ -127,20 +127,21 @@ impl Registry {
                 mutation: Mutation::Delete,
             };
             if let Err(error) = self.write(write).await {
-                tracing::warn!(%address, error = %error.message, "a cluster IP was not freed; it will be by the next repair");
+                tracing::warn!(%address, error = %error.message, "cannot free a cluster IP until the next repair");
             }
         }
     }
 }
 
 impl Ranges {
-    /// The range that an address is in.
+    /// Returns whether an address lies in one of the ranges.
     pub fn holds(&self, address: IpAddr) -> bool {
         self.blocks.iter().any(|block| usable(*block).is_some_and(|(first, last)| (first..=last).contains(&address)))
     }
 
-    /// A free address of a family: of the upper part of a range if there is one, since people pick theirs from the
-    /// lower part (KEP-3070). Among `probes` successive addresses one is free.
+    /// Returns a free address of a family; `None` if there is none. Prefers the upper part of a range, since people
+    /// choose from the lower part (KEP-3070). Tries `probes` successive addresses; the caller passes a number of which
+    /// one must be free.
     pub fn any(&self, family: &str, probes: u64, is_free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
         let of_family = |block: &&Block| (if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" }) == family;
         for (first, last) in self.blocks.iter().filter(of_family).filter_map(|block| usable(*block)) {
@@ -162,7 +163,8 @@ impl Ranges {
     }
 }
 
-/// First and last address of a block that services can have: not the network's own, nor the broadcast one.
+/// Returns the first and last address of a block that services can have: without its network and broadcast addresses.
+/// `None` if no address is left.
 fn usable(block: Block) -> Option<(IpAddr, IpAddr)> {
     let (first, last) = (block.first(), block.last());
     let begin = address(number(first).checked_add(1)?, first);
@@ -184,7 +186,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The address of this number, of the same family as `like`.
+/// Returns the address with this number, of the same family as `like`.
 fn address(number: u128, like: IpAddr) -> IpAddr {
     match like {
         IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
@@ -192,7 +194,7 @@ fn address(number: u128, like: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an `IPAddress` is that of a service.
+/// Returns whether an `IPAddress` belongs to this service.
 pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
     let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
     parent("group").is_empty()
@@ -204,7 +206,7 @@ pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
 fn is_ready(range: &Value) -> bool {
     let stays = range.at(&["metadata", "deletionTimestamp"]).is_null();
     let mut conditions = range.list_at(&["status", "conditions"]).iter();
-    // Of one that nobody says anything of, nobody keeps the conditions.
+    // A range without conditions counts as ready, since nothing may be there to write conditions.
     let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
     stays && ready.is_none_or(|ready| ready.str_at(&["status"]) == "True")
 }

@@ -1,8 +1,10 @@
-//! Taking node ports among several members: claimed before a service is written, given up when that write has ended.
+//! Claims node ports among several members before a service is written, and gives the claims up when that write has
+//! ended.
 //!
-//! Whose conditional write of the claims succeeds has known every other claim. One that it did not find any more was
-//! given up, and its service stored before or never: so who first reads the claims, then waits for all that was
-//! acknowledged, and then reads the services knows every port that is taken.
+//! All claims are in one object, which is written only if it is still the one that was read. So a successful writer
+//! knows every other claim. A claim that it does not find was given up, and by then the service of that claim was
+//! either stored or will never be. A member that reads the claims, then waits for all acknowledged writes, and then
+//! reads the services therefore knows every port that is taken.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,28 +29,29 @@ use crate::status::{ApiError, ApiResult};
 /// What this process knows of claims.
 #[derive(Debug, Default)]
 pub(super) struct Claiming {
-    /// One write of the claims at a time: those of this process would only outrun each other.
+    /// Lets this process make one write of the claims at a time, as concurrent ones would only conflict.
     turn: tokio::sync::Mutex<()>,
     sight: Mutex<Sight>,
 }
 
-/// A claim of this process. It ends with this, unless the write that it is for has begun and may go on.
+/// A claim of this process. Dropping it ends the claim, unless its write has begun and its outcome is unknown.
 pub(super) struct Claimed {
     id: ClaimId,
-    /// When it was not made yet.
+    /// A time before the claim was made.
     before: Duration,
     writing: AtomicBool,
     store: Store,
     claiming: Arc<Claiming>,
 }
 
-/// What came of an attempt to claim ports.
+/// The outcome of an attempt to claim ports.
 enum Attempt {
     /// They are claimed.
     Claimed(Taken),
-    /// The claims changed meanwhile.
+    /// The claims changed meanwhile, so that the attempt must be repeated.
     Outrun,
-    /// Another write has claimed a port that is asked for, as of a revision of the claims.
+    /// Another write has claimed a port that is asked for. Holds the refusal, and the revision of the claims at that
+    /// time.
     Met(ApiError, Option<Revision>),
 }
 
@@ -59,10 +62,10 @@ impl fmt::Debug for Claimed {
 }
 
 impl Claimed {
-    /// Makes sure that others regard the claim for as long as a write takes.
+    /// Makes sure that other members respect the claim for as long as a write takes.
     ///
     /// # Errors
-    /// 503 when this process may have stood still for so long that they do not.
+    /// 503 when so much time has passed since the claim, as after a pause, that others may take it for expired.
     pub fn begin_writing(&self) -> ApiResult<()> {
         match lasts(self.before, running()) {
             true => {
@@ -74,19 +77,19 @@ impl Claimed {
     }
 }
 
-/// Whether a claim that was made after `before` lasts for as long as a write takes.
+/// Returns whether a claim that was made after `before` lasts for as long as a write takes.
 fn lasts(before: Duration, now: Duration) -> bool {
     now.saturating_sub(before) <= limits::PORT_CLAIM_LIFETIME / 2
 }
 
-/// How long the machine is running, including when it was suspended: others were not.
+/// Returns how long the machine has been running. Counts time in suspension, since other members were running then.
 fn running() -> Duration {
     let time = clock_gettime(Clock::Boottime);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 impl Registry {
-    /// Decides again what a write takes, now that it is known to take ports, and claims these.
+    /// Decides again what a write takes, now that it is known to take ports, and claims these ports.
     pub(super) async fn claim_ports(
         &self,
         owner: Owner<'_>,
@@ -99,7 +102,7 @@ impl Registry {
             match self.try_claim(owner, object, decide).await? {
                 Attempt::Claimed(taken) => return Ok(taken),
                 Attempt::Outrun => left -= 1,
-                // Whether the other gets the port, or is refused, shows soon.
+                // Soon the other write either has the port or has failed, so this waits for the claims to change.
                 Attempt::Met(refusal, since) => {
                     if !changed(&self.store, since, deadline).await {
                         return Err(refusal);
@@ -149,12 +152,12 @@ impl Registry {
                 Ok(Attempt::Claimed(taken))
             }
             Ok(false) => Ok(Attempt::Outrun),
-            Err(error) => Err(error), // it may have been made
+            Err(error) => Err(error), // the claim may have been written
         }
     }
 }
 
-/// The write that needed a claim has ended.
+/// Marks the write that needed a claim as ended, so that dropping the claim removes it.
 pub(super) fn end(claimed: Option<Claimed>) {
     if let Some(claimed) = claimed {
         claimed.writing.store(false, Ordering::Relaxed);
@@ -162,37 +165,37 @@ pub(super) fn end(claimed: Option<Claimed>) {
 }
 
 impl Drop for Claimed {
-    /// Takes the claim away, when nobody waits for that.
+    /// Removes the claim in a task of its own, since no caller waits for it.
     fn drop(&mut self) {
         if self.writing.load(Ordering::Relaxed) {
             return;
         }
         let (store, claiming) = (self.store.clone(), Arc::clone(&self.claiming));
         claiming.sight.lock().end(self.id, Instant::now());
-        let Ok(runtime) = Handle::try_current() else { return }; // the process ends
+        let Ok(runtime) = Handle::try_current() else { return }; // no runtime: the process ends
         runtime.spawn(async move {
             if let Err(error) = claiming.clear(&store).await {
                 let error = error.message;
-                tracing::warn!(error, "claims of node ports were not taken away; they will be with the next one");
+                tracing::warn!(error, "cannot remove claims of node ports; the next claim will remove them");
             }
         });
     }
 }
 
 impl Claiming {
-    /// The claims that are not void.
+    /// Returns the claims of the object that are not void.
     fn in_force(&self, object: Option<&Object>) -> ApiResult<Vec<Claim>> {
         let all = object.map(claims::of).transpose()?.unwrap_or_default();
         Ok(self.sight.lock().in_force(all, Instant::now()))
     }
 
-    /// Takes away all claims that are void.
+    /// Removes all void claims.
     async fn clear(&self, store: &Store) -> ApiResult<()> {
         let _turn = self.turn.lock().await;
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(object) = current(store) else { return Ok(()) };
             let claims = self.in_force(Some(&object))?;
-            // Whoever had the turn before may have done it.
+            // The task that held the lock before may have removed them.
             if claims.len() == claims::of(&object)?.len() || put(store, Some(object.revision()), &claims).await? {
                 return Ok(());
             }
@@ -201,12 +204,12 @@ impl Claiming {
     }
 }
 
-/// The object with the claims, as this member knows it.
+/// Returns the object with the claims, as this member knows it.
 fn current(store: &Store) -> Option<Arc<Object>> {
     store.table(&TableId::new(TABLE)).get(KEY)
 }
 
-/// Writes the claims, if they are still as of a revision; whether they were.
+/// Writes the claims if they still have this revision. Returns whether they had.
 async fn put(store: &Store, revision: Option<Revision>, claims: &[Claim]) -> ApiResult<bool> {
     let expectation = revision.map_or(Expectation::Absent, Expectation::Revision);
     let mutation = Mutation::Put(claims::draft(claims));
@@ -215,14 +218,14 @@ async fn put(store: &Store, revision: Option<Revision>, claims: &[Claim]) -> Api
     Ok(matches!(outcome, Outcome::Committed { .. }))
 }
 
-/// Waits until the claims are others than as of a revision; false when that takes too long.
+/// Waits until the claims differ from those of a revision. Returns false when the deadline passes.
 async fn changed(store: &Store, since: Option<Revision>, deadline: Instant) -> bool {
     if Instant::now() >= deadline {
-        return false; // although they may go on changing
+        return false; // bounds the wait even if they change all the time
     }
     let table = store.table(&TableId::new(TABLE));
     let Ok(mut changes) = table.subscribe(Interest::default(), since.unwrap_or_default()) else {
-        return Instant::now() < deadline; // so many that the first are not kept any more
+        return Instant::now() < deadline; // the history no longer reaches back, so they have changed
     };
     timeout_at(deadline, changes.changed()).await.is_ok()
 }

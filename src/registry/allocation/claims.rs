@@ -1,7 +1,8 @@
-//! Claims of node ports: which ports the writes take that are under way, through any member.
+//! Claims of node ports: which ports are taken by writes that are under way through any member.
 //!
-//! The table of services tells who has a port, and nothing of who is about to. All claims are in one object of a table
-//! that no API serves, written only if it is still the one that was read: whoever adds a claim knows of every other.
+//! The table of services says who has a port, but not who is about to take one. One object, in a table that no API
+//! serves, holds all claims. It is written only if it is still the one that was read, so every writer of a claim knows
+//! all others.
 
 use std::collections::HashMap;
 
@@ -14,21 +15,21 @@ use tokio::time::Instant;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// The table of the object with all claims.
+/// The table of the object that holds all claims.
 pub(super) const TABLE: &str = "allocation/nodeports";
-/// Its key. Once made it is never deleted, so that it is absent only once.
+/// Its key. The object is never deleted once it exists, so `absent` as an expectation holds only once.
 pub(super) const KEY: &str = "claims";
-/// The member that the store writes the revision into.
+/// The member of the object into which the store writes the revision.
 const REVISION: &str = "resourceVersion";
 
-/// Names a claim; drawn at random.
+/// Identifies a claim; drawn at random.
 pub(super) type ClaimId = u64;
 
 /// The ports that one write takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub id: ClaimId,
-    /// Namespace and name of the service; for people who look.
+    /// Namespace and name of the service, for people who inspect the object.
     pub service: String,
     pub ports: Vec<u16>,
 }
@@ -49,10 +50,10 @@ fn written(claim: &Claim) -> Value {
     value!({"id": (format!("{:016x}", claim.id)), "service": (claim.service.clone()), "ports": (ports)})
 }
 
-/// The claims of the object.
+/// Reads the claims from the object.
 ///
 /// # Errors
-/// It cannot be read.
+/// 500: it cannot be decoded.
 pub(super) fn of(object: &Object) -> ApiResult<Vec<Claim>> {
     parse(object.bytes()).ok_or_else(|| ApiError::internal("the claims of node ports cannot be read"))
 }
@@ -68,23 +69,24 @@ fn parse(bytes: &[u8]) -> Option<Vec<Claim>> {
     value.list_at(&["claims"]).iter().map(claim).collect()
 }
 
-/// What this process has seen of claims. It tells which of them are void: those whose write has ended here, and those
-/// of members that are gone, which are there for longer than any write may take. The clocks of others say nothing.
+/// What this process has observed of claims. It decides which of them are void: those whose write has ended in this
+/// process, and those that this process has seen for longer than any write may take, as left by members that are gone.
+/// It measures with its own clock only.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
-    /// When a claim was first seen.
+    /// When each claim was first seen.
     seen: HashMap<ClaimId, Instant>,
-    /// When the write of a claim of this process has ended.
+    /// When the write of each claim of this process ended.
     ended: HashMap<ClaimId, Instant>,
 }
 
 impl Sight {
-    /// Of all claims that there are now, those that are not void.
+    /// Returns those of the claims that are not void.
     pub fn in_force(&mut self, mut claims: Vec<Claim>, now: Instant) -> Vec<Claim> {
         let is_there = |id: &ClaimId| claims.iter().any(|claim| claim.id == *id);
         let is_recent = |since: Instant| now.duration_since(since) <= limits::PORT_CLAIM_LIFETIME;
         self.seen.retain(|id, _| is_there(id));
-        // That a claim was written may be seen after its write was given up.
+        // A claim may become visible only after its write was given up.
         self.ended.retain(|id, since| is_there(id) || is_recent(*since));
         claims.retain(|claim| {
             let since = *self.seen.entry(claim.id).or_insert(now);
@@ -93,7 +95,7 @@ impl Sight {
         claims
     }
 
-    /// The write of a claim has ended.
+    /// Records that the write of a claim has ended.
     pub fn end(&mut self, id: ClaimId, now: Instant) {
         self.ended.insert(id, now);
     }

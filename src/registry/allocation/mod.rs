@@ -1,8 +1,10 @@
-//! Cluster IPs and node ports of services: taken before a service is written, given back when it does not need them.
+//! Allocates cluster IPs and node ports of services: takes them before a service is written, frees those that it no
+//! longer needs.
 //!
-//! Nothing here is a second truth. A cluster IP is taken by creating its `IPAddress`, which the store lets only one
-//! writer do; a node port is taken while some stored service has it ([`NodePorts`] follows the table of services), and
-//! claimed among all members while a service is written that is to have it ([`claiming`]).
+//! The allocation is derived from stored objects and has no state of its own. A cluster IP is taken by creating its
+//! `IPAddress`, which the store allows only one writer to do. A node port is taken while a stored service has it
+//! ([`NodePorts`] follows the table of services), and is claimed among all members while a service that needs it is
+//! being written ([`claiming`]).
 
 mod addresses;
 mod claiming;
@@ -27,24 +29,24 @@ use crate::kinds::service_allocation::{self, Held};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// What a write took outside its own table, and what it gives back once it is stored.
+/// What a write took outside its own table, and what it frees once it is stored.
 #[derive(Debug, Default)]
 pub(super) struct Allocation {
     /// Addresses that were claimed for this write.
     claimed: Vec<IpAddr>,
-    /// Addresses that the object does not have any more after it.
+    /// Addresses that the object no longer has after the write.
     released: Vec<IpAddr>,
-    /// Ports that nobody else may take until the write has ended.
+    /// Ports that no other write of this process may take until this one has ended.
     #[expect(dead_code, reason = "held, and given back when this is dropped")]
     ports: Vec<Reservation>,
-    /// That no other member takes them either.
+    /// The claim that keeps other members from taking the ports.
     ports_claimed: Option<Claimed>,
 }
 
-/// Decides what a write takes, writes it into the object, and tells what it gives back.
+/// Decides what a write takes, writes it into the object, and returns what the write frees.
 type Decide<'a> = dyn Fn(&mut Value, &mut Taker<'_>) -> ApiResult<Held> + Sync + 'a;
 
-/// Whom an address belongs to.
+/// The service that an address belongs to.
 #[derive(Debug, Clone, Copy)]
 struct Owner<'a> {
     namespace: &'a str,
@@ -52,7 +54,7 @@ struct Owner<'a> {
 }
 
 impl Registry {
-    /// Reserves what a new object needs of shared ranges, and writes it into the object.
+    /// Reserves the addresses and ports that a new object needs, and writes them into the object.
     pub(super) async fn allocate_create(
         &self,
         target: Target<'_>,
@@ -70,7 +72,7 @@ impl Registry {
         .await
     }
 
-    /// Reserves what a changed object needs of shared ranges besides what it has.
+    /// Reserves the addresses and ports that a changed object needs in addition to what it has.
     pub(super) async fn allocate_update(
         &self,
         target: Target<'_>,
@@ -112,7 +114,8 @@ impl Registry {
         Err(ApiError::internal("failed to allocate a serviceIP: others were faster each time"))
     }
 
-    /// Finds what a write takes. Nobody else takes its ports meanwhile; its addresses are yet to be claimed.
+    /// Finds addresses and ports for a write. The ports are reserved against other writes; the addresses are not
+    /// claimed yet.
     async fn take(
         &self,
         owner: Owner<'_>,
@@ -127,14 +130,14 @@ impl Registry {
         if options.dry_run || taken.ports.is_empty() || !self.store.may_have_others() {
             return Ok(taken);
         }
-        drop(taken); // what is free depends on what others have claimed, too
+        drop(taken); // decide again: other members' claims count, too
         *object = before;
         self.claim_ports(owner, object, decide).await
     }
 
-    /// The write was stored: what it gave up is free.
+    /// Frees what a write gave up, after it was stored.
     pub(super) async fn settle_allocation(&self, target: Target<'_>, allocation: Allocation) {
-        claiming::end(allocation.ports_claimed); // not before: others must find the service then
+        claiming::end(allocation.ports_claimed); // only now, as others must find the stored service instead
         if allocation.released.is_empty() {
             return;
         }
@@ -142,8 +145,8 @@ impl Registry {
         self.free_addresses(owner, &allocation.released).await;
     }
 
-    /// The write failed: what it took is free. When it may have been made, or may yet be, all of it stays claimed:
-    /// ports for a while, addresses until somebody finds that the service does not have them.
+    /// Frees what a failed write took. If the outcome of the write is unknown, everything stays claimed: ports for a
+    /// while, addresses until a repair finds that the service does not have them.
     pub(super) async fn release(
         &self,
         target: Target<'_>,
@@ -160,7 +163,7 @@ impl Registry {
         }
     }
 
-    /// Gives back what a deleted object held.
+    /// Frees the addresses of a deleted object.
     pub(super) async fn after_delete(&self, target: Target<'_>, object: &Object) {
         if !is_service(target) {
             return;
@@ -170,16 +173,16 @@ impl Registry {
                 let owner = Owner { namespace: target.namespace, name: target.name };
                 self.free_addresses(owner, &service_allocation::held(&service).addresses).await;
             }
-            Err(error) => tracing::error!(%error, "a deleted service keeps its addresses"),
+            Err(error) => tracing::error!(%error, "cannot free the addresses of a deleted service"),
         }
     }
 }
 
 impl Allocation {
-    /// Makes sure that what was taken is still regarded by others, right before the write.
+    /// Makes sure, right before the write, that other members still respect what was claimed.
     ///
     /// # Errors
-    /// 503 when this process may have stood still for too long.
+    /// 503 when this process may have been paused for too long.
     pub(super) fn begin_writing(&self) -> ApiResult<()> {
         self.ports_claimed.as_ref().map_or(Ok(()), Claimed::begin_writing)
     }

@@ -1,4 +1,4 @@
-//! Node ports: who has which follows from the table of services.
+//! Tracks which service has which node port, by following the table of services.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Objects and changes that are read at a time.
+/// How many objects or changes are read at a time.
 const CHUNK: usize = 512;
 
-/// The range of node ports, and which of them are taken. Derived from the table, so that it is right after a restart
-/// and wherever the table is.
+/// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a
+/// restart and on every replica.
 #[derive(Debug, Clone)]
 pub struct NodePorts {
     range: PortRange,
     index: Arc<Mutex<Index>>,
-    /// What other members are about to take.
+    /// Claims of ports by writes through other members.
     pub(super) claiming: Arc<Claiming>,
 }
 
 #[derive(Debug, Default)]
 struct Index {
-    /// The revision of the table up to which `held` is right; nothing before the table was first read.
+    /// The revision of the table that `held` reflects; `None` until the table was first read.
     seen: Option<Revision>,
     /// How many services have a port.
     held: HashMap<u16, u32>,
-    /// Ports of writes of this process that are under way.
+    /// Ports that writes of this process have reserved.
     reserved: HashSet<u16>,
 }
 
-/// A port that a write took; free again when this is dropped, unless a stored service has it by then.
+/// A port that a write reserved. Dropping it frees the port, unless a stored service has it by then.
 #[derive(Debug)]
 pub(super) struct Reservation {
     port: u16,
@@ -51,12 +51,12 @@ impl Drop for Reservation {
 }
 
 impl NodePorts {
-    /// Node ports of a range.
+    /// Creates an empty index of a range.
     pub fn new(range: PortRange) -> Self {
         Self { range, index: Arc::default(), claiming: Arc::default() }
     }
 
-    /// Takes a certain port, or any free one that is not to be spared.
+    /// Reserves the wanted port, or any free one for which `is_spared` is false.
     pub(super) fn reserve(&self, wanted: Option<u16>, is_spared: impl Fn(u16) -> bool) -> Result<Reservation, Refusal> {
         let mut index = self.index.lock();
         let PortRange { first, last } = self.range;
@@ -70,8 +70,8 @@ impl NodePorts {
         Ok(Reservation { port, index: Arc::clone(&self.index) })
     }
 
-    /// A free port: of the upper part of the range if there is one, since people pick theirs from the lower part
-    /// (KEP-3070).
+    /// Returns a free port; `None` if there is none. Prefers the upper part of the range, since people choose from the
+    /// lower part (KEP-3070).
     fn any(&self, is_free: impl Fn(u16) -> bool) -> Option<u16> {
         let PortRange { first, last } = self.range;
         let size = u32::from(last) - u32::from(first) + 1;
@@ -88,7 +88,7 @@ impl NodePorts {
         free(lower, size).or_else(|| free(0, lower))
     }
 
-    /// Brings the index up to what the table says now.
+    /// Updates the index to the current state of the table.
     pub(super) fn follow(&self, services: &Table) -> ApiResult<()> {
         let mut index = self.index.lock();
         while let Some(seen) = index.seen {
@@ -108,7 +108,7 @@ impl NodePorts {
     }
 }
 
-/// How much of a range is left to those who choose their port themselves.
+/// Returns how many numbers at the start of a range are left to users who choose one themselves.
 fn lower_part(size: u32) -> u32 {
     const MIN: u32 = 16;
     const MAX: u32 = 128;
@@ -134,7 +134,7 @@ impl Index {
         Ok(())
     }
 
-    /// Reads the whole table.
+    /// Builds the index from the whole table.
     fn rebuild(&mut self, services: &Table) -> ApiResult<()> {
         self.held.clear();
         self.seen = None;
@@ -158,7 +158,7 @@ impl Index {
 }
 
 impl Reservation {
-    /// The port.
+    /// Returns the port.
     pub const fn port(&self) -> u16 {
         self.port
     }

@@ -1,4 +1,4 @@
-//! Mends what writes that were cut off left behind: addresses of no service, services without their address.
+//! Repairs what interrupted writes left behind: addresses without a service, and services whose address is not claimed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// Objects that are read at a time.
+/// How many objects are read at a time.
 const CHUNK: usize = 512;
 
 impl Registry {
-    /// Frees addresses that no service has, and claims those that services have without having claimed them. Only for
-    /// the time before requests are served: a service that is being created has its address before it is stored.
+    /// Frees addresses that no service has, and claims unclaimed addresses of services. Call this only before requests
+    /// are served: a service that is being created has its address claimed before it is stored.
     ///
     /// # Errors
     /// When objects cannot be read or written.
@@ -67,11 +67,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Frees an address by the claim of a revision, if that was made for a service which does not have it. Whoever made
-    /// it must be done.
+    /// Frees an address if its `IPAddress` still has this revision and names a service that does not have the address.
+    /// The write that claimed it must have ended.
     ///
     /// # Errors
-    /// When objects cannot be read, or are not known to be current.
+    /// When objects cannot be read, or this replica cannot catch up.
     pub async fn free_if_orphaned(&self, address: &str, revision: Revision) -> ApiResult<()> {
         let services = self.services()?;
         for is_current in [false, true] {
@@ -85,15 +85,16 @@ impl Registry {
             if is_current {
                 return self.free_orphan(&services, &claim).await;
             }
-            self.catch_up().await?; // a service that is not known here yet may have it
+            self.catch_up().await?; // a service that this replica does not know yet may have it
         }
         Ok(())
     }
 
-    /// Claims the addresses that a service has without having claimed them. Whoever changed it must be done.
+    /// Claims those addresses of a service that are not claimed for it. The write that changed the service must have
+    /// ended.
     ///
     /// # Errors
-    /// When objects cannot be read, or are not known to be current.
+    /// When objects cannot be read, or this replica cannot catch up.
     pub async fn claim_unclaimed(&self, namespace: &str, name: &str) -> ApiResult<()> {
         let (services, claims) = (self.services()?, self.ip_addresses()?);
         let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
@@ -112,7 +113,8 @@ impl Registry {
         self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
     }
 
-    /// Whether a service exists and has an address, or may have: it cannot be decoded.
+    /// Returns whether a service has an address. Returns true for a service that cannot be decoded, since it may have
+    /// it.
     fn has(&self, services: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<bool> {
         let Some(service) = self.current(services, owner.namespace, owner.name) else { return Ok(false) };
         Ok(others(held(&service)).is_none_or(|addresses| addresses.contains(&address)))
@@ -126,7 +128,7 @@ impl Registry {
                 Some(claim) if is_of(&claim, owner) => {}
                 Some(_) => {
                     let Owner { namespace, name } = owner;
-                    tracing::warn!(namespace, name, %address, "the cluster IP of a service was claimed for another");
+                    tracing::warn!(namespace, name, %address, "the cluster IP of a service belongs to another service");
                 }
             }
         }
@@ -134,29 +136,31 @@ impl Registry {
     }
 }
 
-/// Whether an address was claimed for a service.
+/// Returns whether an address was claimed for this service.
 fn is_of(claim: &Object, owner: Owner<'_>) -> bool {
     stored_value(claim).is_ok_and(|value| belongs(&value, owner))
 }
 
-/// The addresses that a stored service has.
+/// Returns the addresses of a stored service.
 ///
 /// # Errors
-/// It cannot be read.
+/// When it cannot be decoded.
 pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
     Ok(service_allocation::held(&stored_value(service)?).addresses)
 }
 
-/// Namespace and name of the service that an `IPAddress` was claimed for here; none for those of others.
+/// Returns namespace and name of the service for which this server claimed an `IPAddress`; `None` if another manager
+/// did.
 ///
 /// # Errors
-/// It cannot be read.
+/// When it cannot be decoded.
 pub fn claimant(claim: &Object) -> ApiResult<Option<(String, String)>> {
     let value = stored_value(claim)?;
     Ok(claimed(claim, &value).map(|(_, owner)| (owner.namespace.to_owned(), owner.name.to_owned())))
 }
 
-/// The address that an `IPAddress` is of, and the service that it was claimed for here; none for those of others.
+/// Returns the address of an `IPAddress` and the service for which this server claimed it; `None` if another manager
+/// did.
 fn claimed<'a>(claim: &Object, value: &'a Value) -> Option<(IpAddr, Owner<'a>)> {
     let parent = |field: &str| value.str_at(&["spec", "parentRef", field]);
     let is_ours = value.str_at(&["metadata", "labels", MANAGED_BY]) == ALLOCATOR && parent("resource") == "services";
@@ -164,7 +168,7 @@ fn claimed<'a>(claim: &Object, value: &'a Value) -> Option<(IpAddr, Owner<'a>)> 
     addresses::parse_sloppy(claim.key().name()).filter(|_| is_ours).map(|address| (address, owner))
 }
 
-/// Reads on in a table as it is now; whether its end is reached.
+/// Reads the next objects of a table as it is now. Returns whether the end was reached.
 fn chunk(table: &Table, after: &mut Option<Key>, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
     let selection = Selection { scope: Scope::All, ..Selection::default() };
     let mut cursor = table.snapshot().cursor(selection, after.clone());

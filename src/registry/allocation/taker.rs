@@ -1,4 +1,4 @@
-//! What one write of a service takes.
+//! Finds the addresses and ports that one write of a service takes.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::registry::Registry;
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// Finds free addresses and ports, and remembers which it found. Ports are reserved; addresses are yet to be claimed.
+/// Finds free addresses and ports, and remembers them. Ports are reserved here; the caller claims the addresses.
 #[derive(Debug)]
 pub(super) struct Taker<'a> {
     registry: &'a Registry,
@@ -22,19 +22,19 @@ pub(super) struct Taker<'a> {
     ports: Vec<Reservation>,
     /// Ports that other writes have claimed.
     claimed: HashSet<u16>,
-    /// Whether one of these was asked for.
+    /// Whether the write asked for one of the ports in `claimed`.
     met_claim: bool,
     dry_run: bool,
 }
 
-/// What a write takes, and what it gives back once it is stored.
+/// What a write takes, and what it frees once it is stored.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub released: Held,
-    /// Addresses that are yet to be claimed.
+    /// Addresses that the caller has yet to claim.
     pub addresses: Vec<IpAddr>,
     pub ports: Vec<Reservation>,
-    /// That the ports are claimed among all members.
+    /// The claim that keeps other members from taking the ports.
     pub claimed: Option<Claimed>,
 }
 
@@ -46,17 +46,17 @@ impl<'a> Taker<'a> {
         Ok(Self { registry, served, ranges, addresses, ports, claimed, met_claim: false, dry_run })
     }
 
-    /// Takes no ports that other writes have claimed.
+    /// Excludes ports that other writes have claimed.
     pub fn beside(self, claimed: HashSet<u16>) -> Self {
         Self { claimed, ..self }
     }
 
-    /// What was found.
+    /// Returns what was found, with what the write frees.
     pub fn taken(self, released: Held) -> Taken {
         Taken { released, addresses: self.addresses, ports: self.ports, claimed: None }
     }
 
-    /// Whether a port is refused only because another write has claimed it, which may yet fail.
+    /// Returns whether a port was refused only because another write has claimed it. That write may still fail.
     pub const fn has_met_claim(&self) -> bool {
         self.met_claim
     }
@@ -81,11 +81,11 @@ impl Allocations for Taker<'_> {
     fn take_address(&mut self, family: &str, wanted: Option<IpAddr>) -> Result<IpAddr, Refusal> {
         let address = match wanted {
             Some(address) if !self.ranges.holds(address) => return Err(self.outside(address)),
-            // A dry run takes nothing, so it does not look who has what either.
+            // A dry run takes nothing, so it does not check whether the address is free.
             Some(address) if !self.dry_run && self.is_taken(address) => return Err(Refusal::AddressTaken),
             Some(address) => address,
             None => {
-                // An address more than there are taken ones: one of so many is free.
+                // One more probe than taken addresses: at least one of them must be free.
                 let probes = self.registry.table(&self.served).len() + 1 + self.addresses.len() as u64;
                 self.ranges.any(family, probes, |address| !self.is_taken(address)).ok_or(Refusal::Full)?
             }

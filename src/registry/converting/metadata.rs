@@ -1,11 +1,11 @@
-//! What a conversion may do to metadata: it changes labels and annotations, and nothing else.
+//! Restricts what a conversion may do to metadata: it may change labels and annotations only.
 
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, FieldError, Path};
 use crate::rules::labels;
 
-/// Whether a converted object is still the same object.
+/// Refuses a converted object whose name, namespace or UID differs from the original's.
 pub fn check(original: &Value, converted: &Value) -> Result<(), String> {
     for (what, field) in [("name", "name"), ("namespace", "namespace"), ("UID", "uid")] {
         let (own, other) = (original.str_at(&["metadata", field]), converted.str_at(&["metadata", field]));
@@ -16,7 +16,7 @@ pub fn check(original: &Value, converted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives a converted object the metadata that it had, with the labels and annotations that it has now.
+/// Gives a converted object its original metadata, with the labels and annotations of the conversion.
 pub fn restore(original: &Value, converted: &mut Value) -> Result<(), String> {
     let stated = match converted.get("metadata") {
         None => return Err("missing metadata in converted object".into()),
@@ -60,7 +60,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
     let metadata = Path::root("metadata");
     match field {
         "labels" => labels::validate_labels(texts, &metadata.child("labels"), &mut errors),
-        // The reference calls it so.
+        // The reference uses this singular path.
         _ => labels::validate_annotations(texts, &metadata.child("annotation"), &mut errors),
     }
     let texts: Vec<String> = errors.0.iter().map(FieldError::to_string).collect();
@@ -71,7 +71,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
     }
 }
 
-/// What Go calls the type of a decoded value.
+/// Returns what Go calls the type of a decoded value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

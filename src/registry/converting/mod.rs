@@ -1,4 +1,4 @@
-//! Converting ahead of those who cannot wait.
+//! Asks webhooks to convert objects before code that cannot wait for an answer needs the result.
 
 mod metadata;
 mod review;
@@ -17,25 +17,25 @@ use crate::outbound::{Outbound, Peer};
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::kept::{self, Key, Outcome, Turn};
 
-/// What asking takes, of a registry that does not wait for the answer.
+/// What a conversion needs from the registry. It is owned, so that the task that asks may outlive the request.
 pub struct Asker {
     pub(super) outbound: Outbound,
     pub(super) metrics: Arc<Metrics>,
     pub(super) peer: Result<Peer, String>,
 }
 
-/// An object that is to be converted, and its key.
+/// An object to convert, and the key under which the result is kept.
 pub struct Wanted {
     pub(super) key: Key,
     pub(super) object: Value,
 }
 
 impl Registry {
-    /// Has the webhook of a definition convert objects to a version, so that they are found when they are shown. Those
-    /// that are known are not asked for again, nor those that somebody else has asked for.
+    /// Has the webhook of a definition convert objects to a version, and keeps the results for when they are shown.
+    /// Skips objects whose result is known, and waits for those that another task has already asked for.
     ///
     /// # Errors
-    /// What the reference says of a webhook that does not convert them.
+    /// The reference's error about a webhook that fails to convert them.
     pub async fn convert_ahead(&self, definition: &Arc<Definition>, to: &str, objects: Vec<Value>) -> ApiResult<()> {
         let (told, outcome) = watch::channel(None);
         let (mut own, mut others): (Vec<Wanted>, Vec<Outcome>) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ impl Registry {
                 .map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self.resolver()));
             let asker = Asker { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
             let (definition, to) = (Arc::clone(definition), to.to_owned());
-            // Others may wait for this one: it goes on when whoever asked first is gone.
+            // Other requests may wait for this task, so it continues when the request that started it is cancelled.
             tokio::spawn(async move {
                 let keys: Vec<Key> = own.iter().map(|wanted| wanted.key).collect();
                 let converted = ask_in_parts(&asker, &definition, &to, own).await;

@@ -1,4 +1,4 @@
-//! One review: asking a webhook to convert objects, and judging its answer.
+//! Sends one ConversionReview to a webhook and checks its answer.
 
 use std::time::Instant;
 
@@ -12,10 +12,10 @@ use crate::limits;
 use crate::prometheus::families;
 use crate::webhooks::conversion::kept::Key;
 
-/// Why a webhook converted nothing: the reference's text, and what metrics call it.
+/// Why a conversion failed: the reference's text, and the label that metrics use.
 struct Failure(String, &'static str);
 
-/// Has objects converted to a version, all in one review.
+/// Has a webhook convert all objects to a version in one review.
 pub async fn ask(
     asker: &Asker,
     definition: &Definition,
@@ -104,7 +104,7 @@ const MALFORMED: &str = "conversion_webhook_malformed_response_failure";
 const PARTIAL: &str = "conversion_webhook_partial_response_failure";
 const INVALID: &str = "conversion_webhook_invalid_converted_object_failure";
 
-/// The objects that an answer holds.
+/// Returns the converted objects of an answer.
 fn objects_of(answer: &mut Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let shown = |api_version: &str, kind: &str| format!("{api_version}, Kind={kind}");
     let (api_version, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));

@@ -9,7 +9,7 @@ use crate::kinds::pod::binding;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 
-/// POST to `bindings`: the document names the pod.
+/// Serves POST to `bindings`, where the document names the pod.
 pub(super) fn bind_by_name(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let name = call.body.str_at(&["metadata", "name"]).to_owned();
@@ -17,7 +17,7 @@ pub(super) fn bind_by_name(call: Call<'_>) -> Pending<'_, Acted> {
     })
 }
 
-/// POST to a pod's `binding`.
+/// Serves POST to a pod's `binding`.
 pub(super) fn bind(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let name = call.target.name.to_owned();
@@ -53,7 +53,7 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     Ok(Acted::Done)
 }
 
-/// Several errors as one text.
+/// Joins several errors into one text.
 fn aggregate(errors: &Errors) -> String {
     let texts: Vec<String> = errors.0.iter().map(|error| format!("{}: {}", error.field, error.body())).collect();
     match texts.as_slice() {

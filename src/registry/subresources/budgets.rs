@@ -1,4 +1,4 @@
-//! Disruption budgets as evictions meet them.
+//! Finds and charges the disruption budgets that an eviction must respect.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::rules::labels;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Budgets that are read at a time.
+/// How many budgets are read at a time.
 const CHUNK: usize = 256;
-/// The manager under which the server counts disruptions.
+/// The field manager under which the server counts disruptions.
 const MANAGER: &str = "kube-apiserver";
 
 impl Registry {
@@ -24,14 +24,14 @@ impl Registry {
         self.resources.of_resource("policy", "poddisruptionbudgets").ok_or_else(ApiError::no_such_path)
     }
 
-    /// The budgets that a pod counts for.
+    /// Returns the budgets whose selector matches a pod.
     pub(super) async fn budgets_of(&self, namespace: &str, pod: &Value) -> ApiResult<Vec<Value>> {
         let Some(own) = pod.map_at(&["metadata", "labels"]).filter(|labels| !labels.is_empty()) else {
             return Ok(Vec::new());
         };
         let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
         let table = self.table(&*self.budgets()?);
-        self.barrier(&table).await?; // a budget that was acknowledged counts, whichever group has it
+        self.barrier(&table).await?; // every acknowledged budget counts, in whichever group it is
         let mut cursor = table.snapshot().cursor(selection, None);
         let mut found = Vec::new();
         loop {
@@ -40,7 +40,7 @@ impl Registry {
                 .read(CHUNK, &mut objects)
                 .map_err(|error| ApiError::internal(format!("cannot read the disruption budgets: {error:?}")))?;
             for object in &objects {
-                // What it protects is not known, so that nothing of its namespace may be evicted.
+                // A budget that cannot be decoded may protect any pod of its namespace, so no pod there is evicted.
                 let budget = stored_value(object)?;
                 if selects(&budget, own) {
                     found.push(budget);
@@ -52,7 +52,7 @@ impl Registry {
         }
     }
 
-    /// Counts a disruption of a pod against a budget, or says why there must be none.
+    /// Counts a disruption of a pod against a budget. Fails if the budget does not allow it.
     pub(super) async fn spend_disruption(&self, budget: &Value, pod: &str, dry_run: bool) -> ApiResult<()> {
         if dry_run {
             return eviction::spend(&mut budget.clone(), pod, true);
@@ -70,7 +70,7 @@ impl Registry {
     }
 }
 
-/// One disruption less.
+/// The change of a budget that counts one disruption.
 struct Spend<'a> {
     pod: &'a str,
 }
@@ -83,7 +83,7 @@ impl Change for Spend<'_> {
     }
 }
 
-/// Without a selector a budget selects nothing, with an empty one everything.
+/// Returns whether a budget selects a pod with these labels. Without a selector it selects none, with an empty one all.
 fn selects(budget: &Value, own: &Map) -> bool {
     let selector = budget.at(&["spec", "selector"]);
     !selector.is_null() && labels::selector_matches(selector, Some(own))

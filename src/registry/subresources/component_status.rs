@@ -1,4 +1,4 @@
-//! ComponentStatuses: what older tools ask for to see whether a cluster is well. Deprecated since Kubernetes 1.19.
+//! Serves ComponentStatuses, by which older tools see whether a cluster is healthy. Deprecated since Kubernetes 1.19.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -11,12 +11,12 @@ use super::Registry;
 use crate::limits;
 use crate::outbound::{self, Error, Outbound, Peer, Secure, Trust};
 
-/// Components that run on their own, and where on this machine they tell of their health.
+/// Components that run as processes of their own, and the local port of their health endpoint.
 const COMPONENTS: [(&str, u16); 2] = [("scheduler", 10259), ("controller-manager", 10257)];
-/// The name under which clients look for the storage.
+/// The name under which clients expect the storage.
 const STORAGE: &str = "etcd-0";
 
-/// Asks the components how they are. The storage is part of this server, so it is well if this answers.
+/// Asks all components for their health. The storage is part of this server, so it is healthy if this answers.
 pub(super) fn all(registry: &Registry) -> LocalBoxFuture<'_, Vec<Value>> {
     async move {
         let asked = COMPONENTS.map(|(name, port)| async move {
@@ -30,7 +30,7 @@ pub(super) fn all(registry: &Registry) -> LocalBoxFuture<'_, Vec<Value>> {
     .boxed_local()
 }
 
-/// Whether what listens at a port says that it is well, and what it or the attempt to ask it says.
+/// Asks the component at a port for its health. Returns whether it is healthy, and its answer or the error.
 async fn ask(outbound: &Outbound, port: u16) -> (bool, String) {
     let host = "127.0.0.1".to_owned();
     let secure = Secure { server_name: host.clone(), trust: Trust::Anybody, identity: None, http2: false };

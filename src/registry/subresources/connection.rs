@@ -1,4 +1,4 @@
-//! Options of connections as the objects that admission is shown: `PodExecOptions` and its like.
+//! Builds the options of connections as API objects for admission: `PodExecOptions` and the like.
 
 use flotilla_proto::schema::Shape;
 use flotilla_proto::value;
@@ -7,8 +7,8 @@ use flotilla_proto::value::Value;
 use super::Target;
 use crate::request::query::{Query, parse_int};
 
-/// The options of a connection, as the query and the path behind the subresource state them. `None` for what is no
-/// connection to the reference, but a read.
+/// Returns the options of a connection, from the query and the path behind the subresource. `None` for what the
+/// reference treats as a read rather than a connection.
 pub fn options(target: Target<'_>, query: &Query<'_>, rest: Option<&str>) -> Option<Value> {
     let part = target.served.part(target.subresource)?;
     let kind = part.kind();

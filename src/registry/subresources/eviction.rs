@@ -1,5 +1,4 @@
-//! `eviction`: the deletion of a pod that disruption budgets may refuse (Kubernetes documentation, "API-initiated
-//! Eviction").
+//! `eviction`: deletes a pod unless disruption budgets forbid it (Kubernetes documentation, "API-initiated Eviction").
 
 use flotilla_proto::value::Value;
 
@@ -12,7 +11,7 @@ use crate::registry::{DeleteOptions, Registry, Target, stored_value};
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 
-/// POST to a pod's `eviction`.
+/// Serves POST to a pod's `eviction`.
 pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let Call { registry, target, body, options, caller, .. } = call;
@@ -36,7 +35,7 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
     })
 }
 
-/// A pod that cannot be decoded is not evicted.
+/// Refuses the option that removes objects which cannot be decoded: such a pod cannot be evicted.
 fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
     if !body.is_true_at(&["deleteOptions", OPTION]) {
         return Ok(());
@@ -47,7 +46,7 @@ fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
     Err(ApiError::invalid("policy", "Eviction", name, &errors.0))
 }
 
-/// Options of the deletion: those of the document, which may not contradict those of the request.
+/// Returns the options of the deletion: those of the document, with `dryRun` if the request states it.
 fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
     let stated = body.at(&["deleteOptions"]);
     let mut options = match stated {
@@ -55,11 +54,11 @@ fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
         stated => DeleteOptions::read(&Query::default(), Some(stated))?,
     };
     options.dry_run |= dry_run;
-    options.is_decided = true; // the eviction was
+    options.is_decided = true; // policies and webhooks decided about the eviction
     Ok(options)
 }
 
-/// Deletes a pod that no budget protects; else the pod as it was read.
+/// Deletes a pod that no budget protects and returns `None`. Otherwise returns the pod as it was read.
 async fn delete_if_free(
     registry: &Registry,
     target: Target<'_>,
@@ -92,7 +91,8 @@ async fn delete_if_free(
     }
 }
 
-/// Asks the pod's budget, if it has one. A budget that lets the pod go only while the pod stays as it is is returned.
+/// Checks the pod's budget, if it has one. Returns the budget if it allows the eviction only while the pod stays as it
+/// is.
 async fn ask_budget(registry: &Registry, target: Target<'_>, pod: &Value, dry_run: bool) -> ApiResult<Option<Value>> {
     let mut budgets = registry.budgets_of(target.namespace, pod).await?;
     let Some(budget) = budgets.pop() else { return Ok(None) };
@@ -106,7 +106,7 @@ async fn ask_budget(registry: &Registry, target: Target<'_>, pod: &Value, dry_ru
     }
 }
 
-/// Notes on the pod why it goes, then deletes it.
+/// Writes the condition that explains the disruption to the pod, then deletes it.
 async fn mark_and_delete(
     registry: &Registry,
     target: Target<'_>,

@@ -1,4 +1,4 @@
-//! `exec` and `attach`: the streams of a process in a container.
+//! `exec` and `attach`: connect clients with the streams of a process in a container.
 
 use flotilla_proto::value::Value;
 
@@ -11,7 +11,7 @@ use crate::streams::{Destination, Manner, Process};
 /// Lists of containers, in the order in which errors name them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// GET or POST of a pod's `exec` or `attach`.
+/// Serves GET and POST of a pod's `exec` or `attach`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, query, .. } = request;
@@ -26,7 +26,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             tty: asked("tty"),
             by_websocket: kubelet.by_websocket,
         };
-        // What kubelets call them.
+        // Kubelets use these names.
         let switches =
             [("input", process.stdin), ("output", process.stdout), ("error", process.stderr), ("tty", process.tty)];
         let mut parameters: Vec<(&str, String)> =
@@ -41,12 +41,12 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     })
 }
 
-/// The node of a pod; empty when it has none yet.
+/// Returns the node of a pod; empty when it has none yet.
 pub(super) fn host(pod: &Value) -> &str {
     pod.str_at(&["spec", "nodeName"])
 }
 
-/// The node of a pod that must have one.
+/// Returns the node of a pod, or 400 when it has none.
 pub(super) fn assigned<'p>(pod: &'p Value, name: &str) -> ApiResult<&'p str> {
     let host = host(pod);
     if host.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn assigned<'p>(pod: &'p Value, name: &str) -> ApiResult<&'p str> {
     Ok(host)
 }
 
-/// The container that is meant: the named one, or the only one.
+/// Returns the name of the container that the request means: the named one, or the only one.
 pub(super) fn container(pod: &Value, wanted: &str) -> ApiResult<String> {
     let pod_name = pod.str_at(&["metadata", "name"]);
     let names = || LISTS.iter().flat_map(|list| pod.list_at(&["spec", list])).map(|c| c.str_at(&["name"]));

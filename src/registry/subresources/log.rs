@@ -1,4 +1,4 @@
-//! `log`: what a container wrote.
+//! `log`: passes on what a container wrote.
 
 use flotilla_proto::time::Timestamp;
 
@@ -13,12 +13,12 @@ use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, Manner};
 
-/// Switches that are passed on to the kubelet.
+/// Switches that are passed to the kubelet.
 const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
-/// Numbers that are passed on, and whether they may be zero.
+/// Numbers that are passed to the kubelet, and whether they may be zero.
 const NUMBERS: [(&str, bool); 3] = [("tailLines", true), ("limitBytes", false), ("sinceSeconds", false)];
 
-/// GET of a pod's `log`. Pods without a node have written nothing.
+/// Serves GET of a pod's `log`. Returns nothing for a pod that has no node, since it has written nothing.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, query, .. } = request;
@@ -67,7 +67,7 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("", "PodLogOptions", name, &errors.0)) }
 }
 
-/// The options as the kubelet takes them.
+/// Returns the options in the form that the kubelet takes.
 fn parameters(query: &Query<'_>) -> ApiResult<Vec<(&'static str, String)>> {
     let mut all: Vec<(&str, String)> = Vec::new();
     all.extend(FLAGS.iter().filter(|flag| query.flag(flag).unwrap_or(false)).map(|flag| (*flag, "true".into())));

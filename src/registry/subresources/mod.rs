@@ -1,5 +1,5 @@
-//! What is reached by a path of its own but is no stored object: parts of objects, actions on them, connections to what
-//! runs behind them, and questions that are only asked.
+//! Serves paths that are no stored objects: parts of objects, actions on them, connections to processes behind them,
+//! and reviews, which are answered and not stored.
 //!
 //! [`handler`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
 //! the object itself, by the rules that its strategy has for them.
@@ -42,19 +42,19 @@ use crate::streams::Destination;
 pub enum Handler {
     /// As the object itself.
     Object,
-    /// As a `Scale` of the object.
+    /// Reads and writes a `Scale` of the object.
     Scale,
-    /// By an action on a document of the kind that discovery names.
+    /// Runs an action on a document of the kind that discovery names.
     Act(Action),
-    /// By a connection; there is no document.
+    /// Opens a connection; there is no document.
     Connect(Connection),
-    /// By a connection that takes the permission to create it, whatever the method.
+    /// Opens a connection that needs the permission `create`, whatever the method.
     Stream(Connection),
-    /// By objects that are made up when asked for.
+    /// Returns objects that are computed for each request.
     Shown(Shown),
 }
 
-/// Who finds users, and issues tokens.
+/// The services by which actions authenticate users and issue tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Tokens<'a> {
     /// Finds users.
@@ -63,10 +63,10 @@ pub struct Tokens<'a> {
     pub issuer: &'a Issuer,
 }
 
-/// A document to act on.
+/// A request to act on a document.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Objects.
+    /// Gives access to objects.
     pub registry: &'a Registry,
     /// Users and tokens.
     pub tokens: Tokens<'a>,
@@ -76,16 +76,16 @@ pub struct Call<'a> {
     pub body: Value,
     /// Options of the write.
     pub options: &'a WriteOptions,
-    /// Who asks.
+    /// The user who asks, and the request's state.
     pub caller: &'a mut Caller,
 }
 
-/// What an action answers.
+/// The answer of an action.
 #[derive(Debug)]
 pub enum Acted {
-    /// That it was done.
+    /// A Status of success.
     Done,
-    /// The document, filled in.
+    /// The document, completed.
     Document(Value),
 }
 
@@ -94,31 +94,31 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = ApiResult<T>> + 'a>>;
 /// Acts on a document.
 pub type Action = for<'a> fn(Call<'a>) -> Pending<'a, Acted>;
 
-/// A request to be connected with something.
+/// A request for a connection.
 #[derive(Debug)]
 pub struct Connect<'a> {
-    /// Objects.
+    /// Gives access to objects.
     pub registry: &'a Registry,
     /// What the path names.
     pub target: Target<'a>,
     /// Options of the connection.
     pub query: &'a Query<'a>,
-    /// The path behind the subresource, if it has one, even an empty one.
+    /// The path behind the subresource; `None` if there is none, which differs from an empty one.
     pub rest: Option<&'a str>,
 }
 
-/// What a connection comes to.
+/// The outcome of a request for a connection.
 #[derive(Debug)]
 pub enum Connected {
-    /// There is nothing to be read, and that is no error.
+    /// There is nothing to read, which is no error.
     Nothing,
-    /// The request is to be passed on.
+    /// The request is passed on to this destination.
     To(Box<Destination>),
 }
 
-/// Connects.
+/// Decides where a connection goes.
 pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
-/// All objects of a resource, as they are at the moment.
+/// Returns all objects of a resource as they are now.
 pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;
 
 type Entry = (&'static str, &'static str, &'static str, Handler);
@@ -159,19 +159,19 @@ pub fn handler(served: &Served, subresource: &str) -> Handler {
     found.map_or(Handler::Object, |at| HANDLERS[at].3)
 }
 
-/// Completes a document to act on that nobody changes any more, for those who look at it.
+/// Completes a document that is final, for validating policies and webhooks.
 pub fn complete(registry: &Registry, target: Target<'_>, document: &mut Value) {
     if (target.served.group(), &*target.served.resource.name, target.subresource) == ("", "serviceaccounts", "token") {
         token::complete(registry, target, document);
     }
 }
 
-/// What is answered where an action has nothing to show.
+/// Returns the answer of an action that has nothing to show.
 pub fn done() -> Value {
     value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
-/// The resource of the core group that actions and connections look things up in.
+/// Returns a resource of the core group in which actions and connections look up objects.
 fn core(registry: &Registry, resource: &str) -> ApiResult<std::sync::Arc<Served>> {
     registry.resources.of_resource("", resource).ok_or_else(ApiError::no_such_path)
 }

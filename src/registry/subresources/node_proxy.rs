@@ -1,4 +1,4 @@
-//! `proxy` of nodes: HTTP requests to a node's kubelet, or to another port of the node.
+//! `proxy` of nodes: passes HTTP requests to a node's kubelet, or to another port of the node.
 
 use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending};
@@ -7,7 +7,7 @@ use crate::outbound::check_proxyable;
 use crate::status::ApiError;
 use crate::streams::{Destination, Manner};
 
-/// Any method on a node's `proxy`. The name may be `[scheme:]name[:port]`.
+/// Serves all methods on a node's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, rest, query, .. } = request;

@@ -1,4 +1,4 @@
-//! `proxy` of pods: HTTP requests to a port of a pod.
+//! `proxy` of pods: passes HTTP requests to a port of a pod.
 
 use flotilla_proto::value::Value;
 
@@ -10,7 +10,7 @@ use crate::registry::stored_value;
 use crate::status::ApiError;
 use crate::streams::{Destination, Manner};
 
-/// Any method on a pod's `proxy`. The name may be `[scheme:]name[:port]`.
+/// Serves all methods on a pod's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, rest, query, .. } = request;
@@ -26,7 +26,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     })
 }
 
-/// The port of this number or name; the first one that a container states where none is asked for.
+/// Returns the port with this number or name, or the first port that a container states if `port` is empty.
 fn number(pod: &Value, port: &str, scheme: &str) -> u16 {
     let ports = || pod.list_at(&["spec", "containers"]).iter().flat_map(|container| container.list_at(&["ports"]));
     let stated = |port: &Value| port.int_at(&["containerPort"]);

@@ -6,7 +6,7 @@ use crate::registry::stored_value;
 use crate::request::query::parse_int;
 use crate::streams::{Destination, Manner};
 
-/// GET or POST of a pod's `portforward`.
+/// Serves GET and POST of a pod's `portforward`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, query, .. } = request;

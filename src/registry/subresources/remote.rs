@@ -1,4 +1,4 @@
-//! Reaching what runs on nodes.
+//! Finds the kubelets, nodes, pods and services that requests are passed to.
 
 use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
@@ -11,22 +11,22 @@ use crate::registry::{Registry, stored_value};
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 
-/// Port of kubelets that do not tell theirs.
+/// Port of kubelets whose node states none.
 const KUBELET_PORT: i64 = 10_250;
-/// What a node declares that takes WebSockets itself.
+/// The feature that a node declares if its kubelet accepts WebSockets.
 const BY_WEBSOCKET: &str = "ExtendWebSocketsToKubelet";
 
-/// How kubelets are reached.
+/// How this server reaches kubelets.
 #[derive(Debug)]
 pub struct Kubelets {
-    /// Kinds of addresses, those to be tried first at the beginning.
+    /// Types of node addresses, in the order in which they are tried.
     pub address_types: Vec<String>,
-    /// Certificates.
+    /// The server's client certificate, and the authority that it trusts.
     pub files: CredentialFiles,
 }
 
 impl Kubelets {
-    /// As configured.
+    /// Reads the settings from the configuration.
     pub fn of(config: &Config) -> Self {
         let files = CredentialFiles::new(config.kubelet_files(), config.kubelet_certificate_authority.as_deref());
         Self { address_types: config.kubelet_preferred_address_types.clone(), files }
@@ -53,12 +53,12 @@ pub struct Kubelet {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Whether it takes WebSockets itself.
+    /// Whether the kubelet accepts WebSockets.
     pub by_websocket: bool,
 }
 
 impl Kubelet {
-    /// How it is connected with; `guarded` as of [`Peer`].
+    /// Returns the peer to connect to; `guarded` is that of [`Peer`].
     pub fn peer(&self, kubelets: &Kubelets, guarded: bool) -> Peer {
         let (trust, identity) = (kubelets.files.trust(), kubelets.files.identity());
         let secure = Secure { server_name: self.host.clone(), trust, identity, http2: true };
@@ -66,7 +66,7 @@ impl Kubelet {
     }
 }
 
-/// Finds a node's kubelet. `resource` is the one of the request, by which the reference's errors call the node.
+/// Finds a node's kubelet. `resource` is that of the request, which the reference's errors name instead of `nodes`.
 pub fn kubelet(registry: &Registry, node: &str, resource: &str) -> ApiResult<Kubelet> {
     let object = registry.current(&*core(registry, "nodes")?, "", node);
     let object = object.ok_or_else(|| ApiError::not_found("", resource, node))?;
@@ -90,15 +90,15 @@ fn kubelet_of(node: &Value, address_types: &[String]) -> ApiResult<Kubelet> {
     Ok(Kubelet { host: address.str_at(&["address"]).to_owned(), port, by_websocket })
 }
 
-/// A server behind a node, pod or service, by the scheme that the client asks for. Nobody vouches for it, as in the
-/// reference.
+/// Returns a server behind a node, pod or service, with the scheme that the client asks for. Its certificate is not
+/// verified, as in the reference.
 pub fn proxied(scheme: &str, host: String, port: u16) -> Peer {
     let secure = || Secure { server_name: host.clone(), trust: Trust::Anybody, identity: None, http2: true };
     let secure = (scheme == "https").then(secure);
     Peer { host, port, guarded: true, secure }
 }
 
-/// The path behind a proxy, escaped; empty where there is none.
+/// Returns the path behind a proxy, escaped; empty if there is none.
 pub fn proxied_path(rest: Option<&str>, query: &Query<'_>) -> String {
     let rest = rest.unwrap_or_else(|| query.text("path"));
     if rest.is_empty() {
@@ -118,7 +118,7 @@ pub fn proxied_path(rest: Option<&str>, query: &Query<'_>) -> String {
     url.escaped_path()
 }
 
-/// A path at a kubelet, with what it is asked; parameters are sorted by their names.
+/// Returns a path at a kubelet with its query; parameters are sorted by name.
 pub fn kubelet_path(parts: &[&str], mut parameters: Vec<(&str, String)>) -> String {
     use flotilla_golang::url::query_escape;
     parameters.sort_by_key(|(name, _)| *name);
@@ -129,7 +129,7 @@ pub fn kubelet_path(parts: &[&str], mut parameters: Vec<(&str, String)>) -> Stri
     format!("{}{mark}{}", url.escaped_path(), query.join("&"))
 }
 
-/// Scheme, name and port of `[scheme:]name[:port]`; `None` when it is none of these.
+/// Splits `[scheme:]name[:port]` into scheme, name and port; `None` for any other form.
 pub fn split_name(text: &str) -> Option<(&str, &str, &str)> {
     let parts: Vec<&str> = text.split(':').collect();
     let (scheme, name, port) = match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! Questions about users and what they may do. They are asked by POST; nothing is stored.
+//! Answers reviews: questions about users and what they may do. They come by POST, and nothing is stored.
 
 use flotilla_proto::value::Value;
 
@@ -7,18 +7,18 @@ use crate::access::review::{self, AccessReview};
 use crate::registry::now;
 use crate::status::ApiError;
 
-/// `SelfSubjectReview`.
+/// Answers a `SelfSubjectReview`.
 pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
     review::self_subject_review(&call.caller.user, &now().to_string(), &mut call.body);
     answered(Ok(()), call)
 }
 
-/// `TokenReview`.
+/// Answers a `TokenReview`.
 pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
         if reviewed.is_err_and(|refused| refused.by_objects) {
-            // What the token is bound to may be in groups that this replica is behind with.
+            // This replica may be behind in the groups that have the objects to which the token is bound.
             call.registry.catch_up().await?;
             let _ = review::token_review(call.tokens.authenticator, &mut call.body)?;
         }
@@ -26,27 +26,27 @@ pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     })
 }
 
-/// `SubjectAccessReview`.
+/// Answers a `SubjectAccessReview`.
 pub(super) fn access(mut call: Call<'_>) -> Pending<'_, Acted> {
     let reviewed = review::access_review(&call.registry.authorizer, AccessReview::Anybody, &mut call.body);
     answered(reviewed, call)
 }
 
-/// `SelfSubjectAccessReview`.
+/// Answers a `SelfSubjectAccessReview`.
 pub(super) fn own_access(mut call: Call<'_>) -> Pending<'_, Acted> {
     let reviewed =
         review::access_review(&call.registry.authorizer, AccessReview::Own(&call.caller.user), &mut call.body);
     answered(reviewed, call)
 }
 
-/// `LocalSubjectAccessReview`.
+/// Answers a `LocalSubjectAccessReview`.
 pub(super) fn local_access(mut call: Call<'_>) -> Pending<'_, Acted> {
     let local = AccessReview::Local(call.target.namespace);
     let reviewed = review::access_review(&call.registry.authorizer, local, &mut call.body);
     answered(reviewed, call)
 }
 
-/// `SelfSubjectRulesReview`: what the asking user may do in a namespace, as far as the rules can be listed.
+/// Answers a `SelfSubjectRulesReview`: what the user may do in a namespace, as far as the rules can be listed.
 pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
     if call.body.str_at(&["spec", "namespace"]).is_empty() {
         return answered(Err(ApiError::bad_request("no namespace on request")), call);

@@ -1,4 +1,4 @@
-//! `scale`: how many replicas an object has and is to have, for those who know nothing else of its kind.
+//! `scale`: reads and sets the replicas of an object, for clients that know nothing else of its kind.
 
 use flotilla_proto::value::Value;
 use flotilla_proto::{value, yaml};
@@ -13,30 +13,30 @@ use crate::printing::selector;
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// What is said of an apply to the Scale of a custom resource.
+/// The reference's error for an apply to the Scale of a custom resource.
 const UNAPPLIED: &str = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to \
     proper version: request to convert CR to an invalid group/version: autoscaling/v1";
-/// Where a Scale has its replicas, and built-in kinds theirs.
+/// Path of the desired replicas in a Scale, and in built-in kinds.
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
-/// Where a Scale has the replicas that are observed, and built-in kinds theirs.
+/// Path of the observed replicas in a Scale, and in built-in kinds.
 const OBSERVED: [&str; 2] = ["status", "replicas"];
 
-/// Where an object keeps what its Scale shows.
+/// The paths at which an object keeps what its Scale shows.
 #[derive(Debug)]
 pub struct Paths<'a> {
-    /// The replicas asked for.
+    /// Path of the desired replicas.
     replicas: Vec<&'a str>,
-    /// The replicas that are observed.
+    /// Path of the observed replicas.
     observed: Vec<&'a str>,
     selector: Selector<'a>,
-    /// Versions of the kind, and where each has its replicas, if it has a scale.
+    /// Versions of the kind, each with the path of its replicas; `None` for a version without a scale.
     versions: Vec<(String, Option<Vec<&'a str>>)>,
 }
 
 /// Where an object keeps its label selector.
 #[derive(Debug)]
 enum Selector<'a> {
-    /// In its spec, as a selector or as labels.
+    /// In its spec, as a label selector or as a map of labels.
     Spec,
     /// As text at this path.
     Text(Vec<&'a str>),
@@ -45,7 +45,7 @@ enum Selector<'a> {
 }
 
 impl<'a> Paths<'a> {
-    /// Where the objects of a resource that has a scale keep what it shows.
+    /// Returns the paths of a resource that has a scale.
     pub fn of(served: &'a Served) -> Self {
         let Some(custom) = &served.custom else {
             return Self {
@@ -70,7 +70,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The replicas by version, as the ownership of fields sees them.
+    /// Calls `use_them` with the path of the replicas in each version, in the form that field management takes.
     fn by_version<T>(&self, use_them: impl FnOnce(ownership_of_replicas::Paths<'_>) -> T) -> T {
         let versions: Vec<_> =
             self.versions.iter().map(|(version, path)| (version.as_str(), path.as_deref())).collect();
@@ -101,7 +101,7 @@ pub struct ScaleOf<'a> {
     pub parent: Target<'a>,
     /// The resource as it is seen through this path: its kind is Scale.
     pub part: &'a Served,
-    /// Where the object keeps what it shows.
+    /// The paths at which the object keeps what its Scale shows.
     pub paths: &'a Paths<'a>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> ScaleOf<'a> {
 }
 
 impl Registry {
-    /// The Scale of an object.
+    /// Returns the Scale of an object.
     pub async fn scale(&self, of: ScaleOf<'_>, revision: Option<&str>) -> ApiResult<Entity> {
         let object = self.get(of.parent.served, of.parent.namespace, of.parent.name, revision).await?;
         self.convert_to_show(of.parent.served, std::slice::from_ref(&object)).await?;
@@ -147,7 +147,7 @@ impl Registry {
         self.rescale(of, &mut Replace(incoming), options, caller).await
     }
 
-    /// Changes the Scale of an object as a patch says.
+    /// Changes the Scale of an object by a patch.
     pub async fn patch_scale(
         &self,
         of: ScaleOf<'_>,
@@ -169,7 +169,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
         if of.parent.served.custom.is_some() {
-            return Err(ApiError::unknown(UNAPPLIED)); // the reference cannot either
+            return Err(ApiError::unknown(UNAPPLIED)); // the reference cannot do it either
         }
         let mut parsed =
             yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
@@ -190,12 +190,12 @@ impl Registry {
     }
 }
 
-/// A change of an object by a change of its Scale.
+/// A change of an object through its Scale.
 struct Rescale<'a, 'c> {
     of: ScaleOf<'a>,
     change: &'c mut (dyn Change + 'c),
     options: &'a WriteOptions,
-    /// Who owns the fields of the Scale after the change.
+    /// The field owners of the Scale after the change.
     owners: Value,
 }
 
@@ -221,7 +221,7 @@ impl Change for Rescale<'_, '_> {
             );
         }
         if self.of.parent.served.custom.is_none() {
-            validate(&new)?; // what a custom resource may hold it says itself
+            validate(&new)?; // the schema of a custom resource validates its own replicas
         }
         let mut parent = current.clone();
         parent.set_at(&paths.replicas, new.int_at(&REPLICAS).unwrap_or(0));
@@ -229,7 +229,7 @@ impl Change for Rescale<'_, '_> {
             Value::Null => drop(parent.remove_at(&["metadata", "uid"])),
             stated => parent.set_at(&["metadata", "uid"], stated.clone()),
         }
-        // Who states no revision means the present one, also of kinds that are not to be written without.
+        // A request without a revision means the current one, even for kinds that refuse unconditional updates.
         let stated = new.str_at(&["metadata", "resourceVersion"]);
         if !stated.is_empty() {
             parent.set_at(&["metadata", "resourceVersion"], stated);
@@ -268,7 +268,7 @@ impl Change for Rescale<'_, '_> {
     }
 }
 
-/// The Scale of an object in the version of the request.
+/// Returns the Scale of an object, which is in the version of the request.
 fn scale_of(parent: &Value, paths: &Paths<'_>) -> Value {
     let mut scale = value!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

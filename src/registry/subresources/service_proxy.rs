@@ -1,4 +1,4 @@
-//! `proxy` of services: HTTP requests to one of a service's endpoints.
+//! `proxy` of services: passes HTTP requests to one of a service's endpoints.
 
 use flotilla_proto::value::Value;
 use rand::seq::IteratorRandom;
@@ -11,7 +11,7 @@ use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, Manner};
 
-/// Any method on a service's `proxy`. The name may be `[scheme:]name[:port]`.
+/// Serves all methods on a service's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, rest, query, .. } = request;
@@ -37,7 +37,7 @@ fn unavailable(why: String) -> ApiError {
     ApiError::new(503, "ServiceUnavailable", why)
 }
 
-/// The name of the service's port of this number; other texts are names already.
+/// Returns the name of the service's port with this number. A text that is no number is a name already.
 fn port_name<'s>(service: &'s Value, port: &'s str) -> ApiResult<&'s str> {
     let Ok(number) = port.parse::<i64>() else { return Ok(port) };
     let mut ports = service.list_at(&["spec", "ports"]).iter();
@@ -50,7 +50,8 @@ fn port_name<'s>(service: &'s Value, port: &'s str) -> ApiResult<&'s str> {
     }
 }
 
-/// Any ready endpoint with a port of this name whose pod has its address.
+/// Returns a random ready endpoint with a port of this name, whose address is that of the pod that it names; `None` if
+/// there is none.
 fn endpoint(registry: &Registry, endpoints: &Value, port: &str) -> ApiResult<Option<(String, u16)>> {
     let pods = core(registry, "pods")?;
     let is_pod = |address: &Value| {

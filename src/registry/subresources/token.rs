@@ -1,4 +1,4 @@
-//! `token`: a token for a service account (TokenRequest of `authentication.k8s.io`).
+//! `token`: issues a token for a service account (TokenRequest of `authentication.k8s.io`).
 
 use flotilla_proto::value::Value;
 
@@ -8,7 +8,7 @@ use crate::access::tokens::{Account, StoreObjects};
 use crate::registry::{Registry, Target, now, stored_value};
 use crate::wall_clock;
 
-/// Gives a request the metadata of the account that it is for, unless it states them: so those see it who only look.
+/// Fills in the metadata of the account in a request that does not state it, for validating policies and webhooks.
 pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Value) {
     let Some(account) = registry.current(target.served, target.namespace, target.name) else { return };
     let uid = stored_value(&account).map(|account| account.str_at(&["metadata", "uid"]).to_owned()).unwrap_or_default();
@@ -20,7 +20,7 @@ pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Va
     request.set_at(&["metadata", "creationTimestamp"], now().to_string());
 }
 
-/// POST to a service account's `token`.
+/// Serves POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let Call { registry, tokens, target, mut body, .. } = call;
