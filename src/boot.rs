@@ -23,7 +23,6 @@ use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
 use crate::embedded::TextError;
 use crate::given::Given;
-use crate::large_pages::LargePages;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::status::ApiError;
@@ -142,11 +141,9 @@ impl Boot {
         let watchdog = Watchdog::default();
         let mut options = store_options(&config, peers.as_ref())?;
         options.beside = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
-        let pages = LargePages::for_store(&config.data_dir);
         let store = Store::open(options)
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;
-        drop(pages);
         let listener = listen(config.listen).map_err(|source| BootError::Listen { address: config.listen, source })?;
         let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
         let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);

@@ -10,9 +10,6 @@ pub const BODY_BYTES: usize = 3_145_728;
 /// Bytes of a body and of the object that it changes from which on a request is answered aside from the workers.
 pub const LARGE_REQUEST_BYTES: usize = 64 << 10;
 
-/// Bytes below the data directory from which on a store is opened in large pages of memory.
-pub const LARGE_PAGES_FROM_BYTES: u64 = 256 << 20;
-
 /// Bytes of memory for the errors of one object, with their paths and values. Message and causes of the answer have
 /// about this size each. The reference has no such bound.
 pub const ERROR_BYTES: usize = 1 << 20;

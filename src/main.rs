@@ -7,6 +7,6 @@ mod cli;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    flotilla::large_pages::refuse();
+    flotilla::large_pages::disable();
     cli::run()
 }

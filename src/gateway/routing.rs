@@ -101,7 +101,8 @@ pub(super) struct RequestInfo {
     pub(super) served: ApiResult<Arc<Served>>,
 }
 
-/// Finds what a request asks for that another server answers. The path is not decoded yet; `watch` is what the query says.
+/// Finds what a request asks for that another server answers. The path is not decoded yet; `watch` is what the query
+/// says.
 pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bool) -> Routed {
     let named = match path::parse(&path::decode(path)) {
         Target::Resource(of) => Some((Verb::of(method, watch, &of), of)),
@@ -110,7 +111,8 @@ pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bo
     Routed::Remote { remote, named: named.map(|(verb, of)| (of, verb)) }
 }
 
-/// Finds what a request asks for that this server answers. The path is not decoded yet; `watch` is what the query says.
+/// Finds what a request asks for that this server answers. The path is not decoded yet; `watch` is what the query
+/// says.
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
