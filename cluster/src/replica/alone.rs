@@ -75,7 +75,7 @@ fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
 fn tell(name: &str, other: &Other) {
     match other {
         Other::Waiting(address) => {
-            tracing::info!(name, address, "another server is waiting to be admitted with `flotilla cluster join`")
+            tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
         }
         Other::Foreign(cluster) => tracing::warn!(
             name,
