@@ -16,6 +16,8 @@ mod selectable;
 mod structural;
 mod versions;
 
+use std::collections::HashSet;
+
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -270,13 +272,14 @@ fn validate_review_versions(versions: &[Value], lax: bool, path: &Path<'_>, erro
     if versions.is_empty() {
         return errors.required(path, "");
     }
+    let mut seen = HashSet::new();
     for (index, version) in versions.iter().enumerate() {
-        let path = path.index(index);
-        if versions[..index].contains(version) {
+        let (path, name) = (path.index(index), version.as_str().unwrap_or(""));
+        if !seen.insert(name) {
             errors.invalid(&path, version, "duplicate version");
             continue;
         }
-        names::check(&path, version.as_str().unwrap_or(""), names::dns1035_label, errors);
+        names::check(&path, name, names::dns1035_label, errors);
     }
     if !lax && !is_review_known(versions) {
         let why = "must include at least one of v1, v1beta1";

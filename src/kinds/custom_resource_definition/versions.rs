@@ -55,7 +55,10 @@ pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors
 pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
     let spec = object.at(&["spec"]);
     let versions = spec.list_at(&["versions"]);
-    let own = |field: &str| shared(versions, field).is_none();
+    // Found once: comparing all versions again for each of them would take the square of their number.
+    let own = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"]
+        .map(|field| shared(versions, field).is_none());
+    let [own_schema, own_subresources, own_columns, own_fields] = own;
     let place = path.child("versions");
     let stored = Stored::of(object, old);
     let mut seen = HashSet::new();
@@ -65,16 +68,16 @@ pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path
         unique &= seen.insert(name);
         check_label(&path.child("name"), name, name, "", errors);
         validate_deprecation(version, &path.child("deprecationWarning"), errors);
-        let schema = if own("schema") { version.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
+        let schema = if own_schema { version.at(&["schema", "openAPIV3Schema"]) } else { &Value::Null };
         let stated = Stated { schema, version: name, status: has_status(version) };
         schema::validate(stated, rules, &stored, &path.child("schema"), errors);
-        if own("subresources") {
+        if own_subresources {
             validate_subresources(version.at(&["subresources"]), &path.child("subresources"), errors);
         }
-        if own("additionalPrinterColumns") {
+        if own_columns {
             validate_columns(version, &path, errors);
         }
-        let fields = if own("selectableFields") { version.list_at(&["selectableFields"]) } else { &[] };
+        let fields = if own_fields { version.list_at(&["selectableFields"]) } else { &[] };
         let kept = selectable::are_kept(fields, name, old);
         let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
         selectable::validate_beside(schema, fields, kept, why, &path, errors);
