@@ -23,7 +23,7 @@ fn patch(client: &mut Connection, path: &str, change: &Value) -> Value {
 
 fn start(directory: &DataDir) -> (Server, Connection) {
     let server = directory.start();
-    let client = server.connect();
+    let client = server.connect_for_pods();
     (server, client)
 }
 

@@ -84,7 +84,7 @@ fn fill(client: &mut Connection) {
 fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
-    let mut client = server.connect();
+    let mut client = server.connect_for_pods();
     fill(&mut client);
     let paths = [CONFIG_MAPS, THINGS, DEFINITIONS, PODS, EVENTS, "/apis/rbac.authorization.k8s.io/v1/clusterroles"];
     let before = paths.map(|path| without_revisions(all(&mut client, path)));

@@ -154,7 +154,7 @@ fn what_a_webhook_refuses_is_not_done() {
 fn webhooks_see_every_sort_of_write() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
     let server = data.start();
-    let mut client = server.connect();
+    let mut client = server.connect_for_pods();
     let every = rule(&["*"], &["*"], &["*/*"]);
     let hooks = [hook("v.example.com", &every, json!({"namespaceSelector": {}}))];
     configure(&mut client, VALIDATING, "v", &hooks, &webhook);
