@@ -147,6 +147,11 @@ impl Recipe {
         Recipe::Map("k#", Box::new(Recipe::Text("a")), 40)
     }
 
+    /// A list of the same item.
+    pub fn list_of(item: &'static str) -> Recipe {
+        Recipe::List(Box::new(Recipe::Token(item)), item.len())
+    }
+
     pub fn draw(random: &mut Random) -> Recipe {
         match random.below(8) {
             0 => Recipe::Lines(random.of(LINES), random.of(LINES)),
