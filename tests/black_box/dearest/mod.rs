@@ -9,8 +9,8 @@
 //! byte gets dearer the more of them there are, so that cost is not linear in what is sent.
 //!
 //! By default a few hundred inputs are tried, always the same ones, and those whose cost a search once found not to be
-//! linear. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box dearest -- --nocapture` searches for so
-//! long, with bodies of up to 3 MB; `FLOTILLA_DEAREST_SEED=N` begins elsewhere. What a search finds depends on the times
+//! linear. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box dearest -- --nocapture` searches for
+//! so long, with bodies of up to 3 MB; `FLOTILLA_DEAREST_SEED=N` begins elsewhere. What a search finds depends on times
 //! that it measures, and so on the machine: that is why the default does not search.
 
 mod beside;
