@@ -1,24 +1,35 @@
 //! What was acknowledged is still there in the end, on every member, unless a later change replaced it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::Timeline;
-use super::history::{History, Key, List, Seen, WriteOutcome};
+use super::history::{History, Key, List, Seen, Write, WriteOutcome};
 
 pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for list in history.lists.iter().filter(|list| list.is_final) {
         compare(list, timeline, found);
     }
-    let mut deleted = HashSet::new();
+    let mut deletions: HashMap<&str, Vec<&Write>> = HashMap::new();
     for write in &history.writes {
         let WriteOutcome::Deleted { uid } = &write.outcome else { continue };
         if timeline.deletion_of(&write.key, uid).is_none() {
             found.push(format!("{}: the deletion of {uid} was acknowledged and never seen", write.key));
         }
-        if !deleted.insert(uid) {
-            found.push(format!("{}: the deletion of {uid} was acknowledged twice", write.key));
+        deletions.entry(uid).or_default().push(write);
+    }
+    for (uid, writes) in deletions {
+        if !may_all_have_deleted(&writes) {
+            found.push(format!("{}: the deletion of {uid} was acknowledged twice", writes[0].key));
         }
     }
+}
+
+/// Whether all of these deletions of one object may have been acknowledged. One that has marked the object, and then
+/// finds that another one has removed it, is fulfilled: so they must have been under way at the same time.
+fn may_all_have_deleted(writes: &[&Write]) -> bool {
+    let first_returned = writes.iter().map(|write| write.at.returned).min().unwrap_or_default();
+    let overlap = || writes.iter().all(|write| write.at.invoked <= first_returned);
+    writes.len() == 1 || writes[0].key.table.marks_deletions && overlap()
 }
 
 fn compare(list: &List, timeline: &Timeline, found: &mut Vec<String>) {

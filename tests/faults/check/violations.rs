@@ -199,6 +199,20 @@ fn a_deletion_that_was_acknowledged_twice_is_found() {
 }
 
 #[test]
+fn deletions_of_a_pod_that_overlap_may_both_be_acknowledged() {
+    let other = |invoked, returned| {
+        move |history: &mut History| {
+            delete_pod(history, 200, "v7");
+            let pod = history.writes.last().unwrap().key.clone();
+            history.writes.push(Write { key: pod, ..delete("p", (invoked, returned), None, deleted("u5")) });
+        }
+    };
+    allow(other(335, 350));
+    allow(other(325, 336));
+    expect("durability", other(341, 350));
+}
+
+#[test]
 fn a_stale_read_is_found() {
     expect("real_time", |history| history.gets[0].found = Some(seen(100, "u1", "v1")));
 }
