@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
 
 /// How long an answer may take, on a machine that is busy with other things.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(180);
 const READ_BYTES: usize = 16_384;
 
 /// One connection; requests follow each other.

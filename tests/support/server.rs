@@ -12,9 +12,9 @@ use super::client::Connection;
 use super::credentials::Credentials;
 
 /// How long a server may take to start, on a machine that is busy with other things.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long a server may take to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 const READY: &str = "/readyz";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
