@@ -10,7 +10,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 
 /// Longest time until a change of roles may count.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Asks as `ann`, who is nobody in particular.
 fn as_ann(client: &mut Connection, method: &str, path: &str, object: Option<&Value>) -> (u16, Value) {

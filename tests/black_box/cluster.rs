@@ -17,7 +17,7 @@ pub const NAMES: [&str; 3] = ["a", "b", "c"];
 const MORE_NAMES: [&str; 2] = ["d", "e"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
 /// How long something may take that others have to notice first.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where the servers of a cluster are to be: three that found it, and those who join them later.
 pub struct Places {

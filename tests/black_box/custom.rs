@@ -20,7 +20,7 @@ const EVERYWHERE: &str = "/apis/example.com/v1/widgets";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const EIGHT_SHARDS: [&str; 2] = ["--shards", "example.com/widgets=8"];
 /// How long it may take until a definition is established.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn definition(plural: &str, kind: &str) -> Value {
     let spec = json!({"type": "object", "properties": {"value": {"type": "string"}}});

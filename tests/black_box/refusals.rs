@@ -12,7 +12,7 @@ const YAML: &str = "application/yaml";
 /// As the API has it for request bodies: 3 MiB.
 const BODY_BYTES_MAX: usize = 3 << 20;
 /// Refusing a body of any kind may take this long, on a machine that is busy with other things.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(20);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// What it may take meanwhile: the body some times over.
 const REFUSAL_BYTES_MAX: u64 = 256 << 20;
 

@@ -13,7 +13,7 @@ const VALUE_BYTES: usize = 100_000;
 /// How much the server may grow meanwhile; a copy of all events for every watcher would be 100 MB.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 /// A request of another client may take this long, on a machine that is busy with other things.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn watch_path(server: &Server) -> String {
     let list = server.connect().get(CONFIG_MAPS).expect(200);
