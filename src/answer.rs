@@ -42,13 +42,32 @@ pub fn respond(code: u16, encoded: Encoded, warnings: &[String]) -> HttpResponse
     response.body(encoded.bytes)
 }
 
+/// A body that is compressed where that pays.
+pub struct Packed {
+    encoded: Encoded,
+    is_compressed: bool,
+}
+
+/// Returns a body compressed if that pays, and `gzip` says that the client takes it so.
+pub fn pack(encoded: Encoded, gzip: bool) -> Packed {
+    match if gzip { compress(&encoded.bytes) } else { None } {
+        Some(bytes) => Packed { encoded: Encoded { bytes, ..encoded }, is_compressed: true },
+        None => Packed { encoded, is_compressed: false },
+    }
+}
+
 /// Builds an answer with a whole body, compressed if the client accepts that and the body is large enough.
 pub fn respond_compressed(code: u16, encoded: Encoded, gzip: bool, warnings: &[String]) -> HttpResponse {
-    let packed = if gzip { compress(&encoded.bytes) } else { None };
-    let Some(bytes) = packed else { return respond(code, encoded, warnings) };
-    let mut response = respond(code, Encoded { bytes, ..encoded }, warnings);
-    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    respond_packed(code, pack(encoded, gzip), warnings)
+}
+
+/// Answers with a body that may be compressed.
+pub fn respond_packed(code: u16, packed: Packed, warnings: &[String]) -> HttpResponse {
+    let mut response = respond(code, packed.encoded, warnings);
+    if packed.is_compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     response
 }
 

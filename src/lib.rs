@@ -11,7 +11,7 @@
 //! - What is configured: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - What is measured: `prometheus`
-//! - Tasks and connections: `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
+//! - Tasks and connections: `turn`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
 //! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
 //! - What is told of the server and its API: `discovery`, `openapi`, `metrics`
@@ -73,6 +73,7 @@ pub mod served;
 pub mod status;
 pub mod streams;
 pub mod transport;
+pub mod turn;
 pub mod unreadable;
 pub mod version;
 pub mod wall_clock;

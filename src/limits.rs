@@ -268,6 +268,13 @@ pub const WATCHES_WOKEN_TOGETHER: usize = 64;
 /// Bytes of events that a watch puts into one write to its socket.
 pub const WATCH_WRITE_BYTES: usize = 65_536;
 
+/// How long a task may hold its thread before other tasks run: one that selects the objects of a list, encodes them or
+/// evaluates expressions. What it has begun, such as one more expression, it ends before.
+pub const TURN: Duration = Duration::from_millis(5);
+
+/// Requirements of selectors that objects are compared with between two looks at the time.
+pub const SELECTION_CHECKS: usize = 100_000;
+
 /// Objects that a list reads under one lock.
 pub const LIST_CHUNK_OBJECTS: usize = 64;
 
@@ -422,9 +429,6 @@ pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;
 /// Cost of all expressions of a plugin for one write, in units of CEL: ten times what those of one policy may cost with
 /// one parameter. The reference bounds only the latter.
 pub const WRITE_COST: u64 = 100_000_000;
-/// How long evaluating expressions about a write may hold a thread before other tasks run. One more expression may be
-/// under way by then.
-pub const EVALUATION_TURN: Duration = Duration::from_millis(5);
 /// Parameters that one binding may select for a write; with more, the policy cannot be evaluated.
 pub const POLICY_PARAMETERS: usize = 10_000;
 /// Decisions of the authorizer about one write that are cached.

@@ -1,19 +1,18 @@
 //! Bounds the cost and the time on a thread of evaluating expressions about one write.
 
-use std::time::Instant;
-
 use crate::limits;
+use crate::turn::Turn;
 
 /// The cost that the expressions of one plugin may still spend on one write, and since when they have held the thread.
 #[derive(Debug)]
 pub struct Effort {
     left: u64,
-    began: Instant,
+    turn: Turn,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { left: limits::WRITE_COST, began: Instant::now() }
+        Self { left: limits::WRITE_COST, turn: Turn::begin() }
     }
 }
 
@@ -35,9 +34,6 @@ impl Effort {
 
     /// Yields to other tasks if expressions have held the thread for long. Call it after each expression.
     pub async fn pause(&mut self) {
-        if self.began.elapsed() >= limits::EVALUATION_TURN {
-            tokio::task::yield_now().await;
-            self.began = Instant::now();
-        }
+        self.turn.pause().await;
     }
 }

@@ -14,7 +14,7 @@ use compact_str::CompactString;
 use super::Gateway;
 use super::routing::{self, Routed};
 use crate::limits;
-use crate::registry::{Listing, Page};
+use crate::registry::{Listing, UnreadPage};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::Target;
@@ -70,7 +70,7 @@ impl Handler<Route> for GatewayActor {
     }
 }
 
-/// Asks for a page of a list. What it shows must have been waited for.
+/// Asks for a page of a list, whose objects the caller then reads. What it shows must have been waited for.
 pub(super) struct Collect {
     /// Of what.
     pub(super) served: Arc<Served>,
@@ -81,7 +81,7 @@ pub(super) struct Collect {
 }
 
 impl Message for Collect {
-    type Result = ApiResult<Page>;
+    type Result = ApiResult<UnreadPage>;
 }
 
 impl Handler<Collect> for GatewayActor {

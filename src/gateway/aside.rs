@@ -53,7 +53,7 @@ impl Aside {
     ///
     /// # Errors
     /// 500 where the work panics, 503 where the server is stopping.
-    async fn run<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> LocalBoxFuture<'static, T> + Send + 'static,
     ) -> ApiResult<T> {

@@ -41,15 +41,14 @@ pub struct Messages {
 
 impl Messages {
     /// The rest of a page with the metadata of its list; `None` for kinds without a protobuf form.
-    pub fn of(
+    pub async fn of(
         registry: &Arc<Registry>,
         served: &Arc<Served>,
         page: &mut Page,
         metadata: &Value,
     ) -> ApiResult<Option<Self>> {
         let Some(head) = ListHead::of(served, metadata)? else { return Ok(None) };
-        let mut objects = Vec::new();
-        while page.read(&mut objects)? {}
+        let objects = page.read_all().await?;
         Ok(Some(Self {
             registry: Arc::clone(registry),
             served: Arc::clone(served),

@@ -245,12 +245,13 @@ impl<'r> Request<'r> {
         self.gateway.registry.reach_for_list(&self.served, &listing).await?;
         let (served, is_recent) = (Arc::clone(&self.served), listing.is_recent());
         let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
-        let page = self.gateway.registry.convert_page(&self.served, page.map_err(unrouted)??).await?;
+        let page = page.map_err(unrouted)??.read().await?;
+        let page = self.gateway.registry.convert_page(&self.served, page).await?;
         if is_recent {
             self.gateway.registry.promised(page.revision).await?;
         }
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(&self.gateway.registry, &self.served, page, show, &self.caller.warnings)
+        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
     }
 
     async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
@@ -365,7 +366,7 @@ impl<'r> Request<'r> {
         let registry = &self.gateway.registry;
         let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(registry, &self.served, page, show, &self.caller.warnings)
+        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
     }
 }
 

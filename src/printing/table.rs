@@ -275,7 +275,7 @@ impl<'a> Table<'a> {
     }
 
     /// Appends everything after the last row.
-    pub fn end(&mut self, out: &mut Vec<u8>) {
+    pub fn end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(match (self.is_empty, self.rows.is_null_when_empty()) {
             (false, _) => b"]}",
             (true, true) => b"null}",

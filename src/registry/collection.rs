@@ -1,7 +1,6 @@
 //! Deletes collections of objects.
 
 use std::collections::HashSet;
-use std::future::ready;
 
 use futures_util::{StreamExt, stream};
 
@@ -11,6 +10,7 @@ use crate::admission::Told;
 use crate::limits;
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
+use crate::turn::Turn;
 
 impl Registry {
     /// Deletes every selected object of a namespace. Returns the objects as they were.
@@ -24,8 +24,7 @@ impl Registry {
     ) -> ApiResult<Page> {
         warn_of_dependents(served, options, caller);
         let mut page = self.list(served, namespace, listing).await?;
-        let mut objects = Vec::new();
-        while page.read(&mut objects)? {}
+        let objects = page.read_all().await?;
         let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
         let asker = &Caller { warnings: Vec::new(), annotations: Vec::new(), ..caller.clone() };
         let (mut all, mut told) = (Ok(()), Told::default());
@@ -54,13 +53,13 @@ impl Registry {
                 (deleted, caller.warnings, caller.annotations)
             }
         });
-        deletions
-            .buffered(limits::COLLECTION_DELETIONS)
-            .for_each(|done| {
-                take(done);
-                ready(())
-            })
-            .await;
+        let mut deletions = Box::pin(deletions.buffered(limits::COLLECTION_DELETIONS));
+        let mut turn = Turn::begin();
+        while let Some(done) = deletions.next().await {
+            take(done);
+            turn.pause().await; // deletions that wait for nothing, such as a dry run's, let others run
+        }
+        drop(deletions);
         caller.warnings.extend(told.warnings);
         caller.annotations.extend(told.annotations);
         all?;

@@ -24,6 +24,7 @@ const TOKEN_VERSION: &str = "flotilla/v1";
 /// A table of several shards is listed in key order, so the last key that was sent says of every shard where it
 /// continues: behind that key. This holds for any division into shards, so that a token survives a change of the shard
 /// map. `epoch` tells tokens from before and after such a change apart.
+#[derive(Clone)]
 pub(super) struct Token {
     pub(super) table: String,
     /// Epoch of the shard map when the page was made.
@@ -78,9 +79,9 @@ impl Token {
     }
 
     /// Returns 410 with a token by which the client may continue without a consistent view.
-    pub(super) fn expired(self) -> ApiError {
+    pub(super) fn expired(&self) -> ApiError {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-        let next = Self { revision: None, ..self }.write();
+        let next = Self { revision: None, ..self.clone() }.write();
         ExpiredToken { message, next }.into()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use flotilla_cluster::{
     Compacted, Cursor, Key, Object, Revision, Scope, Selection as Scan, Snapshot, SnapshotError, Table,
@@ -12,6 +13,7 @@ use super::{Listing, Registry, Served, read};
 use crate::limits;
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
+use crate::turn::Turn;
 
 /// One page of a list: a part of a snapshot.
 pub struct Page {
@@ -32,6 +34,11 @@ enum Rows {
 }
 
 impl Page {
+    /// Returns a page of these objects that no other page follows.
+    fn last(revision: Revision, objects: Vec<Arc<Object>>) -> Self {
+        Self { revision, next: None, remaining: None, rows: Rows::Gathered(objects.into_iter()) }
+    }
+
     /// Returns the same page with these objects instead.
     #[must_use]
     pub fn of(self, objects: Vec<Arc<Object>>) -> Self {
@@ -56,6 +63,18 @@ impl Page {
         self.read_some(limits::LIST_CHUNK_OBJECTS, out)
     }
 
+    /// Returns all objects of the page that were not read yet. Yields to other tasks meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Page::read`].
+    pub async fn read_all(&mut self) -> ApiResult<Vec<Arc<Object>>> {
+        let (mut objects, mut turn) = (Vec::new(), Turn::begin());
+        while self.read(&mut objects)? {
+            turn.pause().await;
+        }
+        Ok(objects)
+    }
+
     /// Does the same as [`Page::read`] for at most `most` objects.
     fn read_some(&mut self, most: usize, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
         match &mut self.rows {
@@ -66,7 +85,7 @@ impl Page {
             Rows::Streamed { done: true, .. } => Ok(false),
             Rows::Streamed { cursor, selection, done } => {
                 let from = out.len();
-                let more = cursor.read(most, out).map_err(expired)?;
+                let more = cursor.read(most.min(objects_at_once(selection)), out).map_err(expired)?;
                 if !selection.is_everything() {
                     let mut at = 0;
                     out.retain(|object| {
@@ -97,25 +116,27 @@ impl OneByOne {
         Self { page, read: VecDeque::new(), more: true, size: 0 }
     }
 
-    /// Returns the next object; `None` at the end. Reads fewer at a time if they are large, since each keeps its
-    /// version in memory while the client waits.
+    /// Returns the next object; `None` at the end. Is pending, with the task woken, where the turn is over before an
+    /// object was found. Reads fewer objects at a time if they are large, since each keeps its version in memory while
+    /// the client waits.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
-    pub fn next_object(&mut self) -> ApiResult<Option<Arc<Object>>> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>, turn: &Turn) -> Poll<ApiResult<Option<Arc<Object>>>> {
         while self.read.is_empty() && self.more {
+            ready!(turn.poll_goes_on(cx));
             let most = (limits::LIST_READ_BYTES / self.size.max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS);
             let mut read = Vec::from(std::mem::take(&mut self.read));
             self.more = self.page.read_some(most, &mut read)?;
             self.read = read.into();
         }
-        Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len()))
+        Poll::Ready(Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len())))
     }
 
     /// Appends some of the remaining objects to `out`. Returns false when none are left.
     ///
     /// # Errors
-    /// As for [`OneByOne::next_object`].
+    /// As for [`OneByOne::poll_next`].
     pub fn read(&mut self, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
         out.extend(self.read.drain(..));
         self.more = self.more && self.page.read(out)?;
@@ -129,11 +150,17 @@ pub fn selects(selection: &Selection, object: &Object) -> bool {
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
 }
 
+/// Returns how many objects may be compared with a selection before the time is looked at: fewer for one with many
+/// requirements.
+fn objects_at_once(selection: &Selection) -> usize {
+    (limits::SELECTION_CHECKS / selection.requirements().max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS)
+}
+
 impl Registry {
     /// Returns one page of a list, after waiting until this replica has what it must show.
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
-        let page = self.page(served, namespace, listing)?;
+        let page = self.page(served, namespace, listing)?.read().await?;
         let page = self.convert_page(served, page).await?;
         if listing.is_recent() {
             self.promised(page.revision).await?;
@@ -170,16 +197,20 @@ impl Registry {
         }
     }
 
-    /// Returns one page of a list of what this replica has, merged from all shards.
-    pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
+    /// Returns one page of a list of what this replica has, merged from all shards, before its objects are read.
+    pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<UnreadPage> {
         let table = self.table(served);
-        if let Some(token) = token(served, listing)? {
-            return next_page(&table, namespace, listing, token);
-        }
-        let snapshot = snapshot(&table, listing)?;
         // A limit is only a request: the reference ignores it in lists from memory at revision 0.
         let limit = if listing.revision == "0" { 0 } else { listing.limit };
-        page(&table, snapshot, listing, namespace, limit, None)
+        let token = token(served, listing)?;
+        let snapshot = match &token {
+            Some(token) => snapshot_of(&table, token)?,
+            None => snapshot(&table, listing)?,
+        };
+        let selection = listing.selection.clone();
+        let scope = listing.scope(namespace);
+        let is_empty = namespace_excluded(namespace, &selection);
+        Ok(UnreadPage { table, snapshot, selection, scope, is_empty, limit, token })
     }
 }
 
@@ -210,80 +241,113 @@ fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
     Ok(Some(token))
 }
 
-fn next_page(table: &Table, namespace: &str, listing: &Listing, token: Token) -> ApiResult<Page> {
-    let snapshot = match token.revision {
-        // The client continues without a consistent view, after its token expired.
-        None => table.snapshot(),
-        Some(revision) => match read::at(table, revision) {
-            Ok(snapshot) => snapshot,
-            Err(SnapshotError::Compacted(_)) => return Err(token.expired()),
-            Err(SnapshotError::Future(future)) => return Err(read::too_large(revision.get(), future.current)),
-        },
-    };
-    let limit = if listing.revision == "0" { 0 } else { listing.limit };
-    page(table, snapshot, listing, namespace, limit, Some(token))
+/// Returns the snapshot that a continue token names.
+fn snapshot_of(table: &Table, token: &Token) -> ApiResult<Snapshot> {
+    // `None` means that the client continues without a consistent view, after its token expired.
+    let Some(revision) = token.revision else { return Ok(table.snapshot()) };
+    read::at(table, revision).map_err(|error| match error {
+        SnapshotError::Compacted(_) => token.expired(),
+        SnapshotError::Future(future) => read::too_large(revision.get(), future.current),
+    })
 }
 
-/// Makes a page of a snapshot, from its start or from the position of a token.
-fn page(
-    table: &Table,
+/// A page of a snapshot, from its start or from the position of a token, before its objects are read.
+pub struct UnreadPage {
+    table: Arc<Table>,
     snapshot: Snapshot,
-    listing: &Listing,
-    namespace: &str,
+    selection: Selection,
+    scope: Scope,
+    /// Whether the selection demands another namespace than the path.
+    is_empty: bool,
+    /// How many objects the page may have; 0 for all.
     limit: usize,
     token: Option<Token>,
-) -> ApiResult<Page> {
-    let selection = listing.selection.clone();
-    let scope = listing.scope(namespace);
-    if namespace_excluded(namespace, &selection) {
-        let rows = Rows::Gathered(Vec::new().into_iter());
-        return Ok(Page { revision: snapshot.revision(), next: None, remaining: None, rows });
-    }
-    let field = selection.fields.0.iter().find(|r| r.demands_term()).map(|r| (r.field.clone(), r.value.clone()));
-    let scan = Scan { scope: scope.clone(), field, required: selection.marks() };
-    let after = token.as_ref().map(|token| Key::new(&token.after));
-    let revision = snapshot.revision();
-    if let Some(key) = exact_key(&scope, &selection) {
-        let found = snapshot.get(&key).map_err(expired)?;
-        let rows: Vec<Arc<Object>> = found.into_iter().filter(|object| selects(&selection, object)).collect();
-        return Ok(Page { revision, next: None, remaining: None, rows: Rows::Gathered(rows.into_iter()) });
-    }
-    if limit == 0 {
-        let rows = Rows::Streamed { cursor: snapshot.cursor(scan, after), selection, done: false };
-        return Ok(Page { revision, next: None, remaining: None, rows });
-    }
-    let mut rows: Vec<Arc<Object>> = Vec::new();
-    let more = gather(&snapshot, scan, after, &selection, limit, &mut rows).map_err(expired)?;
-    let counted = selection.is_everything();
-    let before = match &token {
-        // The pages before were of other revisions, so their number is counted anew.
-        Some(Token { revision: None, after, .. }) if more && counted => {
-            passed(&snapshot, &scope, after).map_err(expired)?
+}
+
+impl UnreadPage {
+    /// Reads the objects of a page that has a limit. Yields to other tasks meanwhile.
+    ///
+    /// # Errors
+    /// 410 when this takes so long that the snapshot is gone.
+    pub async fn read(self) -> ApiResult<Page> {
+        let revision = self.snapshot.revision();
+        if self.is_empty {
+            return Ok(Page::last(revision, Vec::new()));
         }
-        token => token.as_ref().map_or(0, |token| token.seen),
-    };
-    let seen = before + rows.len() as u64;
-    let mut page = Page { revision, next: None, remaining: None, rows: Rows::Gathered(Vec::new().into_iter()) };
-    if let (true, Some(last)) = (more, rows.last()) {
-        let total = snapshot.count(&scope).map_err(expired)?;
-        page.remaining = counted.then(|| total.saturating_sub(seen));
-        let next = Token {
-            table: table.id().as_str().to_owned(),
-            epoch: table.epoch(),
-            revision: Some(revision),
-            after: last.key().as_str().to_owned(),
-            seen,
-        };
-        page.next = Some(next.write());
+        let Self { snapshot, selection, scope, .. } = &self;
+        if let Some(key) = exact_key(scope, selection) {
+            let found = snapshot.get(&key).map_err(expired)?;
+            return Ok(Page::last(revision, found.into_iter().filter(|object| selects(selection, object)).collect()));
+        }
+        if self.limit == 0 {
+            let cursor = snapshot.cursor(self.scan(), self.after());
+            let rows = Rows::Streamed { cursor, selection: self.selection, done: false };
+            return Ok(Page { revision, next: None, remaining: None, rows });
+        }
+        let (rows, more) = self.gather().await.map_err(expired)?;
+        self.finish(rows, more).await.map_err(expired)
     }
-    page.rows = Rows::Gathered(rows.into_iter());
-    Ok(page)
+
+    fn scan(&self) -> Scan {
+        let field =
+            self.selection.fields.0.iter().find(|r| r.demands_term()).map(|r| (r.field.clone(), r.value.clone()));
+        Scan { scope: self.scope.clone(), field, required: self.selection.marks() }
+    }
+
+    fn after(&self) -> Option<Key> {
+        self.token.as_ref().map(|token| Key::new(&token.after))
+    }
+
+    /// Returns up to `limit` selected objects, and whether further keys follow, selected or not.
+    async fn gather(&self) -> Result<(Vec<Arc<Object>>, bool), Compacted> {
+        let (limit, selection, scan) = (self.limit, &self.selection, self.scan());
+        let mut cursor = self.snapshot.cursor(scan.clone(), self.after());
+        let (mut rows, mut chunk, mut more, mut turn) = (Vec::new(), Vec::new(), true, Turn::begin());
+        while more && rows.len() < limit {
+            more = cursor.read((limit - rows.len()).min(objects_at_once(selection)), &mut chunk)?;
+            rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
+            turn.pause().await;
+        }
+        let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok((rows, false)) };
+        // Whether another object follows is not known yet, since the cursor skipped objects that cannot be selected.
+        if !scan.required.is_empty() {
+            cursor = self.snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
+            more = true;
+        }
+        while more && chunk.is_empty() {
+            more = cursor.read(1, &mut chunk)?;
+        }
+        Ok((rows, !chunk.is_empty()))
+    }
+
+    /// Returns the page of these objects, with a token for the next one if more follow.
+    async fn finish(self, rows: Vec<Arc<Object>>, more: bool) -> Result<Page, Compacted> {
+        let revision = self.snapshot.revision();
+        let last = match rows.last() {
+            Some(last) if more => last.key().as_str().to_owned(),
+            _ => return Ok(Page::last(revision, rows)),
+        };
+        let is_counted = self.selection.is_everything();
+        let before = match &self.token {
+            // The pages before were of other revisions, so their number is counted anew.
+            Some(Token { revision: None, after, .. }) if is_counted => {
+                passed(&self.snapshot, &self.scope, after).await?
+            }
+            token => token.as_ref().map_or(0, |token| token.seen),
+        };
+        let seen = before + rows.len() as u64;
+        let total = self.snapshot.count(&self.scope)?;
+        let (table, epoch) = (self.table.id().as_str().to_owned(), self.table.epoch());
+        let next = Token { table, epoch, revision: Some(revision), after: last, seen };
+        let remaining = is_counted.then(|| total.saturating_sub(seen));
+        Ok(Page { next: Some(next.write()), remaining, ..Page::last(revision, rows) })
+    }
 }
 
 /// Returns how many objects there are up to and including a key.
-fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
+async fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
     let mut cursor = snapshot.cursor(Scan { scope: scope.clone(), ..Scan::default() }, None);
-    let (mut passed, mut objects) = (0, Vec::new());
+    let (mut passed, mut objects, mut turn) = (0, Vec::new(), Turn::begin());
     loop {
         let more = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects)?;
         let before = objects.iter().take_while(|object| object.key().as_str() <= after).count();
@@ -292,6 +356,7 @@ fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compac
             return Ok(passed);
         }
         objects.clear();
+        turn.pause().await;
     }
 }
 
@@ -307,33 +372,6 @@ fn exact_key(scope: &Scope, selection: &Selection) -> Option<String> {
 /// Returns whether a field selector demands another namespace than the path.
 fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
     !namespace.is_empty() && selection.exact_field("metadata.namespace").is_some_and(|wanted| wanted != namespace)
-}
-
-/// Gathers up to `limit` selected objects. Returns whether further keys follow, selected or not.
-fn gather(
-    snapshot: &Snapshot,
-    scan: Scan,
-    after: Option<Key>,
-    selection: &Selection,
-    limit: usize,
-    rows: &mut Vec<Arc<Object>>,
-) -> Result<bool, Compacted> {
-    let mut cursor = snapshot.cursor(scan.clone(), after);
-    let (mut chunk, mut more) = (Vec::new(), true);
-    while more && rows.len() < limit {
-        more = cursor.read((limit - rows.len()).min(limits::LIST_CHUNK_OBJECTS), &mut chunk)?;
-        rows.extend(chunk.drain(..).filter(|object| selects(selection, object)));
-    }
-    let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok(false) };
-    // Whether another object follows is not known yet, since the cursor skipped objects that cannot be selected.
-    if !scan.required.is_empty() {
-        cursor = snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
-        more = true;
-    }
-    while more && chunk.is_empty() {
-        more = cursor.read(1, &mut chunk)?;
-    }
-    Ok(!chunk.is_empty())
 }
 
 fn too_old(revision: u64, compacted: Compacted) -> ApiError {

@@ -46,7 +46,7 @@ pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{
     mentions, metadata_alone, metadata_text, order_members, stored_part, stored_tree, stored_value, text as stored_text,
 };
-pub use list::{OneByOne, Page, selects};
+pub use list::{OneByOne, Page, UnreadPage, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;

@@ -29,6 +29,11 @@ impl Selection {
         self.labels.0.is_empty() && self.fields.0.is_empty()
     }
 
+    /// Returns how many requirements an object may be compared with.
+    pub fn requirements(&self) -> usize {
+        self.labels.0.len() + self.fields.0.len()
+    }
+
     /// Whether an object of this key and these terms is selected.
     pub fn matches(&self, namespace: &str, name: &str, terms: &Terms) -> bool {
         self.labels.matches(|key| terms.label(key))

@@ -23,6 +23,7 @@ use crate::limits;
 use crate::registry::{Listing, OneByOne};
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
+use crate::turn::Turn;
 
 /// The phase of a stream.
 enum Phase {
@@ -142,7 +143,7 @@ impl Stream {
             }
             match &self.phase {
                 Phase::Ended => break,
-                Phase::Objects(_) => self.objects(out)?,
+                Phase::Objects(_) => ready!(self.poll_objects(cx, out))?,
                 Phase::Following(_) => {
                     ready!(self.poll_wake(cx));
                     if !self.follow(out)? {
@@ -154,12 +155,18 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends existing objects. After the last one, begins to follow changes.
-    fn objects(&mut self, out: &mut Pieces) -> ApiResult<()> {
-        let Phase::Objects(objects) = &mut self.phase else { return Ok(()) };
-        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
+    /// Sends existing objects. After the last one, begins to follow changes. Is pending where a turn is over before
+    /// there is anything to send.
+    fn poll_objects(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
+        let Phase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
+        let (most, turn) = (Ahead::portion(limits::WATCH_WRITE_BYTES), Turn::begin());
         while out.len() < most {
-            if let Some(object) = objects.next_object()? {
+            let next = match objects.poll_next(cx, &turn) {
+                Poll::Pending if out.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+                Poll::Ready(next) => next?,
+            };
+            if let Some(object) = next {
                 self.encoder.present(&object, out)?;
                 continue;
             }
@@ -171,7 +178,7 @@ impl Stream {
             }
             break;
         }
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
     /// Is ready when there is a change, a bookmark is due, or the stream ends.

@@ -54,7 +54,8 @@ pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
     write_indented(value, 0, out);
 }
 
-fn write_indented(value: &Value, depth: usize, out: &mut Vec<u8>) {
+/// Appends a value as indented JSON that stands so many levels deep in another value.
+pub fn write_indented(value: &Value, depth: usize, out: &mut Vec<u8>) {
     let line = |depth: usize, out: &mut Vec<u8>| {
         out.push(b'\n');
         out.resize(out.len() + 2 * depth, b' ');
