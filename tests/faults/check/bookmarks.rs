@@ -1,4 +1,4 @@
-//! A bookmark is never ahead of a change that has not been told, and never goes back.
+//! A watch delivers no change at or below the revision of an earlier bookmark, and its bookmarks never go back.
 
 use super::Timeline;
 use super::history::{Delivery, History, Session, Start};
@@ -19,7 +19,7 @@ fn check_session(session: &Session, found: &mut Vec<String>) {
         match delivery {
             Delivery::Event { key, seen, .. } => {
                 if !is_initial && seen.revision <= promised {
-                    found.push(format!("{key} at {} was told after a bookmark of {promised}", seen.revision));
+                    found.push(format!("{key} at {} came after a bookmark of {promised}", seen.revision));
                 }
                 told = told.max(seen.revision);
             }

@@ -1,16 +1,16 @@
-//! Which revisions were known when.
+//! Which revisions clients had seen at which time.
 
 use std::collections::BTreeMap;
 
 use super::Timeline;
 use super::history::{Delivery, History, Micros, Revision, Table, Write, WriteOutcome};
 
-/// The largest revision that was known to anybody, by time.
+/// The largest revision that any client had seen, by time.
 #[derive(Debug, Default)]
 pub struct Known(Vec<(Micros, Revision)>);
 
 impl Known {
-    /// What was told, and when.
+    /// Takes pairs of a time and a revision that a client received at that time.
     pub fn of(mut told: Vec<(Micros, Revision)>) -> Known {
         told.sort_unstable();
         let mut highest = 0;
@@ -21,14 +21,14 @@ impl Known {
         Known(told)
     }
 
-    /// The largest that was known before a moment; 0 for none.
+    /// Returns the largest revision that was seen before a moment, or 0 if none was.
     pub fn before(&self, moment: Micros) -> Revision {
         let before = self.0.partition_point(|(by, _)| *by < moment);
         before.checked_sub(1).map_or(0, |last| self.0[last].1)
     }
 }
 
-/// What was known of each table by acknowledgements, lists and events.
+/// For each table, the revisions that acknowledgements, lists and events showed.
 pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Known> {
     let mut told: BTreeMap<Table, Vec<(Micros, Revision)>> = BTreeMap::new();
     for write in &history.writes {
@@ -50,7 +50,8 @@ pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Know
     told.into_iter().map(|(table, told)| (table, Known::of(told))).collect()
 }
 
-/// The revision that a write got, if it was acknowledged and that is known.
+/// Returns the revision of an acknowledged write. `None` if the write was not acknowledged, or if nobody saw its
+/// revision.
 pub fn acknowledged(write: &Write, timeline: &Timeline) -> Option<Revision> {
     match &write.outcome {
         WriteOutcome::Put(seen) => Some(seen.revision),

@@ -1,4 +1,4 @@
-//! A 404 or 409 is true of some state that the object may have had while the operation was under way.
+//! A 404 or 409 is true of some state that the object may have had while the operation was in progress.
 
 use super::Timeline;
 use super::history::{History, Intent, Write, WriteOutcome};

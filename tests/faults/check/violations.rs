@@ -1,4 +1,4 @@
-//! Every kind of broken promise is found, by the invariant that is about it, and what is allowed is let be.
+//! Tests of the checker: the right invariant finds each kind of broken promise, and none objects to what is allowed.
 
 use super::check;
 use super::history::{
@@ -7,7 +7,7 @@ use super::history::{
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
 
-/// Breaks a healthy history, and expects that to be found.
+/// Breaks a healthy history, and expects that this invariant finds it.
 fn expect(invariant: &str, break_it: impl FnOnce(&mut History)) {
     let mut history = healthy();
     break_it(&mut history);
@@ -22,7 +22,7 @@ fn allow(change_it: impl FnOnce(&mut History)) {
     assert_eq!(check(&history), []);
 }
 
-/// What the stream of resumed sessions was told in its second one.
+/// What the second session of the resumed stream received.
 fn second(history: &mut History) -> &mut Vec<Delivery> {
     &mut history.streams[0].sessions[1].deliveries
 }
@@ -83,7 +83,8 @@ fn a_put_may_create_a_lease_but_not_with_a_uid() {
     expect("refusals", |history| history.writes.push(lease(WriteOutcome::NotFound)));
 }
 
-/// A pod is created and deleted, expecting `expected`; the change before the deletion leaves `marked`.
+/// A history in which a pod is deleted with the expectation `expected`; `marked` is the pod's value after the change
+/// that precedes the deletion.
 fn delete_pod(history: &mut History, expected: u64, marked: &str) {
     let pod = Key { table: Table::PODS, namespace: "x".to_owned(), name: "p".to_owned() };
     let of_pod = |write: Write| Write { key: pod.clone(), ..write };
@@ -220,7 +221,7 @@ fn a_stale_read_is_found() {
 #[test]
 fn a_read_that_goes_back_is_found() {
     expect("real_time", |history| {
-        // The update is not answered before both reads, but the first one saw it.
+        // The update is acknowledged after both reads, but the first read saw it.
         history.writes[1].at.returned = 99;
         history.streams.clear();
         history.gets = vec![get("a", (50, 51), Some(seen(110, "u1", "v2")))];
@@ -254,7 +255,7 @@ fn a_write_that_takes_its_place_before_one_of_another_object_is_found() {
         let lease = Key { table: Table::LEASES, namespace: "x".to_owned(), name: "l".to_owned() };
         history.writes.push(Write { key: lease, ..create("l", (75, 76), "v8", put(105)) });
     });
-    // The other one was under way when this one, with the larger revision, was answered.
+    // Allowed: the other write was still in progress when this one, with the larger revision, was acknowledged.
     allow(|history| history.writes[2].at = Interval { invoked: 31, returned: 33 });
 }
 
@@ -392,7 +393,7 @@ fn a_watch_that_stays_behind_is_found() {
 #[test]
 fn a_bookmark_ahead_of_changes_is_found() {
     expect("bookmarks", |history| second(history).insert(0, bookmark(125)));
-    // The change is never told at all.
+    // The watch never delivers the change.
     expect("watch_complete", |history| _ = second(history).drain(..2));
 }
 
