@@ -1,10 +1,11 @@
-//! Flags, files and variables that are wrong: the exit code says so, and the data directory stays as it is.
+//! Wrong flags, files and environment variables: the program exits with the code for misuse, and leaves the data
+//! directory alone.
 
 use std::fs;
 
 use crate::support::DataDir;
 
-/// What the program says before it ends is an error of configuration, about this option, and nothing was touched.
+/// Checks that the program ends with a configuration error that contains all `parts`, and that it changed nothing.
 fn is_misuse(directory: &DataDir, flags: &[&str], parts: &[&str]) {
     let refusal = directory.try_start_with(flags).err().expect("a refusal");
     assert_eq!(refusal.code, Some(2), "{flags:?}: {}", refusal.messages);
@@ -55,7 +56,7 @@ fn variables_that_are_wrong() {
     assert!(refusal.messages.contains("configuration: FLOTILLA_HISTORY_SECONDS: "), "{}", refusal.messages);
     assert!(!directory.path().exists());
 
-    // One that is no option at all hinders nobody.
+    // A variable that is no option causes only a warning.
     let server = directory.try_start_in(&[("FLOTILLA_HISTORY_SECOND", "1")]).expect("a server");
     let told = server.messages();
     let warned = told.lines().find(|line| line.contains("unrecognized environment variable"));
