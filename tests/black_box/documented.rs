@@ -1,4 +1,4 @@
-//! Every flag and every metric of the program has its place in the documents.
+//! The documentation covers every flag and every metric of the program.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::DataDir;
 
-/// Words of a page between backticks; `*` in one stands for anything.
+/// Returns the code spans of a page. A `*` in one stands for any text.
 fn patterns(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
