@@ -106,7 +106,7 @@ fn a_server_is_known_by_its_lease() {
     let server = directory.start();
     let deadline = Instant::now() + Duration::from_secs(10);
     while server.connect().get(&format!("{path}/apiserver-gone")).status != 404 {
-        assert!(Instant::now() < deadline, "the lease of a server that is gone stays");
+        assert!(Instant::now() < deadline, "the lease of the ended server is not deleted");
         sleep(Duration::from_millis(20));
     }
     assert_eq!(known(&server, holder)["metadata"]["uid"], lease["metadata"]["uid"]);

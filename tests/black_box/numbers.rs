@@ -1,4 +1,4 @@
-//! Numbers that 64 bits do not hold: refused in the reference's words wherever text becomes values, and never stored.
+//! Numbers that do not fit into 64 bits: every decoder refuses them with the reference's message, and none is stored.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ struct Asked<'a> {
     media: &'a str,
     body: String,
     status: u16,
-    /// What the message ends with.
+    /// The end of the message.
     why: String,
 }
 
@@ -50,7 +50,7 @@ fn start() -> (DataDir, Server, Connection) {
     (directory, server, client)
 }
 
-/// What the decoder of free-form values says.
+/// The decoding error for free-form values.
 fn into_float(number: &str) -> String {
     format!("json: cannot unmarshal number {number} into Go value of type float64")
 }
@@ -155,7 +155,7 @@ fn free_form_parts_of_built_in_kinds_hold_numbers_of_64_bits() {
         let body = format!(r#"{{"metadata":{{"name":"odds.example.com"}},"spec":{spec}}}"#);
         refused("POST", DEFINITIONS, JSON, body, why).ask(&mut client);
     }
-    // What nobody decodes is dropped as ever.
+    // A number in an unknown field is dropped without an error.
     let path = "/api/v1/namespaces/default/configmaps";
     client.request("POST", path, JSON, br#"{"metadata":{"name":"c"},"unknown":1e400}"#).expect(201);
     client.get(&format!("{path}/c")).expect(200);

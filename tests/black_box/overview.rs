@@ -1,4 +1,4 @@
-//! `flotilla status`, `flotilla doctor`, and what is made of the command line.
+//! `flotilla status`, `flotilla doctor`, shell completions and manual pages.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn flotilla(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flotilla")).args(arguments).output().expect("the program can be run")
 }
 
-/// What a command about a server writes as JSON, and whether it succeeds.
+/// Runs a command about a server. Returns its output as JSON, and whether it succeeded.
 fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
     let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
     let output = flotilla(&[arguments, &["-o", "json", "--kubeconfig", &kubeconfig]].concat());
@@ -67,9 +67,9 @@ fn a_doctor_finds_a_member_that_is_away() {
     let [first, second, third] = places.start_all();
     let data = first.data().display().to_string();
     let look = || told(&first, &["doctor", "--data-dir", &data]).0;
-    until("all are there", || found(&look(), "broken").is_empty());
+    until("no problem is found", || found(&look(), "broken").is_empty());
     drop(third);
-    until("one is away", || found(&look(), "broken").contains(&"the member c is not reachable"));
+    until("the missing member is found", || found(&look(), "broken").contains(&"the member c is not reachable"));
     drop(second);
 }
 

@@ -1,11 +1,11 @@
-//! Groups that a member is to lead whenever it can, as administrators say so and see it.
+//! Preferred leaders: a member leads certain groups whenever it can, as an administrator has set.
 
 use serde_json::{Value, json};
 
 use crate::cluster::{Places, cluster, read, status, told, until, write};
 use crate::support::Server;
 
-/// What a server tells of a group.
+/// Returns a group's status, according to a server.
 fn group(server: &Server, name: &str) -> Value {
     let status = status(server);
     let groups = status["groups"].as_array().expect("groups");
@@ -16,14 +16,14 @@ fn leader(server: &Server, name: &str) -> Value {
     group(server, name)["leader"].clone()
 }
 
-/// The line of a group in what people are shown, as words.
+/// Returns the words of a group's line in the output of `flotilla cluster status`.
 fn row(server: &Server, name: &str) -> Vec<String> {
     let text = told(server, &["status"]);
     let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).expect("the group");
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What a command says that fails.
+/// Runs a command that must fail with this exit code, and returns its error output.
 fn refused(server: &Server, arguments: &[&str], code: i32) -> String {
     let output = cluster(server, arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -50,16 +50,16 @@ fn a_preferred_member_leads_again_once_it_is_back_until_that_is_taken_back() {
     assert_eq!(group(&a, "g1")["preferred"], "b");
     (0..8).for_each(|number| write(&a, &format!("meanwhile-{number}")));
     let b = places.start(1);
-    until("b leads it again", || leader(&a, "g1") == "b");
+    until("b leads the group again", || leader(&a, "g1") == "b");
     (0..8).for_each(|number| read(&b, &format!("meanwhile-{number}")));
 
-    // What cannot be done at once is noted.
+    // If a preferred member cannot lead at once, the preference is stored.
     told(&a, &["drain", "c"]);
     let later = refused(&a, &["transfer", "c", "--group", "g2", "--prefer"], 1);
     assert!(later.contains("it is noted that c is to lead") && later.contains("c: the member is drained"), "{later}");
     assert_eq!(group(&a, "g2")["preferred"], "c");
     told(&a, &["drain", "c", "--undo"]);
-    until("c leads it", || leader(&a, "g2") == "c");
+    until("c leads the group", || leader(&a, "g2") == "c");
 
     let nobody = ["transfer", "--group", "g1", "--no-preference"];
     assert_eq!(told(&c, &nobody), "no member is preferred for the group g1 any more\n");
@@ -69,10 +69,10 @@ fn a_preferred_member_leads_again_once_it_is_back_until_that_is_taken_back() {
         "a leads every group, and no member is preferred any more\n"
     );
     assert_eq!(told(&a, &["transfer", "--no-preference"]), "no member is preferred for any group any more\n");
-    until("that is seen", || ["g1", "g2"].iter().all(|name| group(&b, name).get("preferred").is_none()));
+    until("the preferences are gone", || ["g1", "g2"].iter().all(|name| group(&b, name).get("preferred").is_none()));
     assert_eq!(leader(&a, "g2"), "a");
 
-    // Who is gone is preferred no more.
+    // A removed member is not preferred any more.
     told(&a, &["transfer", "c", "--prefer"]);
     told(&a, &["remove", "c"]);
     assert!(["default", "g1", "g2"].iter().all(|name| group(&a, name).get("preferred").is_none()));

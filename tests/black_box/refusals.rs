@@ -1,5 +1,5 @@
-//! Requests that are wrong, too large, or meant to exhaust the server: each is refused in the words of the API, and
-//! the connection or the next one goes on.
+//! Requests that are wrong, too large, or meant to exhaust the server: the server refuses each with the API's message,
+//! and continues to serve on the same or the next connection.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_ma
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
-/// As the API has it for request bodies: 3 MiB.
+/// The limit of request bodies in Kubernetes: 3 MiB.
 const BODY_BYTES_MAX: usize = 3 << 20;
-/// Refusing a body of any kind may take this long, on a machine that is busy with other things.
+/// How long a refusal may take for a body of any kind, even on a busy machine.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// What it may take meanwhile: the body some times over.
+/// How much memory a refusal may take, in bytes: several times the body's size.
 const REFUSAL_BYTES_MAX: u64 = 256 << 20;
 
-/// Checks that an answer is a Status that says so.
+/// Checks that an answer is a `Status` with this code and reason.
 fn refused(answer: &Answer, status: u16, reason: &str) -> Value {
     let body = answer.expect(status);
     assert_eq!((&body["kind"], &body["code"]), (&json!("Status"), &json!(status)), "{body}");
@@ -31,7 +31,7 @@ fn start(directory: &DataDir) -> (Server, Connection) {
     (server, client)
 }
 
-/// The server serves and holds what it held.
+/// Checks that the server serves requests, and still has its object.
 fn goes_on(server: &Server) {
     let list = server.connect().get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Done")).expect(200);
     assert_eq!(list["items"][0]["data"], json!({"value": "1"}), "{list}");
@@ -71,7 +71,7 @@ fn groups_and_kinds_that_are_not_there() {
         refused(&client.get(path), 404, "NotFound");
         refused(&client.post(path, &json!({"metadata": {"name": "x"}})), 404, "NotFound");
     }
-    // Of a group that nobody serves there is no version that could say more.
+    // A group that is not served has no version that could answer with a `Status`.
     let nowhere = client.get("/apis/none.example/v1/nothings");
     assert_eq!((nowhere.status, &*nowhere.text()), (404, "404 page not found\n"));
     let escaped = client.get("/api/v1/namespaces/%zz");
@@ -239,7 +239,7 @@ fn unknown_and_repeated_fields_when_validation_is_strict() {
     let repeated = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"a":"1","a":"2"}}"#;
     let status = refused(&client.request("POST", &strict, JSON, repeated), 400, "BadRequest");
     assert!(status["message"].as_str().is_some_and(|text| text.contains(r#"duplicate field "data.a""#)), "{status}");
-    // Without it they warn.
+    // Without strict validation, unknown and repeated fields cause warnings.
     let answer = client.request("POST", CONFIG_MAPS, JSON, unknown);
     answer.expect(201);
     assert!(answer.headers.iter().any(|(name, text)| name == "warning" && text.contains("datum")), "{answer:?}");

@@ -1,4 +1,4 @@
-//! Watches that go on where they were after the server was killed.
+//! Watches that resume after the server was killed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::support::{CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
 const ROUNDS: usize = 2;
 const LAST: &str = "resume-last";
 
-/// What a watcher was told of: names and revisions, in order.
+/// The names and revisions that a watcher received, in order.
 type Told = Vec<(String, u64)>;
 
 fn watch(server: &Server, from: u64) -> Watch {
@@ -16,13 +16,13 @@ fn watch(server: &Server, from: u64) -> Watch {
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }
 
-/// Adds to `told` until the watch ends, or the object [`LAST`] comes.
+/// Appends events to `told` until the watch ends, or the object [`LAST`] arrives.
 fn follow(mut watch: Watch, told: &mut Told) {
     while let Ok(event) = watch.next() {
         let object = &event["object"];
         assert_eq!(event["type"], "ADDED", "{event}");
         let name = object["metadata"]["name"].as_str().expect("a name");
-        // The controllers write to the namespace too.
+        // Controllers also write to this namespace.
         if !name.starts_with("resume-") {
             continue;
         }
