@@ -1,4 +1,4 @@
-//! Small things that clients of others met: each stands for a kind of answers.
+//! Details of answers that differed from Kubernetes for some client; each test stands for a class of answers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn patch(client: &mut Connection, path: &str, change: &Value) -> Answer {
     client.request("PATCH", path, MERGE, change.to_string().as_bytes())
 }
 
-/// What a refusal says.
+/// Returns the message of a refusal with this status.
 fn message(answer: &Answer, status: u16) -> String {
     answer.expect(status)["message"].as_str().expect("a message").to_owned()
 }
@@ -186,6 +186,6 @@ fn custom_resources_are_shown_and_described_as_they_are_defined() {
     let second = client.get("/openapi/v2").expect(200);
     let second = &second["definitions"]["com.example.v1.Thing"];
     assert_eq!(second["x-kubernetes-selectable-fields"], fields);
-    assert_eq!(second["properties"]["spec"]["required"], Value::Null, "it may be null");
+    assert_eq!(second["properties"]["spec"]["required"], Value::Null, "the field may be null");
     assert_eq!(second["properties"]["spec"]["properties"]["set"], json!({"x-kubernetes-list-type": "set"}));
 }

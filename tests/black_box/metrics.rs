@@ -165,7 +165,7 @@ fn watches_objects_and_the_store_are_measured() {
         let metrics = Metrics::look(&mut administrator);
         if metrics.value("apiserver_longrunning_requests", &watching) == 0.0 {
             let ended = [&watching[..], &[("code", "200"), ("dry_run", "")]].concat();
-            assert_eq!(metrics.value("apiserver_request_total", &ended), 1.0, "a watch that has ended counts as a request");
+            assert_eq!(metrics.value("apiserver_request_total", &ended), 1.0, "an ended watch counts as a request");
             break;
         }
         assert!(Instant::now() < deadline, "a watch is still counted although its client is gone");

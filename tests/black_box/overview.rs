@@ -24,7 +24,7 @@ fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
     )
 }
 
-/// What a doctor found of a verdict.
+/// Returns the findings of a doctor that have this verdict.
 fn found<'a>(findings: &'a Value, verdict: &str) -> Vec<&'a str> {
     let all = findings.as_array().expect("findings").iter();
     all.filter(|finding| finding["verdict"] == verdict).filter_map(|finding| finding["found"].as_str()).collect()
@@ -43,7 +43,7 @@ fn status_shows_a_server_and_its_requests() {
     assert!(lists["count"].as_f64() >= Some(1.0) && lists["p99"].as_f64() >= lists["p50"].as_f64(), "{lists}");
     let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
     let text = flotilla(&["status", "--kubeconfig", &kubeconfig]);
-    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "a table for people");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "the default output is a table");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn remove_while_the_leader_is_killed(
     });
     are_members(&[&a, &b], &["a", "b"]);
     // The other members report the removal of `c` in every group.
-    until("c knows of its removal", || c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
+    until("c knows", || c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
     for (server, name) in [(&a, "a"), (&b, "b")] {
         let last = format!("{}-ms-last-{name}", after.as_millis());
         write(server, &last);

@@ -76,11 +76,11 @@ fn goes_on_after_a_kill(flags: &[&str]) {
     assert!(told.is_sorted_by(|one, next| one.1 < next.1), "out of order or twice: {told:?}");
     assert!(told.is_sorted_by(|one, next| one.0 < next.0), "out of order or twice: {told:?}");
     for write in &acknowledged {
-        assert!(told.contains(write), "the watch was not told of {write:?}");
+        assert!(told.contains(write), "the watch missed {write:?}");
     }
-    // Besides these it was told of at most the write of each round that was not answered.
+    // In each round, the watch may also deliver the one write that got no answer.
     assert!(told.len() <= acknowledged.len() + ROUNDS);
-    // What it was told is what is there.
+    // The last events show the stored objects.
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     let items = list["items"].as_array().expect("items").iter();
     let there = items.map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), revision(item)));

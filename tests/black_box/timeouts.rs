@@ -1,4 +1,4 @@
-//! Requests that take too long.
+//! Requests that exceed their timeout.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What clients of several members see when these do something at once, or one of them knows less than the others.
+//! Clients of several members, which act at the same moment, or one of which lags behind the others.
 
 use std::thread::scope;
 
@@ -56,10 +56,10 @@ fn a_member_begins_although_something_was_deleted_that_it_would_have_made() {
     servers[0].as_ref().expect("a server").connect().delete(VIEW).expect(200);
     for (member, server) in servers.iter_mut().enumerate() {
         server.take().expect("a server").kill();
-        *server = Some(places.start(member)); // ready, whether or not it leads
+        *server = Some(places.start(member)); // ready, even if it is not the leader
     }
     let mut client = servers[1].as_ref().expect("a server").connect();
-    until("it is made again", || client.get(VIEW).status == 200);
+    until("the role is created again", || client.get(VIEW).status == 200);
 }
 
 #[test]
@@ -73,16 +73,16 @@ fn who_does_not_know_the_roles_yet_denies_nobody() {
     }
 }
 
-/// Three members of which the first one leads, and a client of the second.
+/// Three members, of which the first leads, and a client of the second.
 struct Lagging {
-    /// Kept as long as they are used.
+    /// Keeps the data directories until the servers have ended.
     _places: Places,
     servers: [Server; 3],
     leader: Connection,
     client: Connection,
 }
 
-/// A request with the headers that it has besides those that each has.
+/// A request: method, path, additional headers and body.
 type Request<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 impl Lagging {
@@ -94,8 +94,8 @@ impl Lagging {
         Lagging { _places: places, servers, leader, client }
     }
 
-    /// What the second member answers to a request that it finds when it comes back from a pause, in which others went
-    /// on.
+    /// Pauses the second member, carries out `meanwhile` through the leader, resumes the second member, and returns its
+    /// answer to a request that was sent during the pause.
     fn answer(
         &mut self,
         meanwhile: impl FnOnce(&mut Connection),
@@ -118,7 +118,7 @@ fn a_token_that_was_just_given_counts_at_once_everywhere() {
         let name = format!("robot-{turn}");
         let account = json!({"metadata": {"name": name}});
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
-        // Signed as any other token of the account, which the member does not know.
+        // The token has a valid signature, but the frozen member does not know its account yet.
         let issue = |leader: &mut Connection| {
             leader.post(accounts, &account).expect(201);
             let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -166,7 +166,7 @@ fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
     let ann: &[_] = &[("Impersonate-User", "ann")];
     let mut allows =
         || lagging.client.call("GET", &format!("{RBAC}/roles"), ann, b"").expect("an answer").status == 200;
-    until("ann may do what an admin may", &mut allows);
+    until("ann has the permissions of an admin", &mut allows);
     for turn in 0..5 {
         let name = format!("reader-{turn}");
         let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);

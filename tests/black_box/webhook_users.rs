@@ -1,4 +1,4 @@
-//! As whom webhooks are asked: users of a kubeconfig that `--admission-control-config-file` leads to.
+//! The users as which the server calls webhooks, from kubeconfigs that `--admission-control-config-file` names.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::{Asker, DataDir, Webhook};
 use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
 
-/// Writes the file of the flag, by which the two sorts of webhooks have kubeconfigs of their own.
+/// Writes the file for the flag, with one kubeconfig for mutating webhooks and one for validating webhooks.
 fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
     let mut text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n".to_owned();
     for (plugin, users) in [("MutatingAdmissionWebhook", mutating), ("ValidatingAdmissionWebhook", validating)] {
@@ -25,7 +25,7 @@ fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
     path.display().to_string()
 }
 
-/// Who asked a webhook at this path.
+/// Returns the callers of a webhook at this path.
 fn askers(webhook: &Webhook, path: &str) -> Vec<Asker> {
     let (asked, askers) = (webhook.asked(), webhook.askers());
     let both = asked.into_iter().zip(askers);

@@ -1,4 +1,4 @@
-//! Webhooks that are asked about writes: on every verb, with what they say, and with what may be wrong with them.
+//! Admission webhooks: they are called for every verb, may change or refuse objects, and may fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -15,10 +15,10 @@ pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwe
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names of objects by which tests find out whether a configuration counts yet.
+/// The prefix of objects by which tests find out whether a configuration is in effect.
 const PROBE: &str = "probe-";
 
-/// An answer to a review, with further members.
+/// The answer to a review, with additional fields.
 pub fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
     let mut response = json!({"uid": review["request"]["uid"], "allowed": allowed});
     let members = response.as_object_mut().expect("an object");
@@ -34,7 +34,7 @@ fn is_probe(review: &Value) -> bool {
     review["request"]["name"].as_str().is_some_and(|name| name.starts_with(PROBE))
 }
 
-/// A webhook of a configuration that sees what `rules` say, and maps besides, which probes are.
+/// A webhook of a configuration. It matches `rules`, and ConfigMaps for probes.
 pub fn hook(name: &str, rules: &Value, more: Value) -> Value {
     let mut all = vec![json!({
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]
@@ -56,7 +56,7 @@ pub fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// Writes a configuration and waits until its webhook is asked.
+/// Creates a configuration, and waits until its webhook is called.
 pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], webhook: &Webhook) {
     let own = format!("/{name}");
     let mut hooks = hooks.to_vec();
@@ -68,18 +68,18 @@ pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value
         if webhook.asked().iter().any(|(path, _)| path.split('?').next() == Some(&*own)) {
             return;
         }
-        assert!(Instant::now() < deadline, "the webhook is not asked in time");
+        assert!(Instant::now() < deadline, "the webhook is not called in time");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// What a webhook was asked, but for probes.
+/// Returns the requests that a webhook received, without probes.
 pub fn asked(webhook: &Webhook) -> Vec<Value> {
     let reviews = webhook.asked().into_iter().map(|(_, review)| review);
     reviews.filter(|review| !is_probe(review)).map(|review| review["request"].clone()).collect()
 }
 
-/// Answers probes, and has the rest answered.
+/// Starts a webhook that allows probes, and answers other reviews by `answers`.
 pub fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
     Webhook::start(move |review| if is_probe(review) { answer(review, true, json!({})) } else { answers(review) })
 }
@@ -105,7 +105,7 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
     let apply = br#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}"#;
     client.request("PATCH", &format!("{MAPS}/b?fieldManager=x"), "application/apply-patch+yaml", apply).expect(201);
     let seen = asked(&webhook);
-    assert_eq!(seen.len(), 3, "once for each write: {seen:?}");
+    assert_eq!(seen.len(), 3, "one review for each write: {seen:?}");
     let (create, update, applied) = (&seen[0], &seen[1], &seen[2]);
     assert_eq!((&create["operation"], &create["oldObject"]), (&json!("CREATE"), &Value::Null));
     let options = json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"});
@@ -162,7 +162,7 @@ fn webhooks_see_every_sort_of_write() {
     let mut seen = |webhook: &Webhook| -> Vec<String> {
         let all = webhook.asked();
         let new = all[begun..].iter().map(|(_, review)| &review["request"]).filter(|request| {
-            // What controllers do at the same time.
+            // Excludes writes of controllers, which run at the same time, and probes.
             request["userInfo"]["username"] == "kubernetes-admin" && !is_probe(&json!({"request": (*request).clone()}))
         });
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
@@ -249,9 +249,9 @@ fn webhooks_are_asked_in_order_and_again_after_changes() {
     configure(&mut client, MUTATING, "m", &hooks, &webhook);
     let made = client.post(MAPS, &map("a")).expect(201);
     assert_eq!(made["metadata"]["labels"], json!({"first": "outside", "second": "x"}));
-    assert_eq!(asked(&webhook).len(), 3, "the first one is asked again");
+    assert_eq!(asked(&webhook).len(), 3, "the first webhook is called again");
     client.post(MAPS, &map("skipped")).expect(201);
-    assert_eq!(asked(&webhook).len(), 3, "its conditions do not hold");
+    assert_eq!(asked(&webhook).len(), 3, "its match conditions do not hold");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
     assert_eq!(client.post(MAPS, &map("odd")).expect(500)["message"], "Internal error occurred: Unexpected kind: frob");
 }
 
-/// How a webhook answers a review.
+/// Makes a webhook's answer to a review.
 type Answers = fn(&Value) -> Reply;
 
 #[test]
