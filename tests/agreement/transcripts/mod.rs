@@ -1,4 +1,4 @@
-//! Transcripts of kubectl: what each command of a script printed against Kubernetes, and prints here.
+//! Transcripts of kubectl: compares the output of each command of a script with its output against Kubernetes.
 
 mod normal;
 mod script;
@@ -17,14 +17,14 @@ use super::json::Json;
 use super::yaml;
 pub use script::Client;
 
-/// Commands that agree, and all that were compared.
+/// How many commands agree, and how many were compared.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Commands {
     pub agree: usize,
     pub all: usize,
 }
 
-/// The client of a release: by its name on the path, or beside the one that is there.
+/// Finds kubectl of this release: by its name on the path, or next to `kubectl`.
 pub fn client(release: &str) -> Option<Client> {
     let folders = std::env::var("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -47,10 +47,10 @@ fn version(path: &Path) -> Option<(u64, u64)> {
     Some((number("major")?, number("minor")?))
 }
 
-/// Runs all scripts, some side by side; how many commands agree, and lines about those that do not.
+/// Runs all scripts, several at the same time. Returns the counts, and lines about commands that do not agree.
 ///
 /// # Errors
-/// What cannot be read, or run at all.
+/// States what cannot be read or run.
 pub fn compare(
     cases: &Path,
     client: &Client,
@@ -132,7 +132,7 @@ fn compare_one(
     Ok((commands, lines))
 }
 
-/// A kubeconfig with the names that transcripts have.
+/// Returns the kubeconfig with the names that transcripts contain.
 fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
     let first =
         |list: &str, what: &str| kubeconfig.get(list)?.as_list()?.first()?.get(what)?.as_map().map(<[_]>::to_vec);
@@ -152,7 +152,7 @@ fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
     ]))
 }
 
-/// An address at which each connection is passed on to one of several servers, at random; `None` for one server.
+/// Opens an address that forwards each connection to a random server. `None` if only one server exists.
 fn balanced(addresses: &[SocketAddr]) -> std::io::Result<Option<SocketAddr>> {
     if addresses.len() == 1 {
         return Ok(None);
