@@ -83,12 +83,11 @@ fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&others(value(object))?)
 }
 
-/// Follows the table of definitions for ever and publishes them after changes. A panic does not stop it: it begins
-/// again.
+/// Follows the table of definitions for ever and publishes them after changes. After a panic, following starts again.
 pub async fn follow(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
     loop {
         if AssertUnwindSafe(keep_publishing(table, &publish)).catch_unwind().await.is_err() {
-            tracing::error!("following definitions of custom resources failed: it begins again");
+            tracing::error!("following the definitions of custom resources failed; starting again");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }
@@ -104,7 +103,7 @@ async fn keep_publishing(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
         }),
         async {
             loop {
-                changed.notified().await; // changes that come together are published together
+                changed.notified().await; // changes at the same time are published together
                 if !definitions.borrow().listed {
                     continue; // a new list has begun; it notifies when complete
                 }

@@ -1,7 +1,6 @@
 //! Checks numbers: ranges, bounds and multiples.
 //!
-//! Integers are compared with bounds as integers. A bound outside the range of the type makes the comparison one of
-//! floats.
+//! Integers are compared with bounds as integers. If the bound does not fit the type, both are compared as floats.
 
 use flotilla_proto::structural::{Structural, ValueType};
 use flotilla_proto::value::Value;
@@ -116,7 +115,7 @@ impl Number {
     }
 
     /// Converts a bound to the type of the number.
-    #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are cut")]
+    #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are truncated")]
     fn like(self, bound: f64) -> Self {
         match self {
             Self::Int(_) => Self::Int(bound as i64),
@@ -149,7 +148,7 @@ fn at_least(a: &Number, b: &Number) -> bool {
 }
 
 /// Returns whether a float is within the range of a type and format.
-#[expect(clippy::cast_possible_truncation, reason = "what is lost is looked for")]
+#[expect(clippy::cast_possible_truncation, reason = "the comparison detects any loss")]
 fn float_fits(of: Option<ValueType>, format: &str, number: f64) -> bool {
     const INT64_END: f64 = 9_223_372_036_854_775_808.0;
     match (of, format) {

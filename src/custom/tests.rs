@@ -1,4 +1,4 @@
-//! What the reference answers to values, by schema.
+//! Compares the errors of values with those of the reference, by schema.
 
 use flotilla_proto::json;
 use flotilla_proto::structural::Structural;

@@ -16,7 +16,7 @@ pub struct Answer {
     body: Incoming,
     /// The addresses of both ends of the connection, for errors.
     ends: Arc<str>,
-    #[expect(dead_code, reason = "it is given back when the body was read or is dropped")]
+    #[expect(dead_code, reason = "dropping it returns the permit")]
     place: Option<OwnedSemaphorePermit>,
 }
 
