@@ -1,4 +1,4 @@
-//! Nodes that renew leases and tell their status, each at its own time of a period.
+//! The actor `heartbeat`: nodes that renew their leases and update their status, spread evenly over the period.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,14 +20,14 @@ use crate::scenario::stream;
 struct Nodes {
     run: Rc<Run>,
     count: usize,
-    /// The revision of each lease; 0 where it is not known. Leases of other parts stay at 0.
+    /// The revision of each lease, or 0 if it is not known. Leases of other parts stay at 0.
     revisions: Vec<Cell<u64>>,
     leases: String,
     lease: Kind,
     status: Kind,
 }
 
-/// Makes nodes and their leases; what renews them.
+/// Creates nodes and their leases. Returns the tasks that renew and update them.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Heartbeat) -> Result<Vec<Task>, Error> {
     made::nodes(run, how.count).await?;
     let (lease, status) = {
@@ -63,7 +63,7 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Heartbeat) -> Result<Vec
 }
 
 impl Nodes {
-    /// Makes the lease of a node, or learns its revision.
+    /// Creates the lease of a node, or reads its revision if it exists.
     async fn first(&self, number: usize) -> Result<(), Error> {
         let now = self.run.unix_micros(Instant::now());
         let mut body = self.body(number, now);
@@ -109,7 +109,7 @@ impl Nodes {
         }
     }
 
-    /// Learns what became of a lease whose renewal failed.
+    /// Reads the lease after a failed renewal, because the renewal may have taken effect.
     async fn learn(&self, number: usize) {
         let get = Call::get(format!("{}/{}", self.leases, node_name(number))).keeping_body();
         if let Ok(answer) = self.run.must(&get, &[]).await
