@@ -41,8 +41,8 @@ impl Found {
         Self { status: "True", reason: "Local", message: "Local APIServices are always available".into() }
     }
 
-    /// Returns the reason if the server has become unavailable, that is, if its APIService still says that it is
-    /// available.
+    /// Returns the reason why the server has become unavailable. `None` if it is available, or if its APIService
+    /// already says that it is not.
     pub fn is_lost(&self, object: &Value) -> Option<&'static str> {
         (self.status != "True" && is_available(object)).then_some(self.reason)
     }

@@ -82,7 +82,7 @@ impl Aggregation {
         self.known.changes()
     }
 
-    /// Returns the client certificate for aggregated servers.
+    /// Returns the client certificate for aggregated servers. `None` if there is none.
     pub fn identity(&self) -> Option<Identity> {
         if let Some(identity) = self.identity.given.identity() {
             return Some(identity);

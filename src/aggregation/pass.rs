@@ -14,6 +14,9 @@ use crate::status::ApiResult;
 use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
 
 /// Forwards a request that is authorized. `lasts` says that the answer does not end by itself, as that of a watch.
+///
+/// # Errors
+/// The request cannot be forwarded, or the client has disconnected. Failures of the other server are answers.
 pub async fn answer(
     aggregation: &Aggregation,
     remote: &Remote,

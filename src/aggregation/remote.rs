@@ -35,7 +35,7 @@ pub struct Remote {
     trust: Trust,
 }
 
-/// Returns group and version from the name of an APIService.
+/// Returns group and version from the name of an APIService. `None` if the name has no dot.
 pub fn split_name(name: &str) -> Option<(String, String)> {
     let (version, group) = name.split_once('.')?;
     Some((group.to_owned(), version.to_owned()))

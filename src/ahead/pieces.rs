@@ -91,7 +91,7 @@ impl Pieces {
         }
     }
 
-    /// Removes and returns the next piece.
+    /// Removes and returns the next piece. `None` if there are no bytes.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.first.is_empty() {
             self.own = 0;

@@ -25,7 +25,7 @@ pub struct OldItems<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns a member that both values have.
+    /// Pairs a member of both values. `None` if one of them or the schema does not have it.
     pub fn member(self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
         Some(Self { schema: self.schema.member(name)?, new, old })

@@ -149,7 +149,7 @@ impl Definition {
         &self.versions[self.storage]
     }
 
-    /// Returns the version of this name, served or not.
+    /// Returns the version of this name, served or not. `None` if the definition has no such version.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
@@ -166,7 +166,7 @@ impl Definition {
         }
     }
 
-    /// Returns the version that an `apiVersion` names, served or not.
+    /// Returns the version that an `apiVersion` names, served or not. `None` for other groups and unknown versions.
     pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
         let (group, version) = api_version.split_once('/')?;
         self.version(version).filter(|_| group == self.group)

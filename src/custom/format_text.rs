@@ -199,7 +199,7 @@ fn uuid_digits(text: &str) -> Option<(char, char)> {
     Some((digits.next()?, digits.nth(3)?))
 }
 
-/// Returns the version of a UUID.
+/// Returns the version of a UUID. `None` if the text is too short.
 pub fn uuid_version(text: &str) -> Option<char> {
     uuid_digits(text).map(|(version, _)| version)
 }

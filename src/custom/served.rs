@@ -135,6 +135,7 @@ impl Custom {
     /// Converts a stored object to this version. It may have been stored in another version, or under an earlier state
     /// of the definition.
     ///
+    /// # Errors
     /// 500 if the definition no longer has the version in which the object was stored. 413 if its present defaults make
     /// the object exceed the size limit.
     pub fn show(&self, object: Value) -> ApiResult<Value> {

@@ -165,6 +165,9 @@ pub struct Unreadable;
 
 /// Returns the canonical spelling of an element that a client sent. `None` for kinds of elements that do not exist; the
 /// caller drops those.
+///
+/// # Errors
+/// The element is malformed.
 pub fn canonical(spelled: &str) -> Result<Option<Str>, Unreadable> {
     let (kind, rest) = spelled.split_at_checked(2).ok_or(Unreadable)?;
     match kind {
@@ -186,7 +189,7 @@ pub fn canonical(spelled: &str) -> Result<Option<Str>, Unreadable> {
     }
 }
 
-/// Returns the name if the element is a member.
+/// Returns the name of a member. `None` for other elements.
 pub fn name(spelled: &str) -> Option<&str> {
     spelled.strip_prefix("f:")
 }

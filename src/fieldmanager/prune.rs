@@ -10,6 +10,9 @@ use super::{Target, merge, set};
 use crate::status::ApiResult;
 
 /// Returns the merged object without the fields of `last` that have no owner any more. `entries` holds the new sets.
+///
+/// # Errors
+/// The object cannot be converted to a version in which an entry names fields.
 pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option<&Owned>) -> ApiResult<Value> {
     let Some(last) = last.filter(|last| !last.set.is_empty()) else { return Ok(merged) };
     let version = target.api_version();

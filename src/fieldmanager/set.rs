@@ -197,6 +197,9 @@ pub fn of_path(path: &[&str]) -> Map {
 }
 
 /// Converts a set that a client wrote into canonical form.
+///
+/// # Errors
+/// The value is no object, or has a malformed element.
 pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
     let Value::Object(map) = fields else {
         return if fields.is_null() { Ok(Map::new()) } else { Err(element::Unreadable) };

@@ -128,6 +128,9 @@ fn track(
 pub struct Untrackable(pub String);
 
 /// Adapts entries to the present schema.
+///
+/// # Errors
+/// The live object cannot be converted to the version of an entry.
 pub fn reconcile(target: &Target<'_>, live: &Value, entries: &mut Entries) -> Result<(), Untrackable> {
     let version = target.api_version();
     for entry in entries.0.values_mut() {
@@ -158,6 +161,9 @@ pub struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     /// Compares the objects in the version of the request.
+    ///
+    /// # Errors
+    /// A list holds an item that has no identity.
     pub fn new(target: &'a Target<'a>, version: &'a str, old: &'a Value, new: &'a Value) -> Result<Self, Untrackable> {
         let mut own = compare(target.of, old, new).map_err(|error| Untrackable(error.to_string()))?;
         target.reset.iter().for_each(|path| own.forget(path));
@@ -170,6 +176,9 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the changes in a version. `None` when it is not served.
+    ///
+    /// # Errors
+    /// The objects cannot be converted to the version or compared in it.
     pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&Change>, Untrackable> {
         if api_version == self.version {
             return Ok(Some(&self.own));
@@ -191,6 +200,9 @@ impl<'a> Changes<'a> {
 
     /// Removes the changed fields from all entries except that of `but`. Drops entries whose version is no longer
     /// served.
+    ///
+    /// # Errors
+    /// As for [`Changes::in_version`].
     pub fn take_from_others(&mut self, entries: &mut Entries, but: Option<&Writer>) -> Result<(), Untrackable> {
         let mut failure = None;
         entries.0.retain(|writer, entry| {
@@ -229,7 +241,10 @@ pub fn settle(live: &Value, new: &mut Value) {
     }
 }
 
-/// Returns the result, or [`Untrackable`] as the error 500 that apply answers.
+/// Converts the error of a result to the one that apply answers; `what` begins its message.
+///
+/// # Errors
+/// 500 if the objects cannot be compared or converted.
 pub fn or_unknown<T>(result: Result<T, Untrackable>, what: &str) -> ApiResult<T> {
     result.map_err(|Untrackable(why)| crate::status::ApiError::unknown(format!("{what}{why}")))
 }

@@ -23,7 +23,7 @@ impl CredentialFiles {
         Self { identity, authority: authority.map(Reread::new) }
     }
 
-    /// Returns the present certificate and key.
+    /// Returns the present certificate and key. `None` if no files were given.
     pub fn identity(&self) -> Option<Identity> {
         let (certificates, key) = self.identity.as_ref()?;
         Some(Identity { certificates: certificates.get(), key: key.get() })

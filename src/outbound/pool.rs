@@ -66,6 +66,9 @@ impl Drop for Counted {
 
 impl Pool {
     /// Returns a pool without connections.
+    ///
+    /// # Errors
+    /// The TLS settings of the peer are invalid.
     pub fn new(peer: Peer) -> Result<Self, Error> {
         let tls = peer.secure.as_ref().map(|secure| tls::config(secure, secure.http2)).transpose()?;
         let tls_alone = peer.secure.as_ref().map(|secure| tls::config(secure, false)).transpose()?;
@@ -92,11 +95,17 @@ impl Pool {
     }
 
     /// Opens a connection for a single user.
+    ///
+    /// # Errors
+    /// The connection or the TLS handshake failed.
     pub async fn connect_alone(&self) -> Result<Stream, Error> {
         transport::connect(&self.peer, self.tls_alone.as_ref()).await
     }
 
     /// Makes a request, over a kept connection or a new one.
+    ///
+    /// # Errors
+    /// As for [`super::Outbound::send`], or too many requests wait for the peer.
     pub async fn send(self: &Arc<Self>, mut request: Request<Body>) -> Result<Response<Answer>, Error> {
         let place = self.place().await?;
         loop {

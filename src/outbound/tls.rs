@@ -12,6 +12,9 @@ use super::{Error, Identity, Secure, Trust};
 use crate::pki::provider;
 
 /// Returns the TLS configuration for a peer, and the name to verify.
+///
+/// # Errors
+/// The name, the trusted certificates or the identity are invalid.
 pub fn config(secure: &Secure, http2: bool) -> Result<(Arc<ClientConfig>, ServerName<'static>), Error> {
     let name = ServerName::try_from(secure.server_name.clone())
         .map_err(|_| Error::Setup(format!("tls: invalid server name {:?}", secure.server_name)))?;

@@ -32,6 +32,9 @@ impl std::fmt::Debug for Stream {
 }
 
 /// Connects to a peer.
+///
+/// # Errors
+/// The connection or the TLS handshake failed.
 pub async fn connect(peer: &Peer, tls: Option<&(Arc<ClientConfig>, ServerName<'static>)>) -> Result<Stream, Error> {
     let tcp = dial(&peer.host, peer.port, peer.guarded).await?;
     let ends = match (tcp.local_addr(), tcp.peer_addr()) {

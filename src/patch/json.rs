@@ -80,6 +80,9 @@ impl Work {
 
 impl Operations {
     /// Reads a body as a list of operations. Returns with it the complaints of strict decoding.
+    ///
+    /// # Errors
+    /// 400 if the body is no list of operations, 413 if there are too many.
     pub fn read(body: Value, checked: bool) -> ApiResult<(Self, Vec<String>)> {
         let (list_type, item_type) = match checked {
             true => ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp"),

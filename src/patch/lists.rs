@@ -56,6 +56,9 @@ fn position(positions: &HashMap<Id, usize>, item: &Value, key: Option<&str>) -> 
 }
 
 /// Merges a list of the patch into that of the target, by the rules of the field.
+///
+/// # Errors
+/// The types of the items differ, a directive is invalid, or an item has no merge key.
 pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
     if !rules.merge {
         return Ok(patch);
@@ -86,6 +89,9 @@ pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: R
 }
 
 /// Carries out `$deleteFromPrimitiveList`: removes scalars from a list.
+///
+/// # Errors
+/// The types of the items differ, or one is a list.
 pub fn delete(target: Vec<Value>, gone: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
     if target.is_empty() && gone.is_empty() {
         return Ok(target);
@@ -99,6 +105,9 @@ pub fn delete(target: Vec<Value>, gone: Vec<Value>, schema: Schema<'_>, rules: R
 }
 
 /// Merges two lists and arranges the items by `$setElementOrder`. At least one of the lists is present.
+///
+/// # Errors
+/// The lists cannot be merged, or the order has items of another type.
 pub fn merge_ordered(
     target: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -125,6 +134,9 @@ pub fn merge_ordered(
 }
 
 /// Checks that `$setElementOrder` has all items of the patch, in the same order.
+///
+/// # Errors
+/// The orders differ, or an item has the wrong type.
 pub fn check_order(patch: &[Value], order: &[Value], rules: Rules) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());

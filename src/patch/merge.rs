@@ -9,6 +9,9 @@ use crate::status::{ApiError, ApiResult};
 pub const INVALID: &str = "Invalid JSON Patch";
 
 /// Reads a body as a merge patch.
+///
+/// # Errors
+/// 400 if it is neither an object nor, without `checked`, a list.
 pub fn read(body: Value, checked: bool) -> ApiResult<Value> {
     match body {
         Value::Object(_) => Ok(body),

@@ -110,12 +110,18 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns the schema and the rules of a member that is an object.
+    ///
+    /// # Errors
+    /// The values are no struct, or the struct has no such field.
     pub fn member(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         Ok((Self::of(&field.shape), field.patch))
     }
 
     /// Returns the schema of the items of a member that is a list, and the rules of the member.
+    ///
+    /// # Errors
+    /// As for [`Schema::member`], or the field is no list, or a list of lists.
     pub fn items(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         match &field.shape {
@@ -142,6 +148,9 @@ pub fn apply(of: &Type, target: Value, patch: Map) -> Result<Value, Error> {
 }
 
 /// Merges a map of the patch into that of the target.
+///
+/// # Errors
+/// See [`Error`].
 pub fn merge_map(mut target: Map, mut patch: Map, schema: Schema<'_>) -> Result<Map, Error> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {

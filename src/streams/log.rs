@@ -20,6 +20,9 @@ use crate::version;
 const RESOURCE: &str = "pods/log";
 
 /// Reads a log from a node.
+///
+/// # Errors
+/// The node cannot be reached, its certificate is not trusted, or it answers with an error.
 pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: bool) -> ApiResult<HttpResponse> {
     let uri = format!("https://{}{}", to.peer.address(), to.path);
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));

@@ -45,7 +45,10 @@ pub fn suits(protocol: &str) -> bool {
     protocol == PROTOCOL
 }
 
-/// Connects a WebSocket client with a process on a SPDY node.
+/// Connects a WebSocket client with a process on a SPDY node. Failures of the node go to the client's error stream.
+///
+/// # Errors
+/// The client's connection cannot be upgraded.
 pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
     let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,

@@ -25,6 +25,9 @@ pub fn suits(protocol: &str) -> bool {
 }
 
 /// Connects a client that sends SPDY through a WebSocket with a node that speaks SPDY.
+///
+/// # Errors
+/// The node cannot be reached or answers incorrectly, or the client's connection cannot be upgraded.
 pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)?).await? {
         Alone::Switched(head, peer) => (head, peer),

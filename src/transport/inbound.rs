@@ -70,7 +70,7 @@ struct Asking {
 }
 
 impl Asked {
-    /// Takes the request. The caller must answer it.
+    /// Takes the request. The caller must answer it. `None` if it was already taken.
     pub fn take(&self) -> Option<Question> {
         self.0.question.take()
     }
