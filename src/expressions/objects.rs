@@ -98,7 +98,8 @@ fn object_name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
 /// Checks that each object has the type of the field that it is assigned to.
 ///
 /// # Errors
-/// All objects of another type, in the reference's words; or the object exceeds the size or depth of a body.
+/// Some objects have another type: the text names all of them, in the reference's words. Or the object exceeds the size
+/// or depth of a body.
 pub fn misnamed(object: &Value<'_>) -> Result<(), String> {
     let mut wrong = Vec::new();
     with_room(|| look(object, object_name(object).unwrap_or_default(), &mut wrong, &mut Room::new()))?;

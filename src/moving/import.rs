@@ -63,8 +63,8 @@ struct Origin {
     from_etcd_snapshot: Option<PathBuf>,
     /// Kubeconfig of a running API server, for a user who may list and watch everything, Secrets included.
     ///
-    /// After all objects were copied, the import follows changes until this process gets SIGUSR1. Stop all clients that
-    /// write before you send it. SIGINT and SIGTERM interrupt the import; the same command continues it.
+    /// After all objects were copied, the import follows changes until this process gets SIGUSR1. Stop all writing
+    /// clients before you send it. SIGINT and SIGTERM interrupt the import; the same command continues it.
     #[arg(long, value_name = "KUBECONFIG")]
     from_server: Option<PathBuf>,
 }
