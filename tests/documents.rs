@@ -94,7 +94,7 @@ const ROOTS: [&str; 5] =
     ["src/lib.rs", "src/cel/src/lib.rs", "cluster/src/lib.rs", "proto/src/lib.rs", "loadtest/src/main.rs"];
 
 #[test]
-fn every_module_stands_in_the_map() {
+fn every_module_is_in_the_map() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let map = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let rows = map.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1));
@@ -119,7 +119,7 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn paths_that_contributors_are_told_are_there() {
+fn paths_in_contributing_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let lost: Vec<&str> = paths(&text).filter(|path| !root.join(path).exists()).collect();

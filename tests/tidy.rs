@@ -52,7 +52,7 @@ fn complain(complaints: &[String]) {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are() {
+fn files_are_short_and_begin_with_a_module_page() {
     let mut complaints = Vec::new();
     for source in sources() {
         let (lines, path) = (source.text.lines().count(), source.path.display());
@@ -71,7 +71,7 @@ fn files_are_short_and_say_what_they_are() {
 }
 
 #[test]
-fn lines_fit_and_leave_nothing_for_another_day() {
+fn lines_fit_and_contain_no_unfinished_work() {
     let mut complaints = Vec::new();
     for source in sources() {
         for (number, line) in source.text.lines().enumerate() {
@@ -125,7 +125,7 @@ fn functions_fit_a_screen() {
 }
 
 #[test]
-fn every_limit_limits_something() {
+fn every_limit_is_used() {
     let sources = sources();
     let mut complaints = Vec::new();
     for limits in sources.iter().filter(|source| source.path.ends_with("src/limits.rs")) {

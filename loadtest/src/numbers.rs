@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_spread() {
+    fn numbers_are_spread_evenly() {
         let mut numbers = Numbers::of_client(3);
         let mut seen = [0; 10];
         for _ in 0..10_000 {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_have_the_mean_that_is_meant() {
+    fn gaps_have_a_mean_of_one() {
         let mut numbers = Numbers::named(7, "gaps");
         let sum: f64 = (0..10_000).map(|_| numbers.gap()).sum();
         assert!((9_500.0..10_500.0).contains(&sum), "{sum}");

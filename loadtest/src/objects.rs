@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_are_json_of_the_size_meant() {
+    fn pods_are_json_of_the_intended_size() {
         let text = pod(&pod_name(7), 7);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["metadata"]["name"], "pod-000007");

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_in_fitting_units() {
+    fn figures_have_fitting_units() {
         let mut times = histogram();
         for micros in [900, 1_500, 2_500_000] {
             times.record(micros).unwrap();

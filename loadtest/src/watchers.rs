@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_steady_rate_deliveries_take_from_the_answer_on() {
+    fn at_a_steady_rate_latency_starts_at_the_answer() {
         let deliveries = Deliveries::new(Pace::Steady { per_second: 1, clients: 1 });
         let (one, other) = (deliveries.stamp(), deliveries.stamp());
         assert!(one < other, "each has its own");

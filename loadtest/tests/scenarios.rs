@@ -140,7 +140,7 @@ fn nothing_fails_in_any_scenario() {
 }
 
 #[test]
-fn scenarios_that_come_along_are_those_that_are_tested() {
+fn every_scenario_of_the_harness_is_tested() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_loadtest")).arg("scenarios").output().expect("the harness can be run");
     let text = succeed(output);
@@ -149,7 +149,7 @@ fn scenarios_that_come_along_are_those_that_are_tested() {
 }
 
 #[test]
-fn parts_make_one_result_that_can_be_shown_and_compared() {
+fn parts_are_merged_shown_and_compared() {
     let server = Server::start();
     let sum = server.path("sum.json");
     // Parts start together only if their setup is complete by then. On a slow machine, a longer wait is needed.
@@ -190,7 +190,7 @@ fn parts_make_one_result_that_can_be_shown_and_compared() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_and_nothing_is_asked() {
+fn wrong_commands_are_refused_without_a_request() {
     for (arguments, part) in [
         (&["scenario", "nonsense"][..], "no scenario \"nonsense\""),
         (&["scenario", "burst", "--set", "actors.pods.kind=ship"], "unknown variant `ship`"),

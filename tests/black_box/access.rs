@@ -100,7 +100,7 @@ fn roles_decide_from_the_first_request_after_a_restart() {
 }
 
 #[test]
-fn nobody_unknown_may_do_what_everybody_may() {
+fn always_allow_does_not_allow_anonymous_requests() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--authorization-mode=AlwaysAllow"]);
     for path in [CONFIG_MAPS, "/healthz"] {

@@ -159,7 +159,7 @@ fn until_the_end(client: &mut Connection) -> String {
 }
 
 #[test]
-fn no_client_says_or_unsays_who_asks() {
+fn clients_cannot_set_or_remove_the_user_headers() {
     let authority = Backend::start(|_| Ok(()));
     let directory = DataDir::new();
     let file = directory.path().with_file_name("front-proxy.crt");
@@ -207,7 +207,7 @@ fn no_client_says_or_unsays_who_asks() {
 }
 
 #[test]
-fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
+fn a_connection_is_not_reused_after_a_refused_upgrade() {
     let (_data, server, mut client, backend, heads) = with_server();
     let open = backend.open();
     let smuggled = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", things("smuggled"));
@@ -242,7 +242,7 @@ fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
 }
 
 #[test]
-fn what_is_sent_behind_an_upgrade_is_not_http() {
+fn bytes_after_an_upgrade_are_not_parsed_as_http() {
     let (_data, server, ..) = with_server();
     for upgrade in ["SPDY/3.1", "websocket"] {
         let mut client = server.connect();
@@ -280,7 +280,7 @@ fn a_body_is_framed_in_one_way() {
 }
 
 #[test]
-fn the_whole_of_a_long_query_is_passed_on() {
+fn a_long_query_is_forwarded_completely() {
     let (_data, server, mut client, ..) = with_server();
     for bytes in [10_000, 59_990, 64_000, 70_000, 1_000_000] {
         let path = format!("{}?x={}", things("a%20b"), "x".repeat(bytes));
@@ -295,7 +295,7 @@ fn the_whole_of_a_long_query_is_passed_on() {
 }
 
 #[test]
-fn streams_take_the_place_of_no_request() {
+fn streams_take_no_seats_of_requests() {
     let (_data, server, mut client, ..) = with_server();
     let in_flight = |client: &mut Connection| {
         client.get("/metrics");
@@ -318,7 +318,7 @@ fn streams_take_the_place_of_no_request() {
 }
 
 #[test]
-fn every_verb_is_passed_on() {
+fn every_verb_is_forwarded() {
     let (_data, _server, mut client, _backend, heads) = with_server();
     let (all, one) = (format!("{GROUP}/namespaces/default/things"), things("a"));
     for (method, path, body) in [
@@ -340,7 +340,7 @@ fn every_verb_is_passed_on() {
 }
 
 #[test]
-fn requests_are_passed_on_in_the_name_of_their_user() {
+fn requests_are_forwarded_with_their_user() {
     let (_data, server, mut client, _backend, heads) = with_server();
     let things = format!("{GROUP}/namespaces/default/things");
     let headers = [
@@ -382,7 +382,7 @@ fn requests_are_passed_on_in_the_name_of_their_user() {
 }
 
 #[test]
-fn what_another_server_has_is_listed() {
+fn resources_of_another_server_are_discovered() {
     let (_data, server, mut client, backend, _heads) = with_server();
     let versions = wait_until("resources", || {
         Some(listed(&mut client)["versions"].clone()).filter(|versions| !versions[0]["resources"].is_null())
@@ -419,7 +419,7 @@ fn what_another_server_has_is_listed() {
 }
 
 #[test]
-fn a_server_that_is_not_there_hurts_only_its_own_group() {
+fn an_unavailable_server_affects_only_its_own_group() {
     let (data, broken) = (DataDir::new(), Arc::new(AtomicBool::new(true)));
     let is_broken = Arc::clone(&broken);
     let backend = Backend::start_as("remote.default.svc", move |exchange| match is_broken.load(Ordering::SeqCst) {

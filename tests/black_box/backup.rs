@@ -75,7 +75,7 @@ fn everything(client: &mut Connection) -> (Value, u64) {
 }
 
 #[test]
-fn what_was_backed_up_is_served_again_above_every_revision() {
+fn restored_objects_have_revisions_above_all_earlier_ones() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start_with(&SHARDS);
     let mut client = server.connect();
@@ -144,7 +144,7 @@ fn what_was_backed_up_is_served_again_above_every_revision() {
 }
 
 #[test]
-fn a_backup_is_whole_or_refused() {
+fn a_backup_is_complete_or_refused() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect();

@@ -215,13 +215,13 @@ fn keep_busy(server: &Server, prefix: &str, how_long: Duration) {
 }
 
 #[test]
-fn a_watch_of_one_idle_shard_goes_on_at_another_member() {
+fn a_watch_of_one_idle_shard_resumes_on_another_member() {
     let (bookmarked, beside) = Idle::start(&["--shards", "configmaps=8"]).goes_on_elsewhere();
     assert!(bookmarked >= beside, "bookmarks advance with other writes of the same group");
 }
 
 #[test]
-fn a_watch_of_idle_shards_in_busy_groups_goes_on_at_another_member() {
+fn a_watch_of_idle_shards_in_busy_groups_resumes_on_another_member() {
     let idle = Idle::start(&["--shards", "configmaps=8,secrets=3"]);
     let busy = idle.groups("configmaps");
     assert!(idle.groups("secrets").iter().all(|group| busy.contains(group)));
@@ -229,7 +229,7 @@ fn a_watch_of_idle_shards_in_busy_groups_goes_on_at_another_member() {
 }
 
 #[test]
-fn a_watch_of_shards_whose_groups_are_all_idle_goes_on_at_another_member() {
+fn a_watch_of_shards_in_idle_groups_resumes_on_another_member() {
     // The shards of pods allow that many groups; no pods exist.
     let idle = Idle::start(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"]);
     let busy = idle.groups("configmaps");

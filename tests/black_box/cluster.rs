@@ -195,7 +195,7 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
 }
 
 #[test]
-fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
+fn a_replacement_serves_nothing_before_it_has_caught_up_in_every_group() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=6", "--groups", "6"].map(String::from).to_vec();
     let [a, b, c] = places.start_all();
@@ -270,7 +270,7 @@ fn a_member_that_starts_alone_serves_what_it_has() {
 }
 
 #[test]
-fn a_join_whose_leader_is_killed_is_finished_by_asking_again() {
+fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     write(&a, "first");
@@ -329,7 +329,7 @@ fn leaders_are_handed_over_without_a_write_that_fails() {
 /// Writes go to one replica after the other without a pause. Each must decide by the latest state, however far behind
 /// it is.
 #[test]
-fn every_replica_decides_by_what_another_has_told() {
+fn every_replica_decides_by_the_latest_state() {
     const MERGE: &str = "application/merge-patch+json";
     const APPLY: &str = "application/apply-patch+yaml";
     let places = Places::new();
@@ -371,7 +371,7 @@ fn every_replica_decides_by_what_another_has_told() {
 }
 
 #[test]
-fn administration_is_for_administrators_and_shows_nowhere() {
+fn administration_is_for_administrators_and_not_discovered() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();

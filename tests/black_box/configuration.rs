@@ -16,7 +16,7 @@ fn is_misuse(directory: &DataDir, flags: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn flags_that_are_wrong() {
+fn wrong_flags_are_refused() {
     let directory = DataDir::new();
     is_misuse(&directory, &["--no-such-flag"], &["--no-such-flag"]);
     is_misuse(&directory, &["--advertise-address", "everywhere"], &["--advertise-address", "everywhere"]);
@@ -26,7 +26,7 @@ fn flags_that_are_wrong() {
 }
 
 #[test]
-fn files_that_flags_name_and_that_are_wrong() {
+fn wrong_files_of_flags_are_refused() {
     let directory = DataDir::new();
     let folder = directory.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");
@@ -49,7 +49,7 @@ fn files_that_flags_name_and_that_are_wrong() {
 }
 
 #[test]
-fn variables_that_are_wrong() {
+fn wrong_variables_are_refused() {
     let directory = DataDir::new();
     let refusal = directory.try_start_in(&[("FLOTILLA_HISTORY_SECONDS", "long")]).err().expect("a refusal");
     assert_eq!(refusal.code, Some(2), "{}", refusal.messages);

@@ -125,7 +125,7 @@ fn many_watchers_have_an_object_converted_once() {
 type Answers = fn(&Value) -> Reply;
 
 #[test]
-fn a_webhook_that_fails_hurts_only_what_needs_it() {
+fn a_failing_webhook_affects_only_objects_that_need_it() {
     let replies: [(Answers, &str); 8] = [
         (|_| Reply::Close, "EOF"),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\") has prevented"),

@@ -139,7 +139,7 @@ fn rounds() -> usize {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kills() {
+fn acknowledged_writes_survive_kills() {
     let directory = DataDir::new();
     let mut server = directory.start();
     server.connect().post(CONFIG_MAPS, &config_map(COUNTER, "0")).expect(201);

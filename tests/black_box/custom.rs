@@ -93,7 +93,7 @@ fn divided() -> Places {
 }
 
 #[test]
-fn what_one_member_says_is_established_all_members_serve() {
+fn all_members_serve_what_one_member_reports_as_established() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -107,7 +107,7 @@ fn what_one_member_says_is_established_all_members_serve() {
 }
 
 #[test]
-fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
+fn pages_and_watches_of_eight_shards_continue_on_other_members() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -140,7 +140,7 @@ fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
 }
 
 #[test]
-fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
+fn every_member_applies_a_definition_until_its_deletion() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -189,7 +189,7 @@ fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
 }
 
 #[test]
-fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
+fn a_member_that_was_frozen_creates_nothing_of_a_deleted_definition() {
     let places = Places::new();
     let servers = places.start_all();
     define(&servers[0]);
@@ -211,7 +211,7 @@ fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
 }
 
 #[test]
-fn definitions_go_whatever_they_serve_and_take_nothing_of_others_along() {
+fn definitions_can_be_deleted_whatever_they_serve() {
     const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
     let directory = DataDir::new();
     let server = directory.start();
@@ -298,7 +298,7 @@ fn custom_objects_are_served_at_once_after_a_restart() {
 }
 
 #[test]
-fn a_member_that_cannot_know_what_is_defined_does_not_deny_it() {
+fn a_member_without_a_majority_does_not_deny_definitions() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -378,7 +378,7 @@ fn owned(mut object: Value, owner: &Value) -> Value {
 }
 
 #[test]
-fn custom_objects_go_with_their_owners_and_namespaces_and_what_they_own_with_them() {
+fn custom_objects_are_garbage_collected() {
     let directory = DataDir::new();
     let server = directory.start();
     define(&server);

@@ -67,7 +67,7 @@ fn middle_of_last_write(directory: &DataDir, large: &str) -> (PathBuf, usize) {
 }
 
 #[test]
-fn a_tail_that_never_reached_the_disk_is_cut_off() {
+fn an_incomplete_last_frame_is_cut_off() {
     let large = "torn-".repeat(20_000);
     let directory = killed_directory(&large);
     let (segment, middle) = middle_of_last_write(&directory, &large);

@@ -68,7 +68,7 @@ fn apply(client: &mut Connection, text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn plain_manifests_are_taken() {
+fn plain_manifests_are_accepted() {
     let directory = DataDir::new();
     let server = directory.start();
     let text = fs::read_to_string(deploy("kubernetes.yaml")).unwrap();
@@ -93,7 +93,7 @@ fn plain_manifests_are_those_of_the_chart() {
 }
 
 #[test]
-fn the_chart_is_sound_with_everything_turned_on_and_with_one_member() {
+fn the_chart_is_valid_with_all_options_and_with_one_member() {
     let chart = deploy("chart").display().to_string();
     let Some(_) = run("helm", &["lint", "--strict", &chart]) else { return };
     let directory = DataDir::new();

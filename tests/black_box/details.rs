@@ -48,7 +48,7 @@ fn jobs_without_labels_have_those_of_their_pods() {
 }
 
 #[test]
-fn what_was_annotated_of_an_autoscaler_is_checked_as_it_was_written() {
+fn annotations_of_an_autoscaler_are_validated() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
@@ -95,7 +95,7 @@ fn times_bytes_and_revisions_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn counts_of_collisions_do_not_fall() {
+fn collision_counts_cannot_be_decremented() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let mut template = template();
@@ -117,7 +117,7 @@ fn counts_of_collisions_do_not_fall() {
 }
 
 #[test]
-fn refusals_say_what_others_say() {
+fn refusals_have_the_messages_of_kubernetes() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let service = json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "1.2.3.4", "ports": [{"port": 1}]}});

@@ -30,7 +30,7 @@ const DISK_BYTES: u64 = 120 << 20;
 const VALUE_BYTES: usize = 1 << 20;
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room() {
+fn a_full_disk_refuses_writes_until_it_has_space() {
     let directory = DataDir::new();
     let Some(server) = directory.start_on_small_disk(DISK_BYTES) else { return };
     let mut administrator = server.connect();

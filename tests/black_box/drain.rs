@@ -41,7 +41,7 @@ fn watches_end_and_writes_in_flight_finish() {
 }
 
 #[test]
-fn a_server_that_will_stop_is_not_ready_and_serves_on() {
+fn a_server_that_will_stop_is_not_ready_but_still_serves() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--shutdown-delay-seconds", "3"]);
     let mut administrator = server.connect();

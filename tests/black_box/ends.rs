@@ -37,7 +37,7 @@ fn claim(name: &str) -> Value {
 }
 
 #[test]
-fn claims_volumes_and_classes_go_when_nobody_uses_them() {
+fn unused_claims_volumes_and_classes_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client
@@ -70,7 +70,7 @@ fn claims_volumes_and_classes_go_when_nobody_uses_them() {
 }
 
 #[test]
-fn ranges_of_service_addresses_are_told_ready_and_go() {
+fn service_cidrs_become_ready_and_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client.post(RANGES, &json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.0.2.0/28"]}})).expect(201);
@@ -90,7 +90,7 @@ fn ranges_of_service_addresses_are_told_ready_and_go() {
 }
 
 #[test]
-fn quotas_are_counted_first_and_after_deletions() {
+fn quotas_are_counted_at_first_and_after_deletions() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     for name in ["a", "b"] {
@@ -123,7 +123,7 @@ fn quotas_are_counted_first_and_after_deletions() {
 }
 
 #[test]
-fn what_is_over_is_removed() {
+fn expired_tokens_and_requests_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let encode = |text: &str| base64(text.as_bytes());
@@ -150,7 +150,7 @@ fn what_is_over_is_removed() {
 }
 
 #[test]
-fn without_embedded_controllers_all_of_it_is_left_to_others() {
+fn without_embedded_controllers_nothing_is_deleted_or_counted() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--embedded-controllers=false"]);
     let mut client = server.connect();

@@ -18,7 +18,7 @@ fn is_expired(client: &mut Connection, query: &str) -> Option<Value> {
 }
 
 #[test]
-fn tokens_exact_reads_and_watches_expire_although_nothing_changes() {
+fn tokens_exact_reads_and_watches_expire_even_without_changes() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--history-seconds", "5"]);
     let mut client = server.connect();
@@ -47,7 +47,7 @@ fn tokens_exact_reads_and_watches_expire_although_nothing_changes() {
 }
 
 #[test]
-fn what_is_listed_is_good_for_the_window_from_then_on() {
+fn a_listed_revision_can_be_used_for_the_window() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--history-seconds", "5"]);
     let mut client = server.connect();

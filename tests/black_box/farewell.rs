@@ -109,7 +109,7 @@ async fn write_all_the_time(credentials: Credentials, connection: usize) -> Writ
 }
 
 #[test]
-fn clients_that_write_all_the_time_see_no_broken_request() {
+fn busy_clients_see_no_interrupted_request() {
     let directory = DataDir::new();
     let server = directory.start();
     let credentials = server.credentials();
@@ -143,7 +143,7 @@ fn clients_that_write_all_the_time_see_no_broken_request() {
 }
 
 #[test]
-fn connections_on_which_nothing_is_asked_are_closed_at_once() {
+fn idle_connections_are_closed_at_once() {
     let directory = DataDir::new();
     let server = directory.start();
     let credentials = server.credentials();

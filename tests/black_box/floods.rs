@@ -137,7 +137,7 @@ fn streams_that_are_reset_at_once_do_no_harm() {
 }
 
 #[test]
-fn what_nobody_asks_for_twice_is_not_remembered() {
+fn requests_that_all_differ_take_no_lasting_memory() {
     const REQUESTS: usize = 100_000;
     const BATCH: usize = 200;
     const CLIENTS: usize = 2;

@@ -73,7 +73,7 @@ fn values(server: &Server) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_server_is_followed_whatever_interrupts_and_then_taken_over() {
+fn an_import_follows_a_server_in_spite_of_interruptions() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let kubeconfig = server.data().join("admin.kubeconfig");
@@ -116,7 +116,7 @@ fn a_server_is_followed_whatever_interrupts_and_then_taken_over() {
 }
 
 #[test]
-fn a_server_that_fails_meanwhile_leaves_what_has_come() {
+fn an_import_keeps_its_data_when_the_server_fails() {
     let (first, second, other) = (DataDir::new(), DataDir::new(), DataDir::new());
     let server = first.start();
     let kubeconfig = server.data().join("admin.kubeconfig");

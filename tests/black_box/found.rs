@@ -61,7 +61,7 @@ fn is_ready(server: &Server) -> bool {
 }
 
 #[test]
-fn servers_find_each_other_by_a_host_name_and_need_it_no_more_after_that() {
+fn servers_find_each_other_by_a_host_name_only_once() {
     let found = Found::new();
     found.resolve(&[0, 1]);
     let Some(servers) = (0..3).map(|member| found.begin(member)).collect::<Option<Vec<Server>>>() else { return };

@@ -24,7 +24,7 @@ fn is_ready(server: &Server) -> bool {
 }
 
 #[test]
-fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
+fn a_single_server_becomes_one_of_three_with_all_its_data() {
     let places = alone();
     // Both wait for the third member of their list. When it appears, it is a cluster already, so they do not form one.
     let (b, c) = (places.begin(1), places.begin(2));
@@ -63,7 +63,7 @@ fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
 }
 
 #[test]
-fn two_servers_that_were_alone_stay_as_they_are_and_say_why() {
+fn two_single_servers_with_data_do_not_join() {
     let places = alone();
     let other = places.directories[1].start();
     write(&other, "other");

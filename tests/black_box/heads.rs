@@ -58,7 +58,7 @@ fn targets_are_answered_in_all_their_forms() {
 }
 
 #[test]
-fn lines_are_read_as_the_reference_reads_them() {
+fn header_lines_are_parsed_like_in_the_reference() {
     let directory = DataDir::new();
     let server = directory.start();
     for (request, status, text) in [
@@ -120,7 +120,7 @@ fn lines_are_read_as_the_reference_reads_them() {
 }
 
 #[test]
-fn heads_may_be_as_large_as_those_of_the_reference() {
+fn heads_may_be_as_large_as_in_the_reference() {
     let directory = DataDir::new();
     let server = directory.start();
     let groups: String = (0..2_000).map(|number| format!("Impersonate-Group: CN=team-{number}\r\n")).collect();
@@ -172,7 +172,7 @@ fn every_answer_names_its_request() {
 }
 
 #[test]
-fn what_nobody_can_read_fills_no_log() {
+fn unreadable_requests_are_not_logged() {
     let directory = DataDir::new();
     let server = directory.start();
     let before = server.messages().lines().count();
@@ -197,7 +197,7 @@ fn what_nobody_can_read_fills_no_log() {
 }
 
 #[test]
-fn only_what_is_not_disabled_is_spoken() {
+fn a_disabled_protocol_is_not_offered() {
     for (flags, agreed) in [(&[][..], "h2"), (&["--disable-http2-serving"], "http/1.1")] {
         let directory = DataDir::new();
         let server = directory.start_with(flags);

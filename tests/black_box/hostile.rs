@@ -37,7 +37,7 @@ fn live_on(client: &mut Connection, name: &str) {
 }
 
 #[test]
-fn a_dead_webhook_keeps_nobody_waiting_but_those_who_need_it() {
+fn a_dead_webhook_delays_only_requests_that_need_it() {
     let is_dead = Arc::new(AtomicBool::new(true));
     let dead = Arc::clone(&is_dead);
     let webhook = but_probes(move |review| {
@@ -116,7 +116,7 @@ fn fail_by(client: &mut Connection, path: &str, webhook: Value) -> String {
 }
 
 #[test]
-fn nothing_is_told_to_webhooks_that_are_somebody_else() {
+fn webhooks_with_a_wrong_certificate_receive_nothing() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -155,7 +155,7 @@ fn nothing_is_told_to_webhooks_that_are_somebody_else() {
 }
 
 #[test]
-fn services_that_lead_nowhere_are_told() {
+fn services_without_endpoints_are_reported() {
     let (data, webhook) = (DataDir::new(), but_probes(allow));
     let server = data.start_with(&["--enable-aggregator-routing"]);
     let mut client = server.connect();

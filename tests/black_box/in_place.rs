@@ -121,7 +121,7 @@ fn the_static_pod_of_kubeadm_starts() {
 }
 
 #[test]
-fn data_lies_beside_the_certificates_unless_said() {
+fn data_is_stored_next_to_the_certificates_by_default() {
     let prepared = Prepared::new();
     let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
     let mut client = prepared.ready(&mut server, "admin");
@@ -135,7 +135,7 @@ fn data_lies_beside_the_certificates_unless_said() {
 }
 
 #[test]
-fn a_certificate_is_made_where_none_is() {
+fn a_missing_certificate_is_generated() {
     let prepared = Prepared::new();
     let certs = prepared.certs();
     for file in ["apiserver.crt", "apiserver.key"] {
@@ -168,7 +168,7 @@ fn end_with_shell(program: Command, is_up: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_server_ends_with_the_process_that_has_started_it() {
+fn a_server_ends_with_its_parent_process() {
     let prepared = Prepared::new();
     end_with_shell(prepared.command("kube-apiserver", &line_of("envtest")), || {
         prepared.connect(None).is_ok_and(|mut connection| connection.get("/readyz").status == 200)
@@ -182,7 +182,7 @@ fn a_server_ends_with_the_process_that_has_started_it() {
 }
 
 #[test]
-fn a_server_goes_on_when_only_the_thread_ends_that_has_started_it() {
+fn a_server_outlives_the_thread_that_started_it() {
     let prepared = Prepared::new();
     let flags = [line_of("envtest"), vec!["--end-with-parent"]].concat();
     let mut server = std::thread::scope(|scope| {
@@ -250,7 +250,7 @@ fn who(client: &mut Connection, headers: &[(&str, &str)]) -> (u16, Value) {
 }
 
 #[test]
-fn front_proxies_say_who_asks() {
+fn front_proxies_name_the_user() {
     let prepared = Prepared::new();
     let mut server = start(&prepared, "kubeadm", &[]);
     let mut admin = prepared.ready(&mut server, "admin");
@@ -311,7 +311,7 @@ fn bootstrap_tokens_are_credentials() {
 }
 
 #[test]
-fn bootstrap_tokens_are_none_unless_asked_for() {
+fn bootstrap_tokens_are_refused_unless_enabled() {
     let prepared = Prepared::new();
     let mut server = start(&prepared, "kubeadm", &["--enable-bootstrap-token-auth=false"]);
     let mut admin = prepared.ready(&mut server, "admin");
@@ -327,7 +327,7 @@ fn bootstrap_tokens_are_none_unless_asked_for() {
 }
 
 #[test]
-fn apis_are_switched_off() {
+fn apis_can_be_disabled() {
     let prepared = Prepared::new();
     let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true";
     let mut server = start(&prepared, "kubeadm", &[off]);
@@ -366,7 +366,7 @@ fn apis_are_switched_off() {
 }
 
 #[test]
-fn pods_are_privileged_only_where_that_is_allowed() {
+fn pods_are_privileged_only_if_the_flag_allows_it() {
     let privileged = json!({"privileged": true});
     let pod = json!({
         "metadata": {"name": "p"},
@@ -422,7 +422,7 @@ fn mirror_pod(node: &str, uid: &str) -> Value {
 }
 
 #[test]
-fn nodes_are_kept_to_what_is_theirs() {
+fn nodes_may_change_only_their_own_objects() {
     let prepared = Prepared::new();
     prepared.admit("kubelet", "system:node:n1", &["system:nodes"]);
     let mut server = start(&prepared, "kubeadm", &[]);

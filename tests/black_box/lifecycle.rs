@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
 #[test]
-fn starts_serves_and_ends_when_told() {
+fn a_server_starts_serves_and_ends_on_sigterm() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -71,7 +71,7 @@ fn a_directory_keeps_its_shards_whatever_the_flags_say() {
 }
 
 #[test]
-fn a_server_is_known_by_its_lease() {
+fn a_server_has_a_lease() {
     let directory = DataDir::new();
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
     // The server writes its lease when it is ready, but does not wait for that before it reports readiness.

@@ -59,7 +59,7 @@ fn requests_for<'a>(resource: &'a str, verb: &'a str, scope: &'a str) -> Vec<(&'
 }
 
 #[test]
-fn requests_are_counted_by_what_they_are() {
+fn requests_are_counted_by_their_labels() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -111,7 +111,7 @@ fn requests_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn what_a_client_makes_up_is_no_label() {
+fn text_of_clients_is_no_label() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -175,7 +175,7 @@ fn watches_objects_and_the_store_are_measured() {
 }
 
 #[test]
-fn metrics_are_for_those_who_may() {
+fn metrics_need_permission() {
     let directory = DataDir::new();
     let server = directory.start();
     let refused = server.connect_anonymously().get("/metrics").expect(403);
@@ -197,7 +197,7 @@ fn metrics_are_for_those_who_may() {
 }
 
 #[test]
-fn a_member_that_is_gone_is_seen_by_the_others() {
+fn metrics_show_an_unreachable_member() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     until("b reaches c", || {

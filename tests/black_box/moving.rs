@@ -81,7 +81,7 @@ fn fill(client: &mut Connection) {
 }
 
 #[test]
-fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
+fn a_snapshot_of_etcd_can_be_exported_and_imported() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect_for_pods();
@@ -127,7 +127,7 @@ fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
 }
 
 #[test]
-fn nothing_is_made_of_a_snapshot_that_is_not_whole() {
+fn an_incomplete_snapshot_is_refused() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     server.connect().post(CONFIG_MAPS, &config_map("a", "1")).expect(201);
@@ -166,7 +166,7 @@ fn kill_while_importing(from: &Path, to: &DataDir) {
 }
 
 #[test]
-fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again() {
+fn a_killed_import_leaves_an_incomplete_directory_and_can_be_repeated() {
     let first = DataDir::new();
     let server = first.start();
     let mut client = server.connect();
@@ -193,7 +193,7 @@ fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again
 }
 
 #[test]
-fn what_goes_out_as_yaml_is_there_by_resource_and_namespace() {
+fn yaml_is_exported_by_resource_and_namespace() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();

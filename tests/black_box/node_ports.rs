@@ -69,7 +69,7 @@ fn one_has_it(round: usize, answers: &[Answer], given: u16, refused: (u16, &str)
 }
 
 #[test]
-fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
+fn a_port_requested_through_all_members_at_once_is_allocated_once() {
     // Ports up to 30085 are allocated only on request as long as others are free (KEP-3668).
     const ROUNDS: usize = 60;
     let places = Places::new();
@@ -107,7 +107,7 @@ fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
 }
 
 #[test]
-fn services_that_are_made_through_all_members_get_different_ports_until_none_is_left() {
+fn services_created_through_all_members_get_different_ports() {
     const EACH: usize = 5;
     let mut places = Places::new();
     places.more = ["--service-node-port-range", "30000-30063"].map(String::from).to_vec();
@@ -139,7 +139,7 @@ fn services_that_are_made_through_all_members_get_different_ports_until_none_is_
 }
 
 #[test]
-fn a_port_that_was_given_back_can_be_had_again_at_once_through_any_member() {
+fn a_released_port_can_be_allocated_again_through_any_member() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);

@@ -56,7 +56,7 @@ fn into_float(number: &str) -> String {
 }
 
 #[test]
-fn bodies_of_custom_resources_hold_numbers_of_64_bits() {
+fn bodies_of_custom_resources_contain_only_64_bit_numbers() {
     let (_directory, _server, mut client) = start();
     let nines = "9".repeat(400);
     for number in ["1e400", "-1.8e308", nines.as_str()] {
@@ -93,7 +93,7 @@ fn bodies_of_custom_resources_hold_numbers_of_64_bits() {
 }
 
 #[test]
-fn yaml_takes_numbers_that_are_too_large_for_text_and_no_infinities() {
+fn yaml_accepts_numbers_too_large_for_json_but_no_infinities() {
     let (_directory, _server, mut client) = start();
     let document = |name: &str, value: &str| {
         format!("apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: {name}}}\nv: {value}\n")
@@ -121,7 +121,7 @@ fn yaml_takes_numbers_that_are_too_large_for_text_and_no_infinities() {
 }
 
 #[test]
-fn free_form_parts_of_built_in_kinds_hold_numbers_of_64_bits() {
+fn free_form_parts_of_built_in_kinds_contain_only_64_bit_numbers() {
     let (_directory, _server, mut client) = start();
     let revision = |data: &str| format!(r#"{{"metadata":{{"name":"r"}},"revision":1,"data":{data}}}"#);
     for number in ["1e400", "-1.8e308"] {

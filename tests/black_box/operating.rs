@@ -89,7 +89,7 @@ fn told(page: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn rules_and_dashboards_speak_of_what_servers_tell() {
+fn rules_and_dashboards_use_only_existing_metrics() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -128,7 +128,7 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
 }
 
 #[test]
-fn every_alert_has_a_page_and_every_page_an_alert() {
+fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
     let alerts = read("deploy/prometheus/alerts.yaml");
     let names: BTreeSet<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(names.len() > 10, "{names:?}");
@@ -150,7 +150,7 @@ fn every_alert_has_a_page_and_every_page_an_alert() {
 }
 
 #[test]
-fn what_a_server_depends_on_is_measured() {
+fn disk_clock_and_certificates_are_measured() {
     let directory = DataDir::new();
     let server = directory.start();
     let page = server.connect().get("/metrics").text();

@@ -47,7 +47,7 @@ fn status_shows_a_server_and_its_requests() {
 }
 
 #[test]
-fn a_doctor_finds_what_is_broken_in_a_directory() {
+fn a_doctor_finds_problems_of_a_directory() {
     let directory = DataDir::new();
     let server = directory.start();
     let data = server.data().display().to_string();
@@ -62,7 +62,7 @@ fn a_doctor_finds_what_is_broken_in_a_directory() {
 }
 
 #[test]
-fn a_doctor_finds_a_member_that_is_away() {
+fn a_doctor_finds_an_unreachable_member() {
     let places = Places::new();
     let [first, second, third] = places.start_all();
     let data = first.data().display().to_string();

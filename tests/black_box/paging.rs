@@ -82,7 +82,7 @@ fn are_of_one_revision(flags: &[&str]) {
 }
 
 #[test]
-fn pages_of_selected_objects_tell_whether_any_object_follows() {
+fn pages_of_selected_objects_state_whether_objects_follow() {
     for flags in [&[][..], &["--shards", "configmaps=4"]] {
         let directory = DataDir::new();
         let server = directory.start_with(flags);

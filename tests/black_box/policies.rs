@@ -49,7 +49,7 @@ fn try_until(client: &mut Connection, object: &Value, status: u16) -> Value {
 }
 
 #[test]
-fn a_policy_counts_until_its_binding_goes_and_after_a_restart() {
+fn a_policy_applies_until_its_binding_is_deleted_and_after_a_restart() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -87,7 +87,7 @@ fn a_policy_counts_until_its_binding_goes_and_after_a_restart() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused_or_ignored_as_the_policy_says() {
+fn evaluation_errors_follow_the_failure_policy() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -196,7 +196,7 @@ fn policies_are_checked_against_the_kinds_that_they_name() {
 }
 
 #[test]
-fn a_policy_counts_on_every_member() {
+fn a_policy_applies_on_every_member() {
     let places = Places::new();
     let servers = places.start_all();
     let mut client = servers[0].connect();

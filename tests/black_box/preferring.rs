@@ -31,7 +31,7 @@ fn refused(server: &Server, arguments: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn a_preferred_member_leads_again_once_it_is_back_until_that_is_taken_back() {
+fn a_preferred_member_leads_again_when_it_returns() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=2", "--groups", "2"].map(String::from).to_vec();
     let [a, b, c] = places.start_all();

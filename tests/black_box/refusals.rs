@@ -38,7 +38,7 @@ fn goes_on(server: &Server) {
 }
 
 #[test]
-fn methods_and_media_types_that_are_not_there() {
+fn unknown_methods_and_media_types() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("one");
@@ -64,7 +64,7 @@ fn methods_and_media_types_that_are_not_there() {
 }
 
 #[test]
-fn groups_and_kinds_that_are_not_there() {
+fn unknown_groups_and_kinds() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     for path in ["/api/v1/namespaces/default/nothings", "/api/v1/nothings/x", "/apis/apps/v9/deployments", "/api/v9"] {
@@ -84,7 +84,7 @@ fn groups_and_kinds_that_are_not_there() {
 }
 
 #[test]
-fn patches_that_say_what_they_patch() {
+fn patches_that_state_a_kind() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("one");
@@ -177,7 +177,7 @@ fn required_fields_that_are_missing() {
 }
 
 #[test]
-fn updates_of_what_has_changed_meanwhile() {
+fn updates_of_objects_that_have_changed() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("two");
@@ -195,7 +195,7 @@ fn updates_of_what_has_changed_meanwhile() {
 }
 
 #[test]
-fn objects_that_do_not_belong_where_they_are_sent() {
+fn objects_with_the_wrong_name_or_namespace() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let elsewhere = json!({"metadata": {"name": "two", "namespace": "kube-system"}});
@@ -210,7 +210,7 @@ fn objects_that_do_not_belong_where_they_are_sent() {
 }
 
 #[test]
-fn names_and_labels_that_cannot_be() {
+fn invalid_names_and_labels() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     for (metadata, field) in [
@@ -266,7 +266,7 @@ fn bodies_that_are_too_large() {
 }
 
 #[test]
-fn bodies_that_are_meant_to_exhaust() {
+fn bodies_meant_to_exhaust_the_server() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let deep = |open: &str, close: &str| {

@@ -131,7 +131,7 @@ fn remove_while_the_leader_is_killed(
 }
 
 #[test]
-fn a_removal_whose_leader_is_killed_is_finished_by_asking_again() {
+fn a_removal_interrupted_by_the_leaders_death_can_be_repeated() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=3", "--groups", "3"].map(String::from).to_vec();
     let mut servers = places.start_all();

@@ -34,12 +34,12 @@ fn follow(mut watch: Watch, told: &mut Told) {
 }
 
 #[test]
-fn a_watch_goes_on_after_a_kill() {
+fn a_watch_resumes_after_a_kill() {
     goes_on_after_a_kill(&[]);
 }
 
 #[test]
-fn a_watch_of_several_shards_goes_on_after_a_kill() {
+fn a_watch_of_several_shards_resumes_after_a_kill() {
     goes_on_after_a_kill(&["--shards", "configmaps=8", "--groups", "5"]);
 }
 

@@ -63,7 +63,7 @@ fn start(directory: &DataDir) -> (Server, Connection) {
 }
 
 #[test]
-fn definitions_whose_rules_do_not_compile_or_are_too_dear_are_refused() {
+fn definitions_with_invalid_or_too_expensive_rules_are_refused() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let place = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
@@ -149,7 +149,7 @@ fn objects_that_break_rules_are_refused_by_every_kind_of_write() {
 }
 
 #[test]
-fn what_breaks_new_rules_already_is_only_warned_of() {
+fn objects_that_already_break_new_rules_cause_warnings() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     define(&mut client, &json!({"size": {"type": "integer"}}), &json!([{"rule": "true"}]));
@@ -194,7 +194,7 @@ fn expressions_that_nest_deep_are_answered() {
 }
 
 #[test]
-fn selectors_of_devices_are_compiled_and_priced() {
+fn selectors_of_devices_are_compiled_and_their_cost_is_bounded() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let class = |expression: &str| {

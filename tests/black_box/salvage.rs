@@ -22,7 +22,7 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn what_one_member_has_is_served_again_when_the_others_are_gone() {
+fn a_backup_of_one_member_restores_a_lost_cluster() {
     let mut places = Places::new();
     places.more = ["--shards", SHARDS].map(str::to_owned).to_vec();
     let servers = places.start_all();
@@ -60,7 +60,7 @@ fn what_one_member_has_is_served_again_when_the_others_are_gone() {
 }
 
 #[test]
-fn nothing_is_salvaged_where_no_store_is() {
+fn salvage_refuses_a_directory_without_a_store() {
     let nothing = DataDir::new();
     fs::create_dir_all(nothing.path()).expect("a directory");
     let refused = salvage(&nothing, &nothing.path().with_file_name("salvaged"));

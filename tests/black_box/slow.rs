@@ -43,7 +43,7 @@ fn others_are_served(server: &Server, writes: usize) {
 }
 
 #[test]
-fn watchers_that_never_read_harm_nobody() {
+fn watchers_that_never_read_do_not_affect_others() {
     let directory = DataDir::new();
     let server = directory.start();
     let path = watch_path(&server);
@@ -65,7 +65,7 @@ fn watchers_that_never_read_harm_nobody() {
 }
 
 #[test]
-fn clients_that_send_a_byte_a_second_harm_nobody() {
+fn clients_that_send_a_byte_per_second_do_not_affect_others() {
     let directory = DataDir::new();
     let server = directory.start();
     let done = AtomicBool::new(false);

@@ -82,17 +82,17 @@ const LIST: &str = "/api/v1/configmaps";
 const WATCH: &str = "/api/v1/configmaps?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
 #[test]
-fn readers_that_stop_hold_little() {
+fn stalled_readers_take_little_memory() {
     holds_little(&[LIST, WATCH], false);
 }
 
 #[test]
-fn readers_that_stop_hold_little_whatever_their_windows() {
+fn stalled_readers_with_large_windows_take_little_memory() {
     holds_little(&[LIST, WATCH], true);
 }
 
 #[test]
-fn changes_for_watchers_that_stop_are_held_once() {
+fn changes_for_stalled_watchers_are_stored_once() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -118,7 +118,7 @@ fn changes_for_watchers_that_stop_are_held_once() {
 }
 
 #[test]
-fn a_reader_that_goes_on_has_everything() {
+fn a_reader_that_continues_receives_everything() {
     let directory = DataDir::new();
     let server = directory.start();
     fill(&server);
@@ -141,7 +141,7 @@ fn a_reader_that_goes_on_has_everything() {
 }
 
 #[test]
-fn bodies_that_do_not_come_take_no_place() {
+fn unfinished_bodies_take_no_seats() {
     const UNFINISHED: usize = 60;
     const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let directory = DataDir::new();

@@ -31,7 +31,7 @@ fn identity(server: &Server) -> [Value; 4] {
 }
 
 #[test]
-fn members_that_start_one_after_another_found_one_cluster_and_rejoin_it() {
+fn members_that_start_one_after_another_form_one_cluster() {
     let places = Places::new();
     let mut servers: [Option<Server>; 3] = [None, None, None];
     for member in [2, 1, 0] {
@@ -73,7 +73,7 @@ fn members_that_start_one_after_another_found_one_cluster_and_rejoin_it() {
 }
 
 #[test]
-fn what_is_founded_large_has_eight_shards_of_all_that_large_clusters_write_most() {
+fn the_layout_large_has_eight_shards_of_busy_resources() {
     let flags = ["--shards", "large"];
     let (directory, mut places) = (DataDir::new(), Places::new());
     places.more = flags.map(String::from).to_vec();

@@ -124,7 +124,7 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
 }
 
 #[test]
-fn logs_are_passed_on_with_their_options() {
+fn logs_are_forwarded_with_their_options() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (_server, mut client) = with_pod(&data, &node);
     let log = |client: &mut Connection, options: &str| client.get(&format!("{POD}/log?{options}"));
@@ -143,7 +143,7 @@ fn logs_are_passed_on_with_their_options() {
 }
 
 #[test]
-fn nothing_is_left_of_clients_that_vanish() {
+fn connections_of_vanished_clients_are_closed() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (server, mut client) = with_pod(&data, &node);
     let (sockets, open) = (server.sockets(), node.open());
@@ -185,7 +185,7 @@ fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
 }
 
 #[test]
-fn a_node_that_stops_reading_stops_its_client_alone() {
+fn a_node_that_stops_reading_blocks_only_its_client() {
     let may_read = Arc::new(AtomicBool::new(false));
     let (data, node) = (DataDir::new(), deaf_node(Arc::clone(&may_read)));
     let (server, mut client) = with_pod(&data, &node);
@@ -269,7 +269,7 @@ fn streams_are_counted() {
 }
 
 #[test]
-fn a_node_that_is_somebody_else_is_told_nothing() {
+fn a_node_with_a_wrong_certificate_receives_nothing() {
     let (data, node, other) = (DataDir::new(), Backend::start(kubelet), Backend::start(|_| Ok(())));
     let (server, mut client) = with_pod(&data, &other);
     let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": node.port()}}}}).to_string();
@@ -286,7 +286,7 @@ fn a_node_that_is_somebody_else_is_told_nothing() {
 }
 
 #[test]
-fn bytes_of_spdy_are_passed_on() {
+fn bytes_of_spdy_are_forwarded() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (server, mut client) = with_pod(&data, &node);
     let mut stream = server.connect();
@@ -385,7 +385,7 @@ fn ports_are_tunnelled() {
 }
 
 #[test]
-fn proxies_lead_to_no_part_of_this_machine() {
+fn proxies_do_not_reach_this_machine() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (_server, mut client) = with_pod(&data, &node);
     let refused = client.get("/api/v1/nodes/n/proxy/healthz").expect(400);

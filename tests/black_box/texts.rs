@@ -57,7 +57,7 @@ fn quantities_keep_their_text_and_compare_at_any_size() {
 }
 
 #[test]
-fn descriptions_have_the_words_that_others_look_for() {
+fn descriptions_have_the_phrases_that_clients_search_for() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     define_widgets(&mut client);
@@ -92,7 +92,7 @@ fn components_that_do_not_run_refuse_connections() {
 }
 
 #[test]
-fn flow_schemas_say_whether_their_level_is_there() {
+fn flow_schemas_report_whether_their_priority_level_exists() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
@@ -131,7 +131,7 @@ fn members_of_custom_resources_are_sorted() {
 }
 
 #[test]
-fn schemas_of_definitions_stand_in_the_order_of_their_type() {
+fn schemas_of_definitions_have_the_field_order_of_their_type() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let list = r#"{"items":{"required":["k"],"properties":{"z":{"type":"string"},"k":{"enum":["b"],"type":"string"}},
@@ -155,7 +155,7 @@ fn schemas_of_definitions_stand_in_the_order_of_their_type() {
 }
 
 #[test]
-fn finalizers_that_stay_the_same_keep_their_order() {
+fn unchanged_finalizers_keep_their_order() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let finalizers = json!(["kubernetes", "foregroundDeletion", "a/b", "a/c"]);
@@ -166,7 +166,7 @@ fn finalizers_that_stay_the_same_keep_their_order() {
 }
 
 #[test]
-fn strict_decoding_complains_in_the_order_of_the_body() {
+fn strict_decoding_reports_in_the_order_of_the_body() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let maps = format!("{NAMESPACE}/configmaps?fieldValidation=Strict");

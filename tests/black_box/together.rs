@@ -14,7 +14,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const VIEW: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
 
 #[test]
-fn of_many_who_apply_at_once_one_creates_and_the_others_add() {
+fn of_concurrent_applies_one_creates_and_the_others_add() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -40,7 +40,7 @@ fn of_many_who_apply_at_once_one_creates_and_the_others_add() {
 }
 
 #[test]
-fn what_cannot_be_created_by_applying_is_said_as_it_is() {
+fn apply_in_a_missing_namespace_is_refused_with_404() {
     let directory = DataDir::new();
     let server = directory.start();
     let path = "/api/v1/namespaces/nowhere/configmaps/applied?fieldManager=test";
@@ -50,7 +50,7 @@ fn what_cannot_be_created_by_applying_is_said_as_it_is() {
 }
 
 #[test]
-fn a_member_begins_although_something_was_deleted_that_it_would_have_made() {
+fn a_member_starts_although_a_bootstrap_object_was_deleted() {
     let places = Places::new();
     let mut servers = places.start_all().map(Some);
     servers[0].as_ref().expect("a server").connect().delete(VIEW).expect(200);
@@ -63,7 +63,7 @@ fn a_member_begins_although_something_was_deleted_that_it_would_have_made() {
 }
 
 #[test]
-fn who_does_not_know_the_roles_yet_denies_nobody() {
+fn a_member_that_does_not_know_the_roles_denies_nobody() {
     let places = Places::new();
     let alone = places.begin(0);
     for path in [config_map_path("any"), "/metrics".to_owned()] {
@@ -112,7 +112,7 @@ impl Lagging {
 }
 
 #[test]
-fn a_token_that_was_just_given_counts_at_once_everywhere() {
+fn a_new_token_is_valid_on_every_member_at_once() {
     let mut lagging = Lagging::begin(Server::connect_anonymously);
     for turn in 0..5 {
         let name = format!("robot-{turn}");
@@ -134,7 +134,7 @@ fn a_token_that_was_just_given_counts_at_once_everywhere() {
 }
 
 #[test]
-fn what_a_namespace_demands_of_pods_counts_at_once_everywhere() {
+fn a_new_pod_security_level_is_enforced_on_every_member_at_once() {
     const NAMESPACE: &str = "/api/v1/namespaces/default";
     let mut lagging = Lagging::begin(Server::connect);
     let pod = json!({"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -153,7 +153,7 @@ fn what_a_namespace_demands_of_pods_counts_at_once_everywhere() {
 }
 
 #[test]
-fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
+fn a_new_role_can_be_bound_on_every_member_at_once() {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let mut lagging = Lagging::begin(Server::connect);
     let role = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});

@@ -141,7 +141,7 @@ fn forms(path: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_hurts_itself_alone() {
+fn an_unreadable_object_affects_no_other() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     for path in [WIDGETS, REVISIONS] {
@@ -191,7 +191,7 @@ fn an_object_that_cannot_be_read_hurts_itself_alone() {
 }
 
 #[test]
-fn it_is_found_before_anybody_asks_for_it() {
+fn an_unreadable_object_is_counted_before_it_is_requested() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let line = "flotilla_unreadable_objects_total{group=\"apps\",resource=\"controllerrevisions\"} 1";
@@ -200,7 +200,7 @@ fn it_is_found_before_anybody_asks_for_it() {
 }
 
 #[test]
-fn an_administrator_removes_it() {
+fn an_administrator_can_delete_an_unreadable_object() {
     let (directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let (bad, good) = (format!("{WIDGETS}/bad"), format!("{WIDGETS}/good"));
@@ -259,7 +259,7 @@ fn an_administrator_removes_it() {
 }
 
 #[test]
-fn its_namespace_says_what_holds_it_and_ends_when_it_is_removed() {
+fn a_namespace_ends_when_its_unreadable_object_is_deleted() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let namespace = "/api/v1/namespaces/ending";
@@ -284,7 +284,7 @@ fn its_namespace_says_what_holds_it_and_ends_when_it_is_removed() {
 }
 
 #[test]
-fn backups_restarts_and_divisions_go_on_with_it() {
+fn backups_restarts_and_divisions_work_with_unreadable_objects() {
     let (directory, server) = poisoned(&[]);
     let kubeconfig = server.data().join("admin.kubeconfig");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flotilla"));
@@ -315,7 +315,7 @@ fn backups_restarts_and_divisions_go_on_with_it() {
 }
 
 #[test]
-fn definitions_and_roles_that_cannot_be_read_define_and_grant_nothing() {
+fn unreadable_definitions_and_roles_have_no_effect() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect();

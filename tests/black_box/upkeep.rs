@@ -33,7 +33,7 @@ fn server(directory: &DataDir) -> (Server, Connection) {
 }
 
 #[test]
-fn what_every_cluster_has_comes_back() {
+fn objects_of_every_cluster_are_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     let mut lease = String::new();
@@ -57,7 +57,7 @@ fn what_every_cluster_has_comes_back() {
 }
 
 #[test]
-fn the_default_range_comes_back_and_services_get_addresses_again() {
+fn the_default_service_cidr_is_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     comes_back(&mut client, RANGE);
@@ -67,7 +67,7 @@ fn the_default_range_comes_back_and_services_get_addresses_again() {
 }
 
 #[test]
-fn namespaces_of_the_system_come_back() {
+fn system_namespaces_are_restored() {
     let directory = DataDir::new();
     let server = directory.start();
     comes_back(&mut server.connect(), "/api/v1/namespaces/kube-node-lease");
@@ -108,7 +108,7 @@ fn flow_control_follows_its_annotations() {
 }
 
 #[test]
-fn an_api_service_of_a_definition_is_set_back() {
+fn an_api_service_of_a_definition_is_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     let schema = json!({"openAPIV3Schema": {"type": "object"}});

@@ -81,7 +81,7 @@ fn a_deletion_can_have_conditions() {
 }
 
 #[test]
-fn what_is_wrong_with_an_object_is_told_before_what_is_missing_around_it() {
+fn an_invalid_resize_is_reported_before_a_missing_node() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect_for_pods();
@@ -128,7 +128,7 @@ fn a_collection_is_deleted_in_its_order() {
 }
 
 #[test]
-fn what_becomes_of_dependents_is_told_with_collections_too() {
+fn warnings_about_dependents_come_with_collections_too() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -140,7 +140,7 @@ fn what_becomes_of_dependents_is_told_with_collections_too() {
 }
 
 #[test]
-fn large_answers_are_compressed_for_those_who_take_it() {
+fn large_answers_are_compressed_if_the_client_accepts_it() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -184,7 +184,7 @@ fn long_lists_are_compressed_while_they_are_made() {
 }
 
 #[test]
-fn objects_are_shown_by_their_metadata_in_both_versions_of_that() {
+fn partial_metadata_is_served_in_both_versions() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();

@@ -33,7 +33,7 @@ fn askers(webhook: &Webhook, path: &str) -> Vec<Asker> {
 }
 
 #[test]
-fn webhooks_are_shown_who_asks_and_others_are_not() {
+fn credentials_are_sent_only_to_their_webhooks() {
     let start = || but_probes(|review| answer(review, true, json!({})));
     let (webhook, other) = (start(), start());
     let key = KeyPair::generate().expect("a key");
@@ -74,7 +74,7 @@ fn webhooks_are_shown_who_asks_and_others_are_not() {
 }
 
 #[test]
-fn users_that_cannot_be_used_end_the_start() {
+fn unusable_users_prevent_the_start() {
     let data = DataDir::new();
     let folder = data.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");

@@ -89,7 +89,7 @@ fn add_label(label: &str) -> Value {
 }
 
 #[test]
-fn what_a_webhook_makes_of_an_object_is_stored() {
+fn a_mutated_object_is_stored() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
     let server = data.start();
     let mut client = server.connect();
@@ -118,7 +118,7 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
 }
 
 #[test]
-fn what_a_webhook_refuses_is_not_done() {
+fn a_write_that_a_webhook_refuses_does_not_happen() {
     let webhook = but_probes(|review| match review["request"]["name"].as_str() {
         Some("teapot") => {
             let status = json!({"code": 418, "message": "short and stout"});
@@ -151,7 +151,7 @@ fn what_a_webhook_refuses_is_not_done() {
 }
 
 #[test]
-fn webhooks_see_every_sort_of_write() {
+fn webhooks_receive_every_kind_of_write() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
     let server = data.start();
     let mut client = server.connect_for_pods();
@@ -229,7 +229,7 @@ fn webhooks_see_every_sort_of_write() {
 }
 
 #[test]
-fn webhooks_are_asked_in_order_and_again_after_changes() {
+fn webhooks_are_called_in_order_and_again_after_changes() {
     let webhook = but_probes(|review| {
         let labels = &review["request"]["object"]["metadata"]["labels"];
         match labels.as_object().map_or(0, |labels| labels.len()) {
@@ -255,7 +255,7 @@ fn webhooks_are_asked_in_order_and_again_after_changes() {
 }
 
 #[test]
-fn a_webhook_sees_objects_in_the_version_that_it_names() {
+fn a_webhook_receives_objects_in_its_own_version() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
     let server = data.start();
     let mut client = server.connect();
@@ -310,7 +310,7 @@ fn the_old_object_is_what_is_stored() {
 }
 
 #[test]
-fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
+fn a_webhook_may_drop_but_not_change_kind_and_version() {
     let webhook = but_probes(|review| match review["request"]["name"].as_str() {
         Some("nameless") => answer(review, true, patch(&json!([{"op": "remove", "path": "/kind"}]))),
         Some("other") => answer(review, true, patch(&json!([{"op": "replace", "path": "/kind", "value": "Secret"}]))),
@@ -335,7 +335,7 @@ fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
 type Answers = fn(&Value) -> Reply;
 
 #[test]
-fn a_webhook_that_fails_refuses_or_is_passed_over() {
+fn a_failing_webhook_refuses_or_is_ignored() {
     let faults: [(Answers, &str, bool); 12] = [
         (|_| Reply::Hang, "context deadline exceeded", true),
         (|_| Reply::Close, "EOF", true),
@@ -387,7 +387,7 @@ fn a_webhook_that_fails_refuses_or_is_passed_over() {
 }
 
 #[test]
-fn a_webhook_changes_nothing_by_which_an_object_is_known() {
+fn a_webhook_cannot_change_the_identity_of_an_object() {
     let webhook = but_probes(|review| {
         let text = |name: &str| review["request"]["object"]["data"][name].as_str().map(str::to_owned);
         let operations: Vec<Value> = ["name", "namespace", "uid"]
@@ -415,7 +415,7 @@ fn a_webhook_changes_nothing_by_which_an_object_is_known() {
 }
 
 #[test]
-fn a_webhook_that_asks_for_patience_is_asked_again() {
+fn a_webhook_that_answers_with_retry_after_is_called_again() {
     let times = AtomicUsize::new(0);
     let webhook = but_probes(move |review| match times.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::of("503 Service Unavailable", "Retry-After: 0\r\n", ""),
@@ -432,7 +432,7 @@ fn a_webhook_that_asks_for_patience_is_asked_again() {
 }
 
 #[test]
-fn those_outside_see_what_a_write_is_about_as_it_is_then() {
+fn reviews_show_a_write_as_of_their_phase() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
     let server = data.start();
     let mut client = server.connect();

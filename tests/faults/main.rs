@@ -75,7 +75,7 @@ fn three_members_keep_their_promises() {
 }
 
 #[test]
-fn three_members_keep_their_promises_about_what_has_eight_shards() {
+fn three_members_with_eight_shards_keep_their_promises() {
     run::run_with_shards(duration());
 }
 
@@ -91,7 +91,7 @@ fn three_members_whose_clocks_jump_keep_their_promises() {
 
 #[test]
 #[ignore = "needs more processors than most machines have"]
-fn five_members_whose_clocks_jump_keep_their_promises_about_what_has_eight_shards() {
+fn five_members_with_eight_shards_whose_clocks_jump_keep_their_promises() {
     run::run_with_clocks(5, &["--shards", run::SHARDS], duration());
 }
 
@@ -116,7 +116,7 @@ fn interruption_by_the_end_of_the_only_member() {
 }
 
 #[test]
-fn a_member_that_is_cut_off_answers_no_more_than_it_knows() {
+fn a_member_that_is_cut_off_refuses_what_needs_a_majority() {
     minority::answers_no_more_than_it_knows();
 }
 

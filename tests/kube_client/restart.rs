@@ -177,11 +177,11 @@ async fn check(config: watcher::Config) {
 }
 
 #[tokio::test]
-async fn a_watch_after_a_list_goes_on_after_kills() {
+async fn a_watch_after_a_list_resumes_after_kills() {
     check(watcher::Config::default()).await;
 }
 
 #[tokio::test]
-async fn a_watch_with_initial_events_goes_on_after_kills() {
+async fn a_watch_with_initial_events_resumes_after_kills() {
     check(watcher::Config::default().streaming_lists()).await;
 }

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_defined_differs_in_its_rules_alone() {
+    fn the_definitions_differ_only_in_their_rules() {
         let rules = |of: &Definition| {
             let rules = &of.stated()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"];
             rules.as_array().map(Vec::len)

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_is_no_violation() {
+    fn correct_events_are_no_violation() {
         let mut case = Case::new();
         assert_eq!(case.event("ADDED", "a", 11, 1), Outcome::Change(Some(5)));
         case.event("MODIFIED", "a", 12, 2);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_watch_is_named() {
+    fn every_violation_of_a_watch_is_found() {
         type Events = &'static [(&'static str, u64, u32)];
         let cases: [(Events, Broken); 7] = [
             (&[("ADDED", 11, 1), ("MODIFIED", 13, 3)], Broken::Lost),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_found_by_a_list() {
+    fn a_list_finds_missing_events() {
         let mut case = Case::new();
         case.event("ADDED", "a", 11, 1);
         let mut list = case.watched.state.clone();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_from_a_fault() {
+    fn an_expired_watch_is_no_violation() {
         let mut case = Case::new();
         let gone: Event<'_> =
             serde_json::from_str(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#).unwrap();

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_along_can_be_run() {
+    fn scenarios_of_the_harness_are_valid() {
         for (name, text) in SCENARIOS {
             let scenario = file::parse(text, &Changes::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(scenario.name, *name);

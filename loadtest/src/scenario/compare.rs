@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_counts_when_repeated_runs_differ_less() {
+    fn a_difference_counts_if_it_exceeds_the_noise() {
         assert_eq!(verdict(&[1_000, 1_010, 990], &[500, 510, 505]), Verdict::Better);
         assert_eq!(verdict(&[500, 510, 505], &[1_000, 1_010, 990]), Verdict::Worse);
         assert_eq!(verdict(&[1_000, 2_000, 500], &[600, 1_500, 900]), Verdict::Noise);

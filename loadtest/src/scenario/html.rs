@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_tells_everything_and_fetches_nothing() {
+    fn a_page_is_complete_and_self_contained() {
         let mut result = taking((1..=1_000).map(|n| n * 10));
         result.about = "<b>not bold</b>".into();
         result.seconds = 1.0;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_nothing_happened_has_a_page() {
+    fn an_empty_run_has_a_page() {
         let page = page(&super::super::merge::tests::empty());
         assert!(page.contains("clean") && !page.contains("NaN"), "{page}");
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_not_kept() {
+    fn text_that_is_no_list_is_not_kept() {
         let mut split = Items::default();
         assert!(!split.push(&vec![b'x'; HEAD_BYTES_MAX + 1], |_| panic!("no item")));
         let mut empty = Items::default();

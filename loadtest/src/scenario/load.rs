@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_has_as_many_before_a_time_as_its_area() {
+    fn requests_of_a_ramp_follow_its_integral() {
         let load = load(&[(10.0, [0.0, 1.0]), (5.0, [1.0, 1.0]), (10.0, [1.0, 0.0])]);
         for (amount, when) in [(5.0 / 4.0, 5.0), (5.0, 10.0), (7.5, 12.5), (13.75, 20.0)] {
             assert!((load.when(amount).unwrap() - when).abs() < 1e-9, "{amount}: {:?}", load.when(amount));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_fit_what_they_are_on() {
+    fn marks_match_their_objects() {
         let mark = Mark::new(3, 1_000, "n", "a", "text");
         let whole = text(&mark, "text");
         let object: Object<'_> = serde_json::from_str(&whole).unwrap();

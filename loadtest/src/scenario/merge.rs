@@ -154,7 +154,7 @@ pub mod tests {
     }
 
     #[test]
-    fn parts_are_one_run() {
+    fn parts_are_combined() {
         let part = |number: u32, from: u64| {
             let mut result = taking((from..from + 100).map(|n| n * 10));
             result.part = [number, 2];

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_over_when_latency_stays_what_it_was() {
+    fn latency_has_recovered_when_it_stays_low() {
         let mut result = empty();
         (result.seconds, result.window_seconds) = (20.0, 1.0);
         let phase = |from: f64, to: f64, load: f64| PhaseResult {

@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_tell_percentiles_within_a_bucket() {
+    fn window_percentiles_are_exact_to_a_bucket() {
         let mut window = Window::default();
         (1..=1_000).for_each(|micros| window.record(micros * 10));
         for (quantile, micros) in [(0.5, 5_000.0), (0.99, 9_900.0), (1.0, 10_000.0)] {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn histograms_survive_being_kept() {
+    fn histograms_survive_storage() {
         let mut before = report::histogram();
         for micros in [1, 999, 1_500, 1_500, 77_000, 2_500_000] {
             before.record(micros).unwrap();

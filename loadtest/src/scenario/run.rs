@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_share_all_numbers() {
+    fn parts_divide_all_numbers() {
         let mut all: Vec<usize> =
             (1..=4).flat_map(|number| Part { number, of: 4 }.numbers(10).collect::<Vec<_>>()).collect();
         all.sort_unstable();

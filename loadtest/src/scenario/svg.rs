@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_enclose_what_is_shown() {
+    fn ticks_are_round_and_enclose_the_values() {
         assert_eq!(linear_ticks(7.3), [0.0, 2.0, 4.0, 6.0, 8.0]);
         assert_eq!(linear_ticks(0.0).len(), 2);
         assert_eq!(log_ticks(30.0, 4_000.0), [10.0, 100.0, 1_000.0, 10_000.0]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_interrupted_where_nothing_is_known() {
+    fn a_line_is_interrupted_at_missing_values() {
         let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(1.0))];
         let chart = Chart {
             title: "a < b",

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_woken_early_and_each_in_turn() {
+    async fn waiters_are_woken_in_order_and_not_early() {
         let timer = Timer::start().unwrap();
         let start = Instant::now();
         let order = std::cell::RefCell::new(Vec::new());

@@ -118,7 +118,7 @@ fn check(what: &str, before: &Objects, after: &Objects) {
 }
 
 #[test]
-fn objects_of_kubernetes_come_in_and_go_out_again() {
+fn objects_of_kubernetes_survive_import_and_export() {
     let Some(programs) = programs() else { return };
     let prepared = Prepared::new();
     let at = |name: &str| prepared.certs().with_file_name(name);

@@ -43,7 +43,7 @@ fn an_unanswered_write_may_take_effect_at_any_time_later() {
 }
 
 #[test]
-fn a_read_beside_a_write_may_see_it_or_not() {
+fn a_read_during_a_write_may_see_it_or_not() {
     for found in [Some(seen(100, "u1", "v1")), Some(seen(110, "u1", "v2"))] {
         allow(|history| history.gets.push(get("a", (35, 36), found)));
     }
@@ -62,7 +62,7 @@ fn a_cached_read_may_be_old() {
 }
 
 #[test]
-fn an_expired_stream_may_begin_anew() {
+fn an_expired_stream_may_list_again() {
     allow(|history| {
         let old = &mut history.streams[1].sessions;
         let start = Start::After { revision: 10, delivered: 1 };
@@ -148,7 +148,7 @@ fn two_updates_of_one_revision_are_found() {
 }
 
 #[test]
-fn a_change_that_two_rivals_believe_to_be_theirs_is_found() {
+fn a_change_acknowledged_to_two_writers_is_found() {
     expect("compare_and_set", |history| {
         let write = history.writes.iter().find(|write| matches!(write.intent, Intent::Update { .. }));
         history.writes.push(write.expect("an update").clone());
@@ -183,7 +183,7 @@ fn a_lost_write_is_found() {
 }
 
 #[test]
-fn a_write_that_went_back_is_found() {
+fn a_write_that_was_undone_is_found() {
     expect("durability", |history| history.lists[1].items[0].1 = seen(100, "u1", "v1"));
 }
 
@@ -230,7 +230,7 @@ fn a_read_that_goes_back_is_found() {
 }
 
 #[test]
-fn a_read_behind_a_watch_is_found() {
+fn a_read_older_than_a_watch_event_is_found() {
     expect("real_time", |history| {
         history.writes[1].at.returned = 99;
         history.gets = vec![get("a", (50, 51), Some(seen(100, "u1", "v1")))];
@@ -238,17 +238,17 @@ fn a_read_behind_a_watch_is_found() {
 }
 
 #[test]
-fn a_read_of_the_future_is_found() {
+fn a_read_of_a_value_before_its_write_is_found() {
     expect("real_time", |history| history.gets.push(get("a", (25, 29), Some(seen(110, "u1", "v2")))));
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_an_older_one_is_found() {
+fn a_write_ordered_before_an_acknowledged_one_is_found() {
     expect("real_time", |history| history.writes[0].at = history.writes[3].at);
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_one_of_another_object_is_found() {
+fn a_write_ordered_before_an_acknowledged_one_of_another_object_is_found() {
     let put = |revision| WriteOutcome::Put(seen(revision, "u8", "v8"));
     expect("write_order", |history| history.writes.push(create("d", (85, 95), "v8", put(125))));
     expect("write_order", |history| {
@@ -260,7 +260,7 @@ fn a_write_that_takes_its_place_before_one_of_another_object_is_found() {
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_what_was_read_is_found() {
+fn a_write_ordered_before_an_earlier_read_is_found() {
     let late = |revision| create("d", (300, 310), "v8", WriteOutcome::Put(seen(revision, "u8", "v8")));
     expect("write_order", |history| history.writes.push(late(138)));
     expect("write_order", |history| {
@@ -272,7 +272,7 @@ fn a_write_that_takes_its_place_before_what_was_read_is_found() {
 }
 
 #[test]
-fn an_object_not_found_is_found() {
+fn a_404_for_an_existing_object_is_found() {
     expect("refusals", |history| history.gets[0].found = None);
 }
 
@@ -291,7 +291,7 @@ fn an_unjustified_conflict_is_found() {
 }
 
 #[test]
-fn an_object_that_is_said_to_exist_is_found() {
+fn an_unjustified_already_exists_is_found() {
     expect("refusals", |history| history.writes.push(create("b", (90, 95), "v6", WriteOutcome::AlreadyExists)));
 }
 
@@ -314,7 +314,7 @@ fn a_list_of_two_moments_is_found() {
 }
 
 #[test]
-fn a_list_that_shows_what_is_gone_is_found() {
+fn a_list_that_shows_a_deleted_object_is_found() {
     expect("snapshots", |history| {
         history.lists[0].items.push((super::story::key("b"), seen(120, "u2", "v3")));
     });
@@ -346,7 +346,7 @@ fn events_out_of_order_are_found() {
 }
 
 #[test]
-fn an_event_told_twice_is_found() {
+fn a_repeated_event_is_found() {
     expect("watch_order", |history| {
         let again = second(history)[1].clone();
         second(history).insert(2, again);
@@ -354,7 +354,7 @@ fn an_event_told_twice_is_found() {
 }
 
 #[test]
-fn an_event_told_again_after_resuming_is_found() {
+fn an_event_repeated_after_resuming_is_found() {
     expect("watch_order", |history| {
         let again = history.streams[0].sessions[0].deliveries[1].clone();
         second(history).insert(0, again);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_told_from_documents() {
+    fn lists_are_distinguished_from_documents() {
         for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods?x", "/apis/apps/v1/deployments", "/api/v1/namespaces"] {
             assert!(is_list(path), "{path}");
         }

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_as_kubernetes_reads_them() {
+    fn times_have_the_form_of_kubernetes() {
         for (unix_micros, text) in [
             (0, "1970-01-01T00:00:00.000000Z"),
             (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),
