@@ -59,9 +59,9 @@ pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
         if !names.is_empty() && !names.contains(&name) && !names.contains(&area) {
             continue;
         }
-        let told = |error: String| format!("{}: {error}", file.display());
-        let text = fs::read_to_string(&file).map_err(|error| told(error.to_string()))?;
-        let scenario = yaml::parse(&text).map_err(told)?;
+        let with_path = |error: String| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| with_path(error.to_string()))?;
+        let scenario = yaml::parse(&text).map_err(with_path)?;
         let recording = cases.join("recorded").join(format!("{name}.json"));
         let recorded = fs::read(&recording).map_err(|error| format!("{}: {error}", recording.display()))?;
         let recorded = Json::parse(&recorded).and_then(|steps| steps.as_list()?.iter().map(Seen::recorded).collect());

@@ -54,7 +54,7 @@ struct Settings {
     servers: Vec<usize>,
     /// Whether to compare what the floor marks as long, too.
     is_all: bool,
-    is_told: bool,
+    shows_differences: bool,
     /// Whether to compare the output of kubectl, too.
     has_kubectl: bool,
     side_by_side: usize,
@@ -79,7 +79,7 @@ impl Settings {
         let servers = variable("AGREEMENT_SERVERS").unwrap_or_else(|| "1 3".into());
         Some(Settings {
             cases: variable("AGREEMENT_CASES").map_or(own, PathBuf::from),
-            is_told: variable("AGREEMENT_TOLD").is_some(),
+            shows_differences: variable("AGREEMENT_TOLD").is_some(),
             has_kubectl: variable("AGREEMENT_KUBECTL").is_some(),
             names,
             servers: servers.split_ascii_whitespace().filter_map(|count| count.parse().ok()).collect(),
@@ -205,7 +205,7 @@ fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<Strin
             continue;
         }
         lines.push(format!("{} step {} {}", case.name, recorded.step, recorded.request));
-        if settings.is_told {
+        if settings.shows_differences {
             lines.extend(differences.iter().take(DIFFERENCES_MAX).map(|difference| format!("    {difference}")));
             if differences.len() > DIFFERENCES_MAX {
                 lines.push(format!("    and {} more", differences.len() - DIFFERENCES_MAX));
@@ -229,7 +229,7 @@ fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> 
         &kubeconfig,
         &addresses,
         settings.side_by_side,
-        settings.is_told,
+        settings.shows_differences,
     );
     match compared {
         Ok((commands, lines)) => {

@@ -140,7 +140,8 @@ impl Run<'_> {
                 Json::put(&mut headers, name.clone(), value.clone());
             }
         }
-        let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, told(&value)?))).collect();
+        let headers: Vec<_> =
+            headers.into_iter().filter_map(|(name, value)| Some((name, header_value(&value)?))).collect();
         let is_anonymous = options.get("anonymous").is_some_and(Json::is_something);
         let body = body.as_deref();
         if method == "WATCH" {
@@ -319,7 +320,7 @@ fn content_type(method: &str) -> &'static str {
 }
 
 /// Returns the value of a header. `None` removes a default header.
-fn told(value: &Json) -> Option<String> {
+fn header_value(value: &Json) -> Option<String> {
     (!matches!(value, Json::Null)).then(|| printed(value))
 }
 

@@ -107,14 +107,14 @@ impl Asked {
     }
 
     /// Returns the next event of a watch.
-    fn told(&self, watch: &mut Watch) -> Result<Value, TooLate> {
+    fn next_event(&self, watch: &mut Watch) -> Result<Value, TooLate> {
         let event = watch.next().expect("an event");
         if is_gone(&event) { Err(self.refused(&event.to_string())) } else { Ok(event) }
     }
 
     /// Checks that the next event of a watch is the creation of this object.
-    fn tells(&self, watch: &mut Watch, created: &Value) -> Result<(), TooLate> {
-        let event = self.told(watch)?;
+    fn expect_created(&self, watch: &mut Watch, created: &Value) -> Result<(), TooLate> {
+        let event = self.next_event(watch)?;
         assert_eq!((&event["type"], &event["object"]["metadata"]), (&json!("ADDED"), &created["metadata"]));
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Idle {
         let asked = Asked(Instant::now());
         let anew = revision(&a.connect().get(SECRETS).expect(200));
         let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
-        let bookmark = asked.told(&mut asked.watch(a, anew, &options)?)?;
+        let bookmark = asked.next_event(&mut asked.watch(a, anew, &options)?)?;
         assert_eq!(bookmark["type"], "BOOKMARK", "{bookmark}");
         let bookmarked = revision(&bookmark["object"]);
         assert!(bookmarked >= anew, "{bookmarked}, {anew}");
@@ -184,8 +184,8 @@ impl Idle {
         watches.extend([asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?]);
         let last = b.connect().post(SECRETS, &secret(&format!("last-{attempt}"))).expect(201);
         for watch in &mut watches {
-            asked.tells(watch, &next)?;
-            asked.tells(watch, &last)?;
+            asked.expect_created(watch, &next)?;
+            asked.expect_created(watch, &last)?;
         }
         Ok(bookmarked)
     }

@@ -88,7 +88,7 @@ pub fn cluster(server: &Server, arguments: &[&str]) -> Output {
 }
 
 /// Runs a command that must succeed, and returns its output.
-pub fn told(server: &Server, arguments: &[&str]) -> String {
+pub fn output_of(server: &Server, arguments: &[&str]) -> String {
     let output = cluster(server, arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {error}");
@@ -104,7 +104,7 @@ fn refused(server: &Server, arguments: &[&str]) -> String {
 }
 
 pub fn status(server: &Server) -> Value {
-    serde_json::from_str(&told(server, &["status", "-o", "json"])).expect("JSON")
+    serde_json::from_str(&output_of(server, &["status", "-o", "json"])).expect("JSON")
 }
 
 /// Returns one field of every member.
@@ -157,7 +157,7 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     write(&b, "meanwhile");
     let c = scope(|scope| {
         // The command waits for a server that is about to start.
-        let admitted = scope.spawn(|| told(&a, &["join", &join]));
+        let admitted = scope.spawn(|| output_of(&a, &["join", &join]));
         sleep(Duration::from_millis(500));
         // The server is ready only after its admission.
         let c = places.start(2);
@@ -170,7 +170,7 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     let after = status(&c);
     assert_eq!((each(&after, "name"), each(&after, "votes")), (NAMES.map(Value::from).to_vec(), vec![json!(true); 3]));
     assert_ne!(each(&before, "id")[2], each(&after, "id")[2]);
-    assert_eq!(told(&b, &["join", &join]), "c is a member\n");
+    assert_eq!(output_of(&b, &["join", &join]), "c is a member\n");
 
     // c votes: a majority remains when one of the others ends.
     b.kill();
@@ -180,14 +180,14 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     read(&b, "with-two");
 
     let mut watch = c.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
-    assert_eq!(told(&a, &["remove", "c"]), "c is not a member any more\n");
+    assert_eq!(output_of(&a, &["remove", "c"]), "c is not a member any more\n");
     until("c is not ready", || c.connect().get("/readyz").status == 500);
     assert!(c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
     unavailable(&c.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")));
     unavailable(&c.connect().get(CONFIG_MAPS));
     while watch.next().is_ok() {} // until the watch ends
     assert!(c.messages().contains("removed from its cluster"));
-    assert_eq!(told(&a, &["remove", "c"]), "there is no member \"c\"\n");
+    assert_eq!(output_of(&a, &["remove", "c"]), "there is no member \"c\"\n");
     assert_eq!(each(&status(&b), "name"), ["a", "b"]);
     drop(c);
     write(&b, "without-c");
@@ -274,7 +274,7 @@ fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     write(&a, "first");
-    told(&b, &["transfer", "a"]);
+    output_of(&b, &["transfer", "a"]);
     c.kill();
     fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
     let c = places.begin(2);
@@ -304,19 +304,19 @@ fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
 fn leaders_are_handed_over_without_a_write_that_fails() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
-    assert_eq!(told(&a, &["transfer", "b"]), "b leads every group\n");
+    assert_eq!(output_of(&a, &["transfer", "b"]), "b leads every group\n");
     until("b leads", || led(&c, "b") == 1);
     write(&a, "first");
-    assert_eq!(told(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
-    assert_eq!(told(&a, &["drain", "b"]), "others lead what b led\n");
+    assert_eq!(output_of(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
+    assert_eq!(output_of(&a, &["drain", "b"]), "others lead what b led\n");
     until("b leads nothing", || led(&b, "b") == 0);
-    assert!(told(&c, &["status"]).contains("0 (drained)"));
+    assert!(output_of(&c, &["status"]).contains("0 (drained)"));
     assert!(refused(&a, &["transfer", "b"]).contains("b: the member is drained"));
-    assert_eq!(told(&a, &["drain", "b", "--undo"]), "b may lead again\n");
-    assert!(!told(&b, &["status"]).contains("drained"));
+    assert_eq!(output_of(&a, &["drain", "b", "--undo"]), "b may lead again\n");
+    assert!(!output_of(&b, &["status"]).contains("drained"));
     write(&b, "second");
     read(&c, "second");
-    let text = told(&c, &["status"]);
+    let text = output_of(&c, &["status"]);
     assert!(text.contains("as c sees it") && text.contains("MEMBER") && text.contains("default"), "{text}");
     assert!(refused(&a, &["drain", "d"]).contains("there is no member \"d\""));
     assert!(refused(&a, &["transfer", "b", "--group", "none"]).contains("there is no group \"none\""));

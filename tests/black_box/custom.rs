@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::backup::{back_up, beside, errors, restore};
-use crate::cluster::{Places, cluster, told, until};
+use crate::cluster::{Places, cluster, output_of, until};
 use crate::dividing::keep_updating;
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
 
@@ -193,7 +193,7 @@ fn a_member_that_was_frozen_creates_nothing_of_a_deleted_definition() {
     let places = Places::new();
     let servers = places.start_all();
     define(&servers[0]);
-    told(&servers[0], &["transfer", "a"]);
+    output_of(&servers[0], &["transfer", "a"]);
     let mut client = servers[2].connect();
     assert!(names(&client.get(WIDGETS).expect(200)).is_empty());
     servers[2].freeze();
@@ -258,7 +258,7 @@ fn a_custom_type_is_divided_while_it_is_written() {
         };
         let writers = [0, 1, 2].map(|member| scope.spawn(update(member)));
         sleep(Duration::from_millis(200));
-        let told = told(&servers[1], &["shards", "example.com/widgets=8"]);
+        let told = output_of(&servers[1], &["shards", "example.com/widgets=8"]);
         let row = told.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
         assert_eq!(row.split_whitespace().nth(1), Some("8"), "{told}");
         sleep(Duration::from_millis(200));

@@ -28,7 +28,7 @@ fn watches_end_and_writes_in_flight_finish() {
     // Once the server has answered this later request, it has received the first half.
     idle.get("/version").expect(200);
 
-    server.tell_to_stop();
+    server.send_sigterm();
     watch.end().expect("a proper end of the watch");
     writer.send(second.as_bytes()).expect("the rest of the request");
     writer.read_answer().expect("an answer").expect(201);
@@ -46,7 +46,7 @@ fn a_server_that_will_stop_is_not_ready_but_still_serves() {
     let server = directory.start_with(&["--shutdown-delay-seconds", "3"]);
     let mut administrator = server.connect();
     let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
-    server.tell_to_stop();
+    server.send_sigterm();
     let deadline = Instant::now() + Duration::from_secs(2);
     let refused = loop {
         let answer = administrator.get("/readyz");

@@ -75,16 +75,16 @@ fn service_cidrs_become_ready_and_are_deleted() {
     let (_server, mut client) = start(&directory);
     client.post(RANGES, &json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.0.2.0/28"]}})).expect(201);
     let path = format!("{RANGES}/more");
-    let told = |client: &mut Connection, status: &str| {
+    let has_condition = |client: &mut Connection, status: &str| {
         let range = client.get(&path).json();
         range["status"]["conditions"][0]["status"] == status && range["metadata"]["finalizers"].is_array()
     };
-    until("the range is ready", || told(&mut client, "True"));
+    until("the range is ready", || has_condition(&mut client, "True"));
     let services = "/api/v1/namespaces/default/services";
     let service = json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "192.0.2.5", "ports": [{"port": 80}]}});
     client.post(services, &service).expect(201);
     client.delete(&path).expect(200);
-    until("the range is not ready because it is in use", || told(&mut client, "False"));
+    until("the range is not ready because it is in use", || has_condition(&mut client, "False"));
     client.delete(&format!("{services}/s")).expect(200);
     until("the range is gone", || is_gone(&mut client, &path));
 }

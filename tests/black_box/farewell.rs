@@ -118,7 +118,7 @@ fn busy_clients_see_no_interrupted_request() {
             .map(|number| tokio::task::spawn_local(write_all_the_time(credentials.clone(), number)))
             .collect();
         tokio::time::sleep(Duration::from_millis(700)).await;
-        server.tell_to_stop();
+        server.send_sigterm();
         let (told, mut all) = (Instant::now(), Written::default());
         for client in clients {
             let mut written = client.await.expect("a client");
@@ -153,7 +153,7 @@ fn idle_connections_are_closed_at_once() {
         let (sender, ended) = connect(&credentials).await;
         let mut sender = sender.ready().await.expect("a connection");
         write(&mut sender, "before").await.expect("an answer");
-        server.tell_to_stop();
+        server.send_sigterm();
         for end in [silent_ended.await, ended.await] {
             assert!(end.err().is_none_or(|error| is_refused(&error)));
         }

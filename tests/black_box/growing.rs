@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cluster::{Places, each, read, status, told, until, write};
+use crate::cluster::{Places, each, output_of, read, status, until, write};
 use crate::support::Server;
 
 /// Three places, the first of which has a server without a cluster and its certificate authorities.
@@ -16,7 +16,10 @@ fn alone() -> Places {
 }
 
 fn join(places: &Places, by: &Server, name: &str, member: usize) {
-    assert_eq!(told(by, &["join", &format!("{name}={}", places.address(member))]), format!("{name} is a member\n"));
+    assert_eq!(
+        output_of(by, &["join", &format!("{name}={}", places.address(member))]),
+        format!("{name} is a member\n")
+    );
 }
 
 fn is_ready(server: &Server) -> bool {

@@ -72,7 +72,7 @@ fn expressions(value: &Value, found: &mut String) {
 }
 
 /// Returns all metrics of a page, with the labels of their series.
-fn told(page: &str) -> BTreeMap<String, BTreeSet<String>> {
+fn exposed(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::<String, BTreeSet<String>>::new();
     for line in page.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
@@ -97,7 +97,7 @@ fn rules_and_dashboards_use_only_existing_metrics() {
     administrator.get(CONFIG_MAPS).expect(200);
     let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("a connection").expect("a watch");
     watch.next().expect("an event");
-    let known = told(&administrator.get("/metrics").text());
+    let known = exposed(&administrator.get("/metrics").text());
     assert!(known.len() > 40, "{known:?}");
     let mut texts: Vec<(String, String)> = ["recording", "alerts"]
         .map(|name| format!("deploy/prometheus/{name}.yaml"))

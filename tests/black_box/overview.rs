@@ -14,7 +14,7 @@ fn flotilla(arguments: &[&str]) -> Output {
 }
 
 /// Runs a command about a server. Returns its output as JSON, and whether it succeeded.
-fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
+fn run_json(server: &Server, arguments: &[&str]) -> (Value, bool) {
     let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
     let output = flotilla(&[arguments, &["-o", "json", "--kubeconfig", &kubeconfig]].concat());
     let error = String::from_utf8_lossy(&output.stderr);
@@ -35,7 +35,7 @@ fn status_shows_a_server_and_its_requests() {
     let directory = DataDir::new();
     let server = directory.start();
     server.connect().get("/api/v1/namespaces/default/configmaps").expect(200);
-    let (status, _) = told(&server, &["status"]);
+    let (status, _) = run_json(&server, &["status"]);
     assert_eq!((&status["ready"], &status["lags"]), (&json!(true), &json!([])));
     assert_eq!(status["cluster"]["groups"][0]["name"], "default");
     let requests = status["requests"].as_array().expect("requests");
@@ -51,11 +51,11 @@ fn a_doctor_finds_problems_of_a_directory() {
     let directory = DataDir::new();
     let server = directory.start();
     let data = server.data().display().to_string();
-    let (findings, success) = told(&server, &["doctor", "--data-dir", &data]);
+    let (findings, success) = run_json(&server, &["doctor", "--data-dir", &data]);
     assert!(success, "{findings}");
     assert!(found(&findings, "good").contains(&"a server runs on it"), "{findings}");
     fs::write(server.data().join("pki/other.crt"), "none").expect("a file");
-    let (findings, success) = told(&server, &["doctor", "--offline", "--data-dir", &data]);
+    let (findings, success) = run_json(&server, &["doctor", "--offline", "--data-dir", &data]);
     assert!(!success);
     let broken = found(&findings, "broken");
     assert!(broken.len() == 1 && broken[0].contains("other.crt"), "{findings}");
@@ -66,7 +66,7 @@ fn a_doctor_finds_an_unreachable_member() {
     let places = Places::new();
     let [first, second, third] = places.start_all();
     let data = first.data().display().to_string();
-    let look = || told(&first, &["doctor", "--data-dir", &data]).0;
+    let look = || run_json(&first, &["doctor", "--data-dir", &data]).0;
     until("no problem is found", || found(&look(), "broken").is_empty());
     drop(third);
     until("the missing member is found", || found(&look(), "broken").contains(&"the member c is not reachable"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Places, cluster, read, status, told, until, write};
+use crate::cluster::{Places, cluster, output_of, read, status, until, write};
 use crate::support::Server;
 
 /// Returns a group's status, according to a server.
@@ -18,7 +18,7 @@ fn leader(server: &Server, name: &str) -> Value {
 
 /// Returns the words of a group's line in the output of `flotilla cluster status`.
 fn row(server: &Server, name: &str) -> Vec<String> {
-    let text = told(server, &["status"]);
+    let text = output_of(server, &["status"]);
     let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).expect("the group");
     line.split_whitespace().map(str::to_owned).collect()
 }
@@ -37,8 +37,8 @@ fn a_preferred_member_leads_again_when_it_returns() {
     let [a, b, c] = places.start_all();
     assert_eq!((group(&a, "g1").get("preferred"), &*row(&a, "g1")[2]), (None, "-"));
     let prefer = ["transfer", "b", "--group", "g1", "--prefer"];
-    assert_eq!(told(&a, &prefer), "b leads the group g1, and is preferred from now on\n");
-    assert_eq!(told(&c, &prefer), "b leads the group g1, and is preferred from now on\n");
+    assert_eq!(output_of(&a, &prefer), "b leads the group g1, and is preferred from now on\n");
+    assert_eq!(output_of(&c, &prefer), "b leads the group g1, and is preferred from now on\n");
     for server in [&a, &b, &c] {
         until("it shows", || group(server, "g1")["preferred"] == json!("b") && leader(server, "g1") == "b");
         assert_eq!(row(server, "g1")[1..3], ["b", "b"]);
@@ -54,27 +54,27 @@ fn a_preferred_member_leads_again_when_it_returns() {
     (0..8).for_each(|number| read(&b, &format!("meanwhile-{number}")));
 
     // If a preferred member cannot lead at once, the preference is stored.
-    told(&a, &["drain", "c"]);
+    output_of(&a, &["drain", "c"]);
     let later = refused(&a, &["transfer", "c", "--group", "g2", "--prefer"], 1);
     assert!(later.contains("it is noted that c is to lead") && later.contains("c: the member is drained"), "{later}");
     assert_eq!(group(&a, "g2")["preferred"], "c");
-    told(&a, &["drain", "c", "--undo"]);
+    output_of(&a, &["drain", "c", "--undo"]);
     until("c leads the group", || leader(&a, "g2") == "c");
 
     let nobody = ["transfer", "--group", "g1", "--no-preference"];
-    assert_eq!(told(&c, &nobody), "no member is preferred for the group g1 any more\n");
+    assert_eq!(output_of(&c, &nobody), "no member is preferred for the group g1 any more\n");
     assert_eq!(group(&c, "g1").get("preferred"), None);
     assert_eq!(
-        told(&a, &["transfer", "a", "--no-preference"]),
+        output_of(&a, &["transfer", "a", "--no-preference"]),
         "a leads every group, and no member is preferred any more\n"
     );
-    assert_eq!(told(&a, &["transfer", "--no-preference"]), "no member is preferred for any group any more\n");
+    assert_eq!(output_of(&a, &["transfer", "--no-preference"]), "no member is preferred for any group any more\n");
     until("the preferences are gone", || ["g1", "g2"].iter().all(|name| group(&b, name).get("preferred").is_none()));
     assert_eq!(leader(&a, "g2"), "a");
 
     // A removed member is not preferred any more.
-    told(&a, &["transfer", "c", "--prefer"]);
-    told(&a, &["remove", "c"]);
+    output_of(&a, &["transfer", "c", "--prefer"]);
+    output_of(&a, &["remove", "c"]);
     assert!(["default", "g1", "g2"].iter().all(|name| group(&a, name).get("preferred").is_none()));
     write(&b, "last");
 

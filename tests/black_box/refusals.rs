@@ -32,7 +32,7 @@ fn start(directory: &DataDir) -> (Server, Connection) {
 }
 
 /// Checks that the server serves requests, and still has its object.
-fn goes_on(server: &Server) {
+fn still_serves(server: &Server) {
     let list = server.connect().get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Done")).expect(200);
     assert_eq!(list["items"][0]["data"], json!({"value": "1"}), "{list}");
 }
@@ -60,7 +60,7 @@ fn unknown_methods_and_media_types() {
         let answer = client.call(method, untabled, &table, body.as_bytes()).expect("an answer");
         refused(&answer, 406, "NotAcceptable");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn unknown_groups_and_kinds() {
         let object = json!({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}});
         refused(&client.post(CONFIG_MAPS, &object), 400, "BadRequest");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn patches_that_state_a_kind() {
     let apply = config_map_path("two?fieldManager=tests");
     let nameless = br#"{"apiVersion":"v1","kind":"ConfigMap"}"#;
     refused(&client.request("PATCH", &apply, "application/apply-patch+yaml", nameless), 400, "BadRequest");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn bodies_that_cannot_be_read() {
         let answer = client.request("PATCH", &config_map_path("one?fieldManager=tests"), patch, b"[{");
         refused(&answer, 400, "BadRequest");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn fields_of_the_wrong_type() {
         let told = refused(&client.post(path, &object), 400, "BadRequest");
         assert!(told["message"].as_str().is_some_and(|text| text.contains(part)), "{object}: {told}");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn required_fields_that_are_missing() {
             assert!(causes.iter().any(is_missing), "{field}: {told}");
         }
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn updates_of_objects_that_have_changed() {
     let condition = json!({"preconditions": version["metadata"]}).to_string();
     refused(&client.request("DELETE", &path, JSON, condition.as_bytes()), 409, "Conflict");
     assert_eq!(client.get(&path).expect(200)["data"], json!({"value": "2"}));
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn objects_with_the_wrong_name_or_namespace() {
     let why = "the name of the object (other) does not match the name on the URL (one)";
     assert_eq!(told["message"], why);
     assert_eq!(client.get("/api/v1/namespaces/kube-system/configmaps/two").status, 404);
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn invalid_names_and_labels() {
         let causes = told["details"]["causes"].as_array().expect("causes");
         assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {told}");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn unknown_and_repeated_fields_when_validation_is_strict() {
     let answer = client.request("POST", CONFIG_MAPS, JSON, unknown);
     answer.expect(201);
     assert!(answer.headers.iter().any(|(name, text)| name == "warning" && text.contains("datum")), "{answer:?}");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn bodies_that_are_too_large() {
         |count| client.request("PATCH", &path, "application/json-patch+json", operations(count).to_string().as_bytes());
     refused(&patch(10_001), 413, "RequestEntityTooLarge");
     patch(10_000).expect(200);
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn bodies_meant_to_exhaust_the_server() {
     }
     let peak = server.peak_resident_bytes();
     assert!(peak < before + REFUSAL_BYTES_MAX, "{before} to {peak} bytes");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -328,5 +328,5 @@ fn parameters_that_are_wrong() {
         }
         Err(answer) => drop(refused(&answer, 410, "Expired")),
     }
-    goes_on(&server);
+    still_serves(&server);
 }

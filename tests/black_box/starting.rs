@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMES, Places, each, read, status, told, unavailable, until, write};
+use crate::cluster::{NAMES, Places, each, output_of, read, status, unavailable, until, write};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map};
 
 /// How long after the previous member each one starts.
@@ -80,7 +80,7 @@ fn the_layout_large_has_eight_shards_of_busy_resources() {
     let alone = directory.start_with(&flags);
     let together = places.start_all();
     for server in together.iter().chain([&alone]) {
-        let table = told(server, &["shards"]);
+        let table = output_of(server, &["shards"]);
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let divided: Vec<_> = rows.filter(|row| row.get(1) == Some(&"8")).collect();
         assert_eq!(divided.iter().map(|row| row[0]).collect::<Vec<_>>(), LARGE, "{table}");

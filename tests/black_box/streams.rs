@@ -167,7 +167,7 @@ fn connections_of_vanished_clients_are_closed() {
 }
 
 /// A node that accepts an exec and then reads nothing until `may_read` is set.
-fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
+fn stalled_node(may_read: Arc<AtomicBool>) -> Backend {
     Backend::start(move |exchange| {
         let is_translated = exchange.head.contains("v5.channel.k8s.io");
         exchange.switch("Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")?;
@@ -187,7 +187,7 @@ fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
 #[test]
 fn a_node_that_stops_reading_blocks_only_its_client() {
     let may_read = Arc::new(AtomicBool::new(false));
-    let (data, node) = (DataDir::new(), deaf_node(Arc::clone(&may_read)));
+    let (data, node) = (DataDir::new(), stalled_node(Arc::clone(&may_read)));
     let (server, mut client) = with_pod(&data, &node);
     let (sockets, open, path) = (server.sockets(), node.open(), format!("{POD}/exec?command=x&stdin=1&stdout=1"));
     for is_websocket in [false, true] {

@@ -4,7 +4,7 @@ use std::thread::scope;
 
 use serde_json::json;
 
-use crate::cluster::{Places, told, until};
+use crate::cluster::{Places, output_of, until};
 use crate::support::{Answer, Connection, DataDir, Server, config_map_path};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -89,7 +89,7 @@ impl Lagging {
     fn begin(connect: impl Fn(&Server) -> Connection) -> Lagging {
         let places = Places::new();
         let servers = places.start_all();
-        told(&servers[0], &["transfer", "a"]);
+        output_of(&servers[0], &["transfer", "a"]);
         let (leader, client) = (servers[0].connect_for_pods(), connect(&servers[1]));
         Lagging { _places: places, servers, leader, client }
     }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
-use crate::support::{Asker, DataDir, Webhook};
+use crate::support::{Caller, DataDir, Webhook};
 use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
 
 /// Writes the file for the flag, with one kubeconfig for mutating webhooks and one for validating webhooks.
@@ -26,10 +26,10 @@ fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
 }
 
 /// Returns the callers of a webhook at this path.
-fn askers(webhook: &Webhook, path: &str) -> Vec<Asker> {
-    let (asked, askers) = (webhook.asked(), webhook.askers());
-    let both = asked.into_iter().zip(askers);
-    both.filter(|((own, _), _)| own.starts_with(path)).map(|(_, asker)| asker).collect()
+fn callers(webhook: &Webhook, path: &str) -> Vec<Caller> {
+    let (asked, callers) = (webhook.asked(), webhook.callers());
+    let both = asked.into_iter().zip(callers);
+    both.filter(|((own, _), _)| own.starts_with(path)).map(|(_, caller)| caller).collect()
 }
 
 #[test]
@@ -54,23 +54,25 @@ fn credentials_are_sent_only_to_their_webhooks() {
     configure(&mut client, MUTATING, "o", &[hook("o.example.com", &json!([]), json!({}))], &other);
     configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &json!([]), json!({}))], &webhook);
     client.post(MAPS, &map("a")).expect(201);
-    for asker in askers(&webhook, "/m") {
-        assert_eq!(asker.header("authorization"), ["Bearer secret"], "{asker:?}");
+    for caller in callers(&webhook, "/m") {
+        assert_eq!(caller.header("authorization"), ["Bearer secret"], "{caller:?}");
         assert_eq!(
-            (asker.header("impersonate-user"), asker.header("impersonate-group")),
+            (caller.header("impersonate-user"), caller.header("impersonate-group")),
             (vec!["jane"], vec!["g", "h"])
         );
-        assert_eq!(asker.certificate, None, "{asker:?}");
+        assert_eq!(caller.certificate, None, "{caller:?}");
     }
     let shown = Some(certificate.der().to_vec());
-    for asker in askers(&webhook, "/v") {
-        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &shown), "{}", asker.head);
-        assert!(!asker.head.to_lowercase().contains("impersonate"), "{}", asker.head);
+    for caller in callers(&webhook, "/v") {
+        assert_eq!((caller.header("authorization"), &caller.certificate), (vec![], &shown), "{}", caller.head);
+        assert!(!caller.head.to_lowercase().contains("impersonate"), "{}", caller.head);
     }
-    for asker in askers(&other, "/o") {
-        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &None), "{}", asker.head);
+    for caller in callers(&other, "/o") {
+        assert_eq!((caller.header("authorization"), &caller.certificate), (vec![], &None), "{}", caller.head);
     }
-    assert!([askers(&webhook, "/m"), askers(&webhook, "/v"), askers(&other, "/o")].iter().all(|all| !all.is_empty()));
+    assert!(
+        [callers(&webhook, "/m"), callers(&webhook, "/v"), callers(&other, "/o")].iter().all(|all| !all.is_empty())
+    );
 }
 
 #[test]

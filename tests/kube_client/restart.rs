@@ -36,7 +36,7 @@ struct Written {
 
 /// What a watcher received, and how often it listed or met an error.
 #[derive(Default)]
-struct Told {
+struct Received {
     changes: Vec<Change>,
     lists: usize,
     errors: usize,
@@ -83,18 +83,18 @@ async fn follow(
     client: Client,
     config: watcher::Config,
     begun: oneshot::Sender<()>,
-) -> (Told, reflector::Store<ConfigMap>) {
+) -> (Received, reflector::Store<ConfigMap>) {
     let mut begun = Some(begun);
     let (store, writer) = reflector::store();
     let watch = watcher(Api::<ConfigMap>::namespaced(client, "default"), config).default_backoff();
     let mut events = std::pin::pin!(reflector::reflector(writer, watch));
-    let mut told = Told::default();
+    let mut received = Received::default();
     while let Some(event) = events.next().await {
         let change = match event {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => applied(&object),
             Ok(watcher::Event::Delete(object)) => deleted(&object),
             Ok(watcher::Event::Init) => {
-                told.lists += 1;
+                received.lists += 1;
                 continue;
             }
             Ok(watcher::Event::InitDone) => {
@@ -102,20 +102,20 @@ async fn follow(
                 continue;
             }
             Err(_) => {
-                told.errors += 1;
+                received.errors += 1;
                 continue;
             }
         };
         let is_last = change.1 == LAST;
         // Controllers also write to this namespace.
         if change.1.starts_with("restart-") {
-            told.changes.push(change);
+            received.changes.push(change);
         }
         if is_last {
             break;
         }
     }
-    (told, store)
+    (received, store)
 }
 
 pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address: SocketAddr) -> Server {
@@ -127,18 +127,18 @@ pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address:
     tokio::task::spawn_blocking(restart).await.expect("a server")
 }
 
-fn judge(told: &Told, written: &Written) {
+fn judge(received: &Received, written: &Written) {
     let mut counts: BTreeMap<&Change, usize> = BTreeMap::new();
-    told.changes.iter().for_each(|change| *counts.entry(change).or_default() += 1);
+    received.changes.iter().for_each(|change| *counts.entry(change).or_default() += 1);
     let repeated: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
     assert!(repeated.is_empty(), "received more than once: {repeated:?}");
     let missed: Vec<_> = written.acknowledged.iter().filter(|change| !counts.contains_key(change)).collect();
     assert!(missed.is_empty(), "never received: {missed:?}");
     let is_known = |change: &&Change| written.acknowledged.contains(*change) || written.unknown.contains(&change.1);
-    let unasked: Vec<_> = told.changes.iter().filter(|change| !is_known(change)).collect();
+    let unasked: Vec<_> = received.changes.iter().filter(|change| !is_known(change)).collect();
     assert!(unasked.is_empty(), "no client made these changes: {unasked:?}");
-    assert_eq!(told.lists, 1, "the watch did not resume where it was");
-    assert!(told.errors >= KILLS, "the watcher did not notice the kills");
+    assert_eq!(received.lists, 1, "the watch did not resume where it was");
+    assert!(received.errors >= KILLS, "the watcher did not notice the kills");
 }
 
 async fn check(config: watcher::Config) {
@@ -166,9 +166,9 @@ async fn check(config: watcher::Config) {
     let last = api.create(&PostParams::default(), &config_map(LAST, "1")).await.expect("created");
     written.acknowledged.insert(applied(&last));
     let watched = tokio::time::timeout(CATCH_UP_TIMEOUT, watching).await.expect("the last object in time");
-    let (told, store) = watched.expect("a watcher");
+    let (received, store) = watched.expect("a watcher");
     assert!(written.acknowledged.len() > 10, "too few writes were acknowledged");
-    judge(&told, &written);
+    judge(&received, &written);
     let mut reflected: Vec<_> = store.state().iter().map(|object| applied(object)).collect();
     let mut listed: Vec<_> = api.list(&ListParams::default()).await.expect("a list").iter().map(applied).collect();
     reflected.sort();

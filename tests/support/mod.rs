@@ -15,7 +15,7 @@ pub use backend::{Backend, Exchange};
 pub use client::{Answer, Connection, Watch};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};
-pub use webhook::{Asker, Reply, Webhook};
+pub use webhook::{Caller, Reply, Webhook};
 
 /// A ConfigMap with one entry, `value`.
 pub fn config_map(name: &str, value: &str) -> serde_json::Value {

@@ -299,12 +299,12 @@ impl Server {
 
     /// Sends SIGTERM, waits for the end, and returns the exit status.
     pub fn terminate(self) -> ExitStatus {
-        self.tell_to_stop();
+        self.send_sigterm();
         self.wait()
     }
 
     /// Sends SIGTERM.
-    pub fn tell_to_stop(&self) {
+    pub fn send_sigterm(&self) {
         self.signal("TERM");
     }
 

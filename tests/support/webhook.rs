@@ -46,14 +46,14 @@ pub type Asked = (String, Value);
 
 /// The head of a webhook's request, and the caller's certificate.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct Caller {
     /// The first line and the headers.
     pub head: String,
     /// The client certificate in DER, if the caller showed one.
     pub certificate: Option<Vec<u8>>,
 }
 
-impl Asker {
+impl Caller {
     /// Returns all values of a header.
     pub fn header(&self, name: &str) -> Vec<&str> {
         let pairs = self.head.lines().filter_map(|line| line.split_once(':'));
@@ -72,7 +72,7 @@ pub struct Webhook {
 #[derive(Default)]
 struct Seen {
     asked: Mutex<Vec<Asked>>,
-    askers: Mutex<Vec<Asker>>,
+    callers: Mutex<Vec<Caller>>,
 }
 
 /// Requests a client certificate, and accepts any or none.
@@ -175,8 +175,8 @@ impl Webhook {
     }
 
     /// Returns the heads of the requests received so far, in the same order.
-    pub fn askers(&self) -> Vec<Asker> {
-        self.seen.askers.lock().expect("no test panics while it holds this").clone()
+    pub fn callers(&self) -> Vec<Caller> {
+        self.seen.callers.lock().expect("no test panics while it holds this").clone()
     }
 }
 
@@ -186,7 +186,7 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dy
     while let Some((head, path, body)) = read_request(&mut stream) {
         let review = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let certificate = stream.conn.peer_certificates().and_then(|chain| chain.first()).map(|first| first.to_vec());
-        seen.askers.lock().expect("no test panics while it holds this").push(Asker { head, certificate });
+        seen.callers.lock().expect("no test panics while it holds this").push(Caller { head, certificate });
         seen.asked.lock().expect("no test panics while it holds this").push((path, review.clone()));
         let written = match answer(&review) {
             Reply::Document(document) => {

@@ -140,7 +140,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 /// Formats a value in the unit of its figure.
-pub fn told(figure: &str, value: f64) -> String {
+pub fn formatted(figure: &str, value: f64) -> String {
     if figure.starts_with('p') && figure != "per second" { span(value.round() as u64) } else { format!("{value:.1}") }
 }
 
@@ -151,7 +151,7 @@ pub fn text(a: &[RunResult], b: &[RunResult]) -> String {
     let width = rows.iter().map(|row| row.operation.len()).max().unwrap_or(0).max(9);
     let _ = writeln!(text, "{:<width$}  {:<11}  {:>10}  {:>10}  {:>7}  ", "operation", "figure", "A", "B", "B/A");
     for row in &rows {
-        let [a, b] = row.values.map(|value| told(row.figure, value));
+        let [a, b] = row.values.map(|value| formatted(row.figure, value));
         let said = match (row.verdict, row.within) {
             (Verdict::Unknown, _) | (_, None) => "one run on a side: repeat both to know".into(),
             (Verdict::Noise, Some(within)) => format!("within noise (x{within:.2})"),

@@ -225,7 +225,7 @@ async fn watched(
         loop {
             tokio::time::sleep(every).await;
             samples.push(sampler.look(run).await);
-            progress.tell(run, phases, &samples);
+            progress.show(run, phases, &samples);
         }
     };
     let gave_up = tokio::select! {

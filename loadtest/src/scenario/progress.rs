@@ -15,13 +15,13 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Progress {
     is_on: bool,
     is_terminal: bool,
-    told: Cell<Option<Instant>>,
+    shown_at: Cell<Option<Instant>>,
 }
 
 impl Progress {
     /// Writes to standard error, or nowhere if `is_on` is not set.
     pub fn new(is_on: bool) -> Self {
-        Self { is_on, is_terminal: std::io::stderr().is_terminal(), told: Cell::new(None) }
+        Self { is_on, is_terminal: std::io::stderr().is_terminal(), shown_at: Cell::new(None) }
     }
 
     /// Writes one message.
@@ -33,12 +33,12 @@ impl Progress {
     }
 
     /// Writes the current figures of the run.
-    pub fn tell(&self, run: &Run, phases: &[PhaseResult], samples: &[Sample]) {
-        let is_due = self.told.get().is_none_or(|told| told.elapsed() >= LINE_EVERY);
+    pub fn show(&self, run: &Run, phases: &[PhaseResult], samples: &[Sample]) {
+        let is_due = self.shown_at.get().is_none_or(|last| last.elapsed() >= LINE_EVERY);
         if !self.is_on || !(self.is_terminal || is_due) {
             return;
         }
-        let since = self.told.replace(Some(Instant::now())).unwrap_or_else(|| run.began());
+        let since = self.shown_at.replace(Some(Instant::now())).unwrap_or_else(|| run.began());
         let line = line(run, phases, samples, since.elapsed());
         if self.is_terminal {
             eprint!("\r\x1b[K{line}");

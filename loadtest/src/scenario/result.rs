@@ -322,8 +322,8 @@ mod tests {
         let mut window = Window::default();
         (1..=1_000).for_each(|micros| window.record(micros * 10));
         for (quantile, micros) in [(0.5, 5_000.0), (0.99, 9_900.0), (1.0, 10_000.0)] {
-            let told = window.quantile(quantile).unwrap();
-            assert!((told / micros - 1.0f64).abs() < 0.13, "{quantile}: {told}");
+            let found = window.quantile(quantile).unwrap();
+            assert!((found / micros - 1.0f64).abs() < 0.13, "{quantile}: {found}");
         }
         assert_eq!(Window::default().quantile(0.5), None);
     }

@@ -39,9 +39,9 @@ pub fn client(release: &str) -> Option<Client> {
 
 fn version(path: &Path) -> Option<(u64, u64)> {
     let output = Command::new(path).args(["version", "--client", "-o", "json"]).output().ok()?;
-    let told = Json::parse(&output.stdout)?;
+    let version = Json::parse(&output.stdout)?;
     let number = |name: &str| -> Option<u64> {
-        let digits = told.get("clientVersion")?.get(name)?.as_str()?;
+        let digits = version.get("clientVersion")?.get(name)?.as_str()?;
         digits.trim_end_matches(|each: char| !each.is_ascii_digit()).parse().ok()
     };
     Some((number("major")?, number("minor")?))
@@ -57,7 +57,7 @@ pub fn compare(
     kubeconfig: &Path,
     addresses: &[SocketAddr],
     side_by_side: usize,
-    is_told: bool,
+    shows_differences: bool,
 ) -> Result<(Commands, Vec<String>), String> {
     let text = fs::read_to_string(kubeconfig).map_err(|error| error.to_string())?;
     let kubeconfig = named(yaml::parse(&text)?, balanced(addresses).map_err(|error| error.to_string())?)
@@ -71,7 +71,7 @@ pub fn compare(
         for _ in 0..side_by_side {
             scope.spawn(|| {
                 while let Some(script) = scripts.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    let one = compare_one(script, &folder, client, &kubeconfig, is_told);
+                    let one = compare_one(script, &folder, client, &kubeconfig, shows_differences);
                     let mut found = found.lock().expect("no comparison panics with it");
                     match (&mut *found, one) {
                         (Ok((sum, lines)), Ok((one, more))) => {
@@ -94,7 +94,7 @@ fn compare_one(
     folder: &Path,
     client: &Client,
     kubeconfig: &Json,
-    is_told: bool,
+    shows_differences: bool,
 ) -> Result<(Commands, Vec<String>), String> {
     let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let recording = folder.join("recorded").join(format!("{name}.txt"));
@@ -114,7 +114,7 @@ fn compare_one(
             continue;
         }
         lines.push(format!("{name} command {}: {}", number + 1, printed.lines().next().unwrap_or_default()));
-        if is_told {
+        if shows_differences {
             lines.extend(
                 recorded
                     .lines()

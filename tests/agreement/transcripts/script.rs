@@ -63,28 +63,30 @@ impl Drop for Place {
 /// # Errors
 /// States why the script cannot run.
 pub fn run(script: &Path, manifests: &Path, client: &Client, kubeconfig: &Json) -> Result<Vec<Option<String>>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", script.display());
+    let with_path = |error: std::io::Error| format!("{}: {error}", script.display());
     let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (blocks, generated) = blocks(&fs::read_to_string(script).map_err(told)?);
+    let (blocks, generated) = blocks(&fs::read_to_string(script).map_err(with_path)?);
     let number: u32 = rand::rng().random_range(0..1_000_000);
     let place = Place {
         root: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("transcript-{name}-{number:06}")),
         namespace: format!("k-{}-{number:06}", name.chars().take(30).collect::<String>()),
     };
-    place.prepare(manifests, client, kubeconfig).map_err(told)?;
+    place.prepare(manifests, client, kubeconfig).map_err(with_path)?;
     let server = path_of(kubeconfig, &["clusters", "cluster", "server"]).trim_end_matches('/').to_owned();
     let folder = place.root.join("work").display().to_string();
     let mut normal = Normal::new(place.namespace.clone(), server, folder, generated);
-    place.command(SETTLED).map_err(told)?;
+    place.command(SETTLED).map_err(with_path)?;
     // Removes the discovery cache, so that the commands start without one.
-    fs::remove_dir_all(place.root.join("home")).and_then(|()| fs::create_dir(place.root.join("home"))).map_err(told)?;
+    fs::remove_dir_all(place.root.join("home"))
+        .and_then(|()| fs::create_dir(place.root.join("home")))
+        .map_err(with_path)?;
     let mut printed = Vec::new();
     for block in blocks {
         if client.version < block.since {
             printed.push(None);
             continue;
         }
-        let (output, errors, end) = place.command(&block.text).map_err(told)?;
+        let (output, errors, end) = place.command(&block.text).map_err(with_path)?;
         let (mut output, mut errors) = (normal.text(&output), normal.text(&errors));
         if block.is_sorted && !output.is_empty() {
             let mut lines: Vec<&str> = output.trim_end_matches('\n').split('\n').collect();
@@ -97,7 +99,7 @@ pub fn run(script: &Path, manifests: &Path, client: &Client, kubeconfig: &Json) 
         }
         printed.push(Some(transcript(&block.text, &output, &errors, &end)));
     }
-    place.command(CLEARED).map_err(told)?;
+    place.command(CLEARED).map_err(with_path)?;
     Ok(printed)
 }
 

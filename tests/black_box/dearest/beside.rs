@@ -23,7 +23,7 @@ const P99_MAX: Duration = Duration::from_millis(100);
 const RESIDENT_BYTES_MAX: u64 = 1 << 30;
 
 /// Sends expensive requests until enough have been sent.
-fn hurt(server: &Server, sent: &AtomicUsize) {
+fn send_expensive(server: &Server, sent: &AtomicUsize) {
     let mut client = server.connect_anonymously();
     loop {
         let number = sent.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ fn a_thousand_dear_requests_of_one_user_are_not_noticed_by_others() {
     let began = Instant::now();
     let mut times = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(&server, &is_over));
-        let hurting: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| hurt(&server, &sent))).collect();
+        let hurting: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| send_expensive(&server, &sent))).collect();
         hurting.into_iter().for_each(|client| client.join().expect("requests"));
         is_over.store(true, Ordering::Relaxed);
         asking.join().expect("answers")

@@ -11,14 +11,14 @@ pub struct Known(Vec<(Micros, Revision)>);
 
 impl Known {
     /// Takes pairs of a time and a revision that a client received at that time.
-    pub fn of(mut told: Vec<(Micros, Revision)>) -> Known {
-        told.sort_unstable();
+    pub fn of(mut shown: Vec<(Micros, Revision)>) -> Known {
+        shown.sort_unstable();
         let mut highest = 0;
-        for (_, revision) in &mut told {
+        for (_, revision) in &mut shown {
             highest = highest.max(*revision);
             *revision = highest;
         }
-        Known(told)
+        Known(shown)
     }
 
     /// Returns the largest revision that was seen before a moment, or 0 if none was.
@@ -30,14 +30,14 @@ impl Known {
 
 /// For each table, the revisions that acknowledgements, lists and events showed.
 pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Known> {
-    let mut told: BTreeMap<Table, Vec<(Micros, Revision)>> = BTreeMap::new();
+    let mut shown: BTreeMap<Table, Vec<(Micros, Revision)>> = BTreeMap::new();
     for write in &history.writes {
         let revision = acknowledged(write, timeline).map(|revision| (write.at.returned, revision));
-        told.entry(write.key.table).or_default().extend(revision);
+        shown.entry(write.key.table).or_default().extend(revision);
     }
     for list in &history.lists {
         let revision = list.revisions.first().map(|revision| (list.at.returned, *revision));
-        told.entry(list.scope.table).or_default().extend(revision);
+        shown.entry(list.scope.table).or_default().extend(revision);
     }
     for stream in &history.streams {
         let deliveries = stream.sessions.iter().flat_map(|session| &session.deliveries);
@@ -45,9 +45,9 @@ pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Know
             Delivery::Event { seen, at, .. } => Some((*at, seen.revision)),
             Delivery::Bookmark { .. } => None,
         });
-        told.entry(stream.scope.table).or_default().extend(events);
+        shown.entry(stream.scope.table).or_default().extend(events);
     }
-    told.into_iter().map(|(table, told)| (table, Known::of(told))).collect()
+    shown.into_iter().map(|(table, shown)| (table, Known::of(shown))).collect()
 }
 
 /// Returns the revision of an acknowledged write. `None` if the write was not acknowledged, or if nobody saw its

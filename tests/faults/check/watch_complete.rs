@@ -29,11 +29,11 @@ fn check_session(scope: &Scope, session: &Session, timeline: &Timeline, found: &
     };
     // A bookmark also states that the watch delivered every earlier change.
     let until = deliveries.iter().map(revision_of).max().unwrap_or(0);
-    let told: BTreeMap<Revision, EventKind> = deliveries.iter().filter_map(event).collect();
+    let delivered: BTreeMap<Revision, EventKind> = deliveries.iter().filter_map(event).collect();
     for (revision, change) in timeline.changes(scope.table, from, until).filter(|(_, change)| scope.holds(&change.key))
     {
         let (right, key, member) = (kind_of(timeline, revision, change), &change.key, session.member);
-        match told.get(&revision) {
+        match delivered.get(&revision) {
             None => found.push(format!(
                 "a watch of {scope:?} on member {member} from {from} to {until} missed {key} at {revision}"
             )),

@@ -34,6 +34,6 @@ fn everywhere(history: &History, timeline: &Timeline) -> Known {
         let revision = list.revisions.first()?;
         Some((list.at.returned, *revision))
     });
-    let told: Vec<(Micros, Revision)> = writes.chain(gets).chain(lists).collect();
-    Known::of(told)
+    let shown: Vec<(Micros, Revision)> = writes.chain(gets).chain(lists).collect();
+    Known::of(shown)
 }

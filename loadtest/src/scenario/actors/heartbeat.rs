@@ -57,7 +57,7 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Heartbeat) -> Result<Vec
         renewing.clone().renew(number, due)
     });
     let status = stream::run(run.clone(), format!("{name}/status"), pace(how.status_seconds), move |number, due| {
-        telling.clone().tell(number, due)
+        telling.clone().update_status(number, due)
     });
     Ok(vec![Box::pin(lease), Box::pin(status)])
 }
@@ -119,7 +119,7 @@ impl Nodes {
         }
     }
 
-    async fn tell(self: Rc<Self>, number: usize, due: Instant) {
+    async fn update_status(self: Rc<Self>, number: usize, due: Instant) {
         let name = node_name(number % self.count);
         let body = json!({"status": {"conditions": made::conditions(&made::time())}}).to_string();
         let mut call = Call::with_json(Method::PATCH, format!("/api/v1/nodes/{name}/status"), body).keeping_body();
