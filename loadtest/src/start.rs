@@ -40,7 +40,7 @@ pub async fn run(command: &[String], kills: bool, connector: &Arc<Connector>) ->
 async fn wait(connector: &Arc<Connector>, start: Instant, child: &mut std::process::Child) -> Result<Duration, Error> {
     while start.elapsed() < limits::START_WAIT {
         if let Some(status) = child.try_wait()? {
-            return Err(Error::Start(format!("it ended: {status}")));
+            return Err(Error::Start(format!("the server ended: {status}")));
         }
         if let Ok(mut client) = connector.open().await
             && let Ok(answer) = client.call(&Call::get("/readyz")).await

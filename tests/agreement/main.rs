@@ -15,7 +15,7 @@ mod path;
 mod protobuf;
 mod scenario;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod transcripts;
 mod yaml;
@@ -165,14 +165,14 @@ fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: 
                 {
                     let (count, lines) = compare(settings, case, servers, number);
                     // Holds the lock while it prints, so that all lines of a scenario stay together.
-                    let mut counts = counts.lock().expect("no comparison panics with it");
+                    let mut counts = counts.lock().expect("no comparison panics while it holds the lock");
                     counts[index] = count;
                     lines.iter().for_each(|line| println!("{line}"));
                 }
             });
         }
     });
-    counts.into_inner().expect("no comparison panics with it")
+    counts.into_inner().expect("no comparison panics while it holds the lock")
 }
 
 /// Runs a scenario. Returns the count, and a line about each step that does not agree. If a server was temporarily

@@ -299,10 +299,10 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
     let servers = [0, 1, 2].map(|member| second.begin(member));
     for (member, name) in [(1, "b"), (2, "c")] {
         let join = format!("{name}={}", second.address(member));
-        until("it is admitted", || cluster(&servers[0], &["join", &join]).status.success());
+        until("the server is admitted", || cluster(&servers[0], &["join", &join]).status.success());
     }
     for server in &servers {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
     }
     // Informers of the old cluster catch up with the new one, through any member.
     let after = servers[0].connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);

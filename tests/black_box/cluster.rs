@@ -218,7 +218,7 @@ fn a_replacement_serves_nothing_before_it_has_caught_up_in_every_group() {
         });
         let join = format!("c={}", places.address(2));
         until("the replacement is admitted", || cluster(&a, &["join", &join]).status.success());
-        until("it is ready", || reading.is_finished() || c.connect().get("/readyz").status == 200);
+        until("c is ready", || reading.is_finished() || c.connect().get("/readyz").status == 200);
         is_ready.store(true, Ordering::SeqCst);
         reading.join().expect("no object seems to be missing");
     });
@@ -283,12 +283,12 @@ fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
         let joining = scope.spawn(|| cluster(&b, &["join", &join, "--timeout", "5"]));
         sleep(Duration::from_millis(60));
         a.kill();
-        joining.join().expect("it ends");
+        joining.join().expect("the command ends");
     });
     let a = places.begin(0);
-    until("asking again finishes it", || cluster(&b, &["join", &join]).status.success());
+    until("a repeated join succeeds", || cluster(&b, &["join", &join]).status.success());
     for server in [&a, &b, &c] {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
         assert_eq!(
             (each(&status(server), "name"), each(&status(server), "votes")),
             (NAMES.map(Value::from).to_vec(), vec![json!(true); 3])

@@ -333,9 +333,9 @@ fn a_member_without_a_majority_does_not_deny_definitions() {
     let mut client = c.connect();
     assert_eq!(client.get(WIDGETS).status, 503);
     let join = format!("c={}", places.address(2));
-    until("it is admitted", || cluster(&a, &["join", &join]).status.success());
+    until("c is admitted", || cluster(&a, &["join", &join]).status.success());
     let mut list = client.get(WIDGETS);
-    until("it serves", || {
+    until("c serves widgets", || {
         list = client.get(WIDGETS);
         assert!(matches!(list.status, 200 | 503), "{}", list.text());
         list.status == 200

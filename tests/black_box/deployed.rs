@@ -99,14 +99,14 @@ fn the_chart_is_valid_with_all_options_and_with_one_member() {
     let directory = DataDir::new();
     let server = directory.start();
     let one = ["--set", "replicas=1", "--set", "pki.existingSecret=mine", "--set", "networkPolicy.enabled=false"];
-    let rendered = run("helm", &[&["template", "one", &chart], &one[..]].concat()).expect("helm is there");
+    let rendered = run("helm", &[&["template", "one", &chart], &one[..]].concat()).expect("helm is installed");
     let kinds = apply(&mut server.connect(), &rendered);
     assert_eq!(kinds, ["Service", "StatefulSet"].map(String::from).into());
     assert!(!rendered.contains("--initial-cluster"), "a single server forms no cluster");
 
     let all = ["serviceMonitor.enabled=true", "serviceMonitor.tokenSecret=t", "prometheusRule.enabled=true"];
     let all: Vec<&str> = all.iter().flat_map(|setting| ["--set", setting]).collect();
-    let rendered = run("helm", &[&["template", "all", &chart], &all[..]].concat()).expect("helm is there");
+    let rendered = run("helm", &[&["template", "all", &chart], &all[..]].concat()).expect("helm is installed");
     let kinds: Vec<String> = documents(&rendered).into_iter().map(|(kind, _)| kind).collect();
     assert!(kinds.iter().any(|kind| kind == "ServiceMonitor"), "{kinds:?}");
     assert!(kinds.iter().any(|kind| kind == "PrometheusRule"), "{kinds:?}");
@@ -127,7 +127,7 @@ fn requests_pass_through_haproxy_as_it_is_shipped() {
     let Some(_) = run("haproxy", &["-v"]) else { return };
     let directory = DataDir::new();
     let server = directory.start();
-    let [front, dead] = ports::free(2)[..] else { unreachable!("two were asked for") };
+    let [front, dead] = ports::free(2)[..] else { unreachable!("two ports were requested") };
     let credentials = server.credentials();
     let child = Command::new("haproxy")
         .args(["-db", "-f"])

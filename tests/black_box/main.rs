@@ -51,7 +51,7 @@ mod stalled;
 mod starting;
 mod streams;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod texts;
 mod timeouts;

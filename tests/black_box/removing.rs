@@ -77,7 +77,7 @@ fn are_members(servers: &[&Server], names: &[&str]) {
 fn done(server: &Server, arguments: &[&str]) -> String {
     let arguments = [arguments, &["--timeout", "60"]].concat();
     let mut said = String::new();
-    until("somebody leads", || {
+    until("every group has a leader", || {
         let output = cluster(server, &arguments);
         let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         said = text.into_owned();

@@ -105,7 +105,7 @@ impl Lagging {
         headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
         self.servers[1].freeze();
         meanwhile(&mut self.leader);
-        self.client.send(format!("{request}\r\n{body}").as_bytes()).expect("it is sent");
+        self.client.send(format!("{request}\r\n{body}").as_bytes()).expect("a client can send");
         self.servers[1].signal("CONT");
         self.client.read_answer().expect("an answer")
     }

@@ -48,7 +48,7 @@ pub fn one_is_full() {
         await_leader_besides(&fleet, &endpoints, full);
         let through = endpoints.request(full, "POST", CONFIG_MAPS, &body("through", 8), TIMEOUT);
         let through = through.map(|answer| (answer.status, answer.text()));
-        println!("through it: {through:?}");
+        println!("a write through member {full}: {through:?}");
         // Some space may be left on the disk. If none is left, the member delays the write or answers with an error of
         // the server.
         assert!(through.is_none_or(|(status, _)| status == 201 || status >= 500), "refused for another reason");

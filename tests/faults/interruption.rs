@@ -174,7 +174,7 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         fleet.await_ready(endpoints);
         std::thread::sleep(CALM);
     });
-    tell(event, worst, began, ended);
+    print_long(event, worst, began, ended);
     worst
 }
 
@@ -204,15 +204,15 @@ impl Drop for End<'_> {
 }
 
 /// Prints a long interruption with the time at which it began.
-fn tell(event: Event, worst: Worst, began: Instant, ended: Instant) {
+fn print_long(event: Event, worst: Worst, began: Instant, ended: Instant) {
     let Some(since) = worst.since.filter(|_| worst.interruption > NOTABLE) else { return };
     let after = |instant: Instant| since.duration_since(instant).as_millis();
     let when = if since >= ended {
-        format!("{} ms after it was undone", after(ended))
+        format!("{} ms after the event was undone", after(ended))
     } else if since + worst.interruption > began {
-        format!("{} ms after it was done", after(began))
+        format!("{} ms after the event", after(began))
     } else {
-        "before it was done".to_owned()
+        "before the event".to_owned()
     };
     println!("{event:?}: writes were interrupted for {} ms, {when}", worst.interruption.as_millis());
 }

@@ -34,7 +34,7 @@ mod minority;
 mod rolling;
 mod run;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod traffic;
 

@@ -108,7 +108,7 @@ fn serves_what_it_has(endpoints: &Endpoints, member: usize, value: &str) {
         let path = format!("{CONFIG_MAPS}?limit=0{more}");
         assert_eq!(revision(&request(endpoints, member, "GET", &path, &Value::Null).expect(200)), known);
     }
-    watch(endpoints, member).next().expect("a watch of what is there");
+    watch(endpoints, member).next().expect("an event of an existing object");
     assert_eq!(request(endpoints, member, "GET", "/livez", &Value::Null).status, 200);
 }
 

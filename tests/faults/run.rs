@@ -47,7 +47,7 @@ pub fn run_with_clocks(members: usize, flags: &'static [&'static str], duration:
             (0..members).for_each(|number| fleet.0.set_clock(number, APART * number as i32));
             try_out(fleet, duration, seed);
         }
-        None => eprintln!("skipped: there is no libfaketime on this machine"),
+        None => eprintln!("skipped: libfaketime is not installed"),
     }
 }
 

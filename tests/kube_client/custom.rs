@@ -81,7 +81,7 @@ async fn next(events: &mut (impl Stream<Item = watcher::Result<watcher::Event<Wi
     loop {
         match tokio::time::timeout(TIMEOUT, events.next()).await.expect("an event in time").expect("no end") {
             Ok(watcher::Event::Apply(widget) | watcher::Event::InitApply(widget)) => return widget,
-            Ok(watcher::Event::Delete(widget)) => panic!("nobody deleted {widget:?}"),
+            Ok(watcher::Event::Delete(widget)) => panic!("an unexpected deletion of {widget:?}"),
             Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
         }
     }

@@ -9,7 +9,7 @@ mod custom;
 mod errors;
 mod restart;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 
 use std::collections::BTreeMap;

@@ -198,7 +198,7 @@ impl Called {
                 return found;
             }
             let ended = self.child.try_wait().expect("a child");
-            assert!(ended.is_none(), "it ended with {ended:?}: {}", self.messages());
+            assert!(ended.is_none(), "the process ended with {ended:?}: {}", self.messages());
             assert!(Instant::now() < deadline, "not in time: {}", self.messages());
             sleep(POLL_INTERVAL);
         }

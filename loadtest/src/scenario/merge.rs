@@ -14,7 +14,7 @@ const APART_MICROS_MAX: u64 = 2_000_000;
 pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
     let apart = |what: String| Err(Error::Apart(what));
     let mut results = results.into_iter();
-    let Some(mut sum) = results.next() else { return apart("there are none".into()) };
+    let Some(mut sum) = results.next() else { return apart("no result was given".into()) };
     let of = sum.part[1];
     let mut parts = BTreeSet::from([sum.part[0]]);
     for result in results {
@@ -31,7 +31,7 @@ pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
             return apart(format!("part {} began at another time; give all parts one --begin-at", result.part[0]));
         }
         if !parts.insert(result.part[0]) {
-            return apart(format!("part {} is there twice", result.part[0]));
+            return apart(format!("part {} was given twice", result.part[0]));
         }
         add(&mut sum, &result);
     }

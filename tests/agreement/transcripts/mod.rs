@@ -72,7 +72,7 @@ pub fn compare(
             scope.spawn(|| {
                 while let Some(script) = scripts.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let one = compare_one(script, &folder, client, &kubeconfig, shows_differences);
-                    let mut found = found.lock().expect("no comparison panics with it");
+                    let mut found = found.lock().expect("no comparison panics while it holds the lock");
                     match (&mut *found, one) {
                         (Ok((sum, lines)), Ok((one, more))) => {
                             sum.agree += one.agree;
@@ -86,7 +86,7 @@ pub fn compare(
             });
         }
     });
-    found.into_inner().expect("no comparison panics with it")
+    found.into_inner().expect("no comparison panics while it holds the lock")
 }
 
 fn compare_one(

@@ -5,7 +5,7 @@
 //! (1.36); docs/testing.md describes how to build them. Without it, the test is skipped.
 
 #[path = "../../agreement/json.rs"]
-#[allow(dead_code, reason = "the tests of agreement use the rest of it")]
+#[allow(dead_code, reason = "the agreement tests use the rest")]
 mod json;
 mod objects;
 #[path = "../../agreement/yaml.rs"]
@@ -125,7 +125,7 @@ fn objects_of_kubernetes_survive_import_and_export() {
     let (reference, mut client) = Reference::start(&programs, &prepared, &at("etcd-first"));
     let count = fill(|| prepared.connect(Some("admin")).expect("a connection"), OBJECTS);
     let before = everything(&mut client);
-    eprintln!("{count} objects were made, of {} resources; {} are there", before.kinds(), before.count());
+    eprintln!("{count} objects were created; {} resources have {} objects", before.kinds(), before.count());
     assert!(count >= OBJECTS && before.count() >= OBJECTS);
     let mut control = prepared.other(&programs.join("etcdctl"), &["--endpoints=http://127.0.0.1:$P"]);
     done(control.args(["snapshot", "save"]).arg(at("first.db")).output().expect("etcdctl can be run"));

@@ -16,7 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How much of its standard error a report shows.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
-/// What a member needs to know of the cluster.
+/// What a member needs to know about the cluster.
 pub struct Peers {
     /// Where this member listens for other members.
     pub listen: SocketAddr,
