@@ -97,8 +97,8 @@ fn a_resource_is_divided_while_it_is_used() {
         let machine = scope.spawn(|| slowest_of_machine(&directory, &stopped));
         for wanted in ["8", "3"] {
             std::thread::sleep(Duration::from_millis(200));
-            let table =
-                shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"]).expect("the division succeeds");
+            let table = shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"])
+                .expect("the division succeeds");
             let row = table.lines().find(|line| line.starts_with("configmaps")).expect("a row");
             assert!(row.split_whitespace().nth(1) == Some(wanted), "{table}");
         }
