@@ -13,7 +13,7 @@ const APART: Duration = Duration::from_secs(3);
 /// The resources that the layout `large` divides, as `flotilla cluster shards` names them.
 const LARGE: [&str; 5] = ["coordination.k8s.io/leases", "discovery.k8s.io/endpointslices", "events", "nodes", "pods"];
 
-/// Checks that a server without a cluster is alive, but not ready and refuses requests.
+/// Checks that a server without a cluster is alive, is not ready, and refuses requests.
 fn waits_for_others(server: &Server) {
     let mut client = server.connect();
     assert_eq!(client.get("/livez").status, 200);
@@ -24,7 +24,7 @@ fn waits_for_others(server: &Server) {
     assert_ne!(refused.status, 200, "a server without a cluster refuses requests: {}", refused.text());
 }
 
-/// Returns what identifies the cluster, and its members, according to a server.
+/// Returns the identity and the members of the cluster, according to a server.
 fn identity(server: &Server) -> [Value; 4] {
     let status = status(server);
     [status["cluster"].clone(), each(&status, "name").into(), each(&status, "id").into(), each(&status, "votes").into()]

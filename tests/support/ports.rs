@@ -6,10 +6,11 @@ use std::sync::Mutex;
 
 use rand::Rng as _;
 
-/// Lies below the range of outgoing connections, so that none of them takes the port of a stopped member.
+/// The range of ports. It lies below that of outgoing connections, so that none of these takes the port of a stopped
+/// member.
 const PORTS: std::ops::Range<u16> = 17_600..29_000;
 
-/// Ports that tests of this process have taken. No other test of this process may bind them, even to try.
+/// Ports that tests of this process use. Other tests of this process must not bind them, not even to try.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// Returns addresses that nothing listens on, and that no other test gets.

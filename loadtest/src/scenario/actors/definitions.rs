@@ -53,7 +53,7 @@ async fn object(run: Rc<Run>, (number, name): (usize, String), create: Kind, due
     let Some(answer) = run.ask(create, due, &call, &[]).await else { return };
     let revision = run.answered(&call, &answer, |object: &Object<'_>| match object.mark()? {
         Some(found) if found == mark => object.revision(),
-        found => Err(format!("has the mark {found:?}, not {mark:?}")),
+        found => Err(format!("the answer has the mark {found:?}, not {mark:?}")),
     });
     run.acknowledge(&call.path, revision.unwrap_or(0));
 }

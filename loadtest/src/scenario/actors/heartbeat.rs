@@ -98,7 +98,7 @@ impl Nodes {
         };
         let wanted = format!(r#""renewTime":"{}""#, made::micro_time(now));
         if memchr::memmem::find(&answer.body, wanted.as_bytes()).is_none() {
-            self.run.broken(Broken::WrongBody, || format!("{}: the answer has not {wanted}", call.path));
+            self.run.broken(Broken::WrongBody, || format!("{}: the answer does not contain {wanted}", call.path));
         }
         if let Some(revision) = self.run.answered(&call, &answer, |lease| lease.revision()) {
             if revision <= before {
@@ -126,7 +126,7 @@ impl Nodes {
         call.body = call.body.map(|(_, bytes)| ("application/strategic-merge-patch+json", bytes));
         let Some(answer) = self.run.ask(self.status, due, &call, &[]).await else { return };
         let revision = self.run.answered(&call, &answer, |node| {
-            if node.metadata.name == name { node.revision() } else { Err(format!("is of {}", node.metadata.name)) }
+            if node.metadata.name == name { node.revision() } else { Err(format!("the answer is {}", node.metadata.name)) }
         });
         self.run.acknowledge("/api/v1/nodes", revision.unwrap_or(0));
     }

@@ -117,10 +117,10 @@ impl Lives {
             object.mark()?;
             let found = object.metadata.annotations.mark.as_deref();
             if object.metadata.name != name.as_str().unwrap_or_default() {
-                return Err(format!("is of {}, not of {name}", object.metadata.name));
+                return Err(format!("the answer is {}, not {name}", object.metadata.name));
             }
             if mark.is_some_and(|mark| found != mark.as_str()) {
-                return Err(format!("has the mark {found:?}, not {mark:?}"));
+                return Err(format!("the answer has the mark {found:?}, not {mark:?}"));
             }
             object.revision()
         };
