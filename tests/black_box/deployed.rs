@@ -29,7 +29,7 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
     Some(String::from_utf8(done.stdout).expect("text"))
 }
 
-/// Splits a file into documents. Returns each with its kind and name.
+/// Splits a file into documents. Returns each with its kind.
 fn documents(text: &str) -> Vec<(String, String)> {
     let all = text.split("\n---").map(|document| document.trim_start_matches("---").trim());
     let stated = all.filter(|document| document.lines().any(|line| line.starts_with("kind: ")));

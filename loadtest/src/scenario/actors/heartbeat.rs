@@ -126,7 +126,7 @@ impl Nodes {
         call.body = call.body.map(|(_, bytes)| ("application/strategic-merge-patch+json", bytes));
         let Some(answer) = self.run.ask(self.status, due, &call, &[]).await else { return };
         let revision = self.run.answered(&call, &answer, |node| {
-            if node.metadata.name == name { node.revision() } else { Err(format!("the answer is {}", node.metadata.name)) }
+            if node.metadata.name == name { node.revision() } else { Err(format!("found {}", node.metadata.name)) }
         });
         self.run.acknowledge("/api/v1/nodes", revision.unwrap_or(0));
     }
