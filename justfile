@@ -1,53 +1,53 @@
-# What one types every day. `just` lists it; the recipes are plain commands, to be typed without `just` as well.
-# Always --workspace: otherwise cargo unifies the features of dependencies differently, and builds them again.
+# Everyday commands. `just` lists them. Each recipe is a plain command that also works without `just`.
+# Always use --workspace: otherwise cargo unifies the features of dependencies differently, and builds them again.
 
 _list:
     @just --list --unsorted
 
-# Runs a server on 127.0.0.1:6443, with flags as given.
+# Runs a server on 127.0.0.1:6443 with these flags.
 serve *flags:
     cargo run --release -- serve {{flags}}
 
-# Checks types, of tests as well.
+# Checks types, also in tests.
 check:
     cargo check --workspace --all-targets
 
-# Formats everything.
+# Formats all Rust files.
 format:
     cargo fmt --all
 
-# What clippy has to say.
+# Runs clippy; every warning is an error.
 lint:
     cargo clippy --workspace --all-targets --quiet -- -D warnings
 
-# Unit tests whose path contains NAME.
+# Runs unit tests whose path contains NAME.
 unit name="":
     cargo test --workspace --lib -- {{name}}
 
-# Tests of the program from outside whose path contains NAME.
+# Runs black-box tests whose path contains NAME.
 black-box name="":
     cargo test --workspace --test black_box -- {{name}}
 
-# Compares with recorded answers of Kubernetes: areas or names of scenarios, all without any.
+# Compares answers with those of Kubernetes, for these areas or scenarios, or for all.
 agree *names:
     AGREEMENT_ONLY="{{names}}" cargo test --workspace --test agreement
 
-# Ten seconds of each fault under traffic.
+# Runs the fault tests: faults under traffic, and a checker.
 faults:
     cargo test --workspace --test faults
 
-# Simulates the store under faults, for some seeds.
+# Simulates the store under faults, for a range of seeds.
 simulate seeds="1..101":
     .ci/simulate {{seeds}}
 
-# The style that can be checked.
+# Checks the style of source files.
 tidy:
     cargo test --workspace --test tidy
 
-# Licences, bans and sources of dependencies.
+# Checks licences, bans and sources of dependencies.
 deny:
     cargo deny --offline check licenses bans sources
 
-# Everything that a change must pass.
+# Runs everything that a change must pass.
 ci:
     .ci/run

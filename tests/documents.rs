@@ -1,12 +1,12 @@
-//! What can be checked of the documents: that they lead somewhere.
+//! Tests of the documentation pages: links, length, and paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of the page that everybody reads first.
+/// The largest number of lines of README.md.
 const README_LINES_MAX: usize = 180;
 
-/// Every page: file and text.
+/// Returns the path and text of every page.
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![root.to_owned()];
@@ -27,13 +27,13 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages
 }
 
-/// The places of a page that lead elsewhere: `](PLACE)`, outside of code.
+/// Returns the targets of a page's links: `](TARGET)`, outside of code.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split('`').step_by(2);
     prose.flat_map(|part| part.split("](").skip(1)).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
 
-/// The anchor that a headline has.
+/// Returns the anchor of a headline.
 fn anchor(headline: &str) -> String {
     let kept = headline.chars().filter(|each| each.is_alphanumeric() || matches!(each, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -79,22 +79,22 @@ fn every_page_is_reached_from_the_first() {
     }
     let lost: Vec<_> = pages().into_iter().map(|(page, _)| page).filter(|page| !reached.contains(page)).collect();
     let lost: Vec<_> = lost.iter().filter(|page| **page != root.join("README.md")).collect();
-    assert!(lost.is_empty(), "nothing leads to {lost:?}");
+    assert!(lost.is_empty(), "no page links to {lost:?}");
 }
 
 #[test]
 fn the_first_page_is_short() {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let lines = text.lines().count();
-    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines: pages under docs/ have room");
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines: move some to pages under docs/");
 }
 
-/// The roots of the crates, whose modules the map of ARCHITECTURE.md has.
+/// The roots of the crates, whose modules must be in the map of ARCHITECTURE.md.
 const ROOTS: [&str; 5] =
     ["src/lib.rs", "src/cel/src/lib.rs", "cluster/src/lib.rs", "proto/src/lib.rs", "loadtest/src/main.rs"];
 
 #[test]
-fn every_module_stands_in_the_map() {
+fn every_module_is_in_the_map() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let map = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let rows = map.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(1));
@@ -111,7 +111,7 @@ fn every_module_stands_in_the_map() {
     assert!(missing.is_empty(), "the map of ARCHITECTURE.md does not have {missing:?}");
 }
 
-/// Paths of files and folders that a page names between backticks.
+/// Returns the paths of files and folders in a page's code spans.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     const BEGINNINGS: [&str; 7] = ["src/", "tests/", "cluster/", "proto/", "docs/", "loadtest/", ".ci/"];
     let code = text.split('`').skip(1).step_by(2);
@@ -119,9 +119,9 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn paths_that_contributors_are_told_are_there() {
+fn paths_in_contributing_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let lost: Vec<&str> = paths(&text).filter(|path| !root.join(path).exists()).collect();
-    assert!(lost.is_empty(), "CONTRIBUTING.md names {lost:?}, which are not there");
+    assert!(lost.is_empty(), "CONTRIBUTING.md names {lost:?}, which do not exist");
 }

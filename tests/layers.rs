@@ -1,13 +1,13 @@
-//! Modules build on each other in one direction: the order that the crate's root states.
+//! A test of the module layers: a module imports only modules that come before it in the order in the crate's root.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a line of the order says whose modules may import each other.
+/// A line of the order that contains this text lists modules that may import each other.
 const MUTUAL: &str = "each asking the other";
 
-/// Where each module stands in the order: those of a line that ask each other stand at the same place.
+/// Returns the position of each module in the order. Modules that may import each other have the same position.
 fn order(root: &str) -> BTreeMap<String, usize> {
     let stated = root.split_once("//! # Order").expect("the crate's root states the order").1;
     let mut places = BTreeMap::new();
@@ -26,7 +26,7 @@ fn order(root: &str) -> BTreeMap<String, usize> {
     places
 }
 
-/// The modules of the crate that a text imports or names.
+/// Returns the modules of the crate that a text imports or names.
 fn named(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("crate::") {
@@ -41,7 +41,7 @@ fn named(text: &str) -> Vec<&str> {
     found
 }
 
-/// The first words of the items of a list up to its closing brace.
+/// Returns the first word of each item of a list, up to the closing brace.
 fn listed(list: &str) -> Vec<&str> {
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
     for (at, byte) in list.bytes().enumerate() {
@@ -73,12 +73,12 @@ fn files(path: PathBuf, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Code without comments.
+/// Returns the code without its comments.
 fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The modules that a crate's root declares, but for those that are only there in tests.
+/// Returns the modules that a crate's root declares, except for those that only tests use.
 fn declared(root: &str) -> Vec<&str> {
     let lines: Vec<&str> = root.lines().collect();
     let module = |line: &'_ str| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")).map(str::len);
@@ -89,7 +89,7 @@ fn declared(root: &str) -> Vec<&str> {
     own.map(|(_, line)| word(&line[line.len() - module(line).unwrap_or_default()..])).collect()
 }
 
-/// What a crate imports against the order that its root states.
+/// Returns every import that violates the order in the crate's root.
 fn complaints(src: &Path) -> Vec<String> {
     let root = fs::read_to_string(src.join("lib.rs")).unwrap();
     let places = order(&root);

@@ -1,17 +1,17 @@
-//! The style that can be checked: of files by their lines, of bounds by their use.
+//! Tests of the source files: lengths of files, functions and lines, and whether every limit is used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of a file of sources; of tests, twice as many.
+/// The largest number of lines of a source file. A file of tests may have twice as many.
 const FILE_LINES_MAX: usize = 560;
-/// Lines of a function.
+/// The largest number of lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Columns of a line of documentation or code, except for what cannot be broken: words, as of wire formats and errors.
+/// The largest number of columns of a line. Lines with string literals or addresses may be longer.
 const COLUMNS_MAX: usize = 120;
-/// Names that say nothing.
+/// File names that do not tell what the file contains.
 const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
-/// What is for the day only.
+/// Marks of unfinished work.
 const LEFTOVERS: [&str; 5] = ["dbg!(", "todo!(", "unimplemented!(", concat!("FIX", "ME"), concat!("TO", "DO")];
 
 struct Source {
@@ -26,7 +26,7 @@ impl Source {
     }
 }
 
-/// Every file of Rust in the workspace.
+/// Returns every Rust file of the workspace.
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders: Vec<PathBuf> =
@@ -52,7 +52,7 @@ fn complain(complaints: &[String]) {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are() {
+fn files_are_short_and_begin_with_a_module_page() {
     let mut complaints = Vec::new();
     for source in sources() {
         let (lines, path) = (source.text.lines().count(), source.path.display());
@@ -60,18 +60,18 @@ fn files_are_short_and_say_what_they_are() {
             complaints.push(format!("{path} has {lines} lines"));
         }
         if !source.is_test() && !source.text.starts_with("//!") {
-            complaints.push(format!("{path} does not begin by saying what it is"));
+            complaints.push(format!("{path} does not begin with a module page"));
         }
         let name = source.path.file_stem().unwrap_or_default().to_string_lossy();
         if VAGUE_NAMES.contains(&&*name) {
-            complaints.push(format!("{path} has a name that says nothing"));
+            complaints.push(format!("{path} has a vague name"));
         }
     }
     complain(&complaints);
 }
 
 #[test]
-fn lines_fit_and_leave_nothing_for_another_day() {
+fn lines_fit_and_contain_no_unfinished_work() {
     let mut complaints = Vec::new();
     for source in sources() {
         for (number, line) in source.text.lines().enumerate() {
@@ -80,14 +80,14 @@ fn lines_fit_and_leave_nothing_for_another_day() {
                 complaints.push(format!("{place} has more than {COLUMNS_MAX} columns"));
             }
             if !source.path.ends_with("tidy.rs") && LEFTOVERS.iter().any(|leftover| line.contains(leftover)) {
-                complaints.push(format!("{place} was left behind: {}", line.trim()));
+                complaints.push(format!("{place} is unfinished work: {}", line.trim()));
             }
         }
     }
     complain(&complaints);
 }
 
-/// The first lines and lengths of functions, as the formatter lays them out.
+/// Returns the first line and the length of each function, in the layout of rustfmt.
 fn functions(text: &str) -> Vec<(usize, usize)> {
     let (mut found, mut open): (Vec<_>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
@@ -125,7 +125,7 @@ fn functions_fit_a_screen() {
 }
 
 #[test]
-fn every_limit_limits_something() {
+fn every_limit_is_used() {
     let sources = sources();
     let mut complaints = Vec::new();
     for limits in sources.iter().filter(|source| source.path.ends_with("src/limits.rs")) {

@@ -1,7 +1,7 @@
-//! A TCP balancer: each connection goes to one of several servers, chosen at random.
+//! A TCP balancer: forwards each connection to a random server.
 //!
-//! What is known to work against one server is tried against the members of a control plane with it: a client whose
-//! kubeconfig names the balancer meets all of them, and never knows which.
+//! It tests a control plane of several members with a client that normally uses one server. The client's kubeconfig
+//! names the balancer, so its connections reach all members, and the client does not know which.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,17 +11,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::limits::{BALANCED_CONNECTIONS_MAX, BALANCER_CONNECT_SECONDS};
 
-/// After accepting has failed, as it does when the process has no more files.
+/// The pause after accepting has failed, for instance because the process has no free file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Takes connections until the process ends.
+/// Forwards connections until the process ends.
+///
+/// # Errors
+/// Fails if the address cannot be listened on.
 pub async fn run(listen: SocketAddr, servers: &[SocketAddr]) -> io::Result<()> {
     let listener = TcpListener::bind(listen).await?;
     println!("balancing {} among {servers:?}", listener.local_addr()?);
     let places = std::sync::Arc::new(tokio::sync::Semaphore::new(BALANCED_CONNECTIONS_MAX));
     let mut random = Random::new();
     loop {
-        // What has no place waits in the queue of the system.
+        // Further connections wait in the listener's queue.
         let Ok(place) = std::sync::Arc::clone(&places).acquire_owned().await else { return Ok(()) };
         let Ok((client, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_BACKOFF).await;
@@ -35,20 +38,20 @@ pub async fn run(listen: SocketAddr, servers: &[SocketAddr]) -> io::Result<()> {
     }
 }
 
-/// Connects to a server, or to the one after it when that does not answer, and passes bytes both ways.
+/// Connects to a server, or to the next one if that server does not answer, and forwards bytes in both directions.
 async fn pass(mut client: TcpStream, servers: &[SocketAddr], first: usize) {
     for server in servers.iter().cycle().skip(first).take(servers.len()) {
         let patience = Duration::from_secs(BALANCER_CONNECT_SECONDS);
         if let Ok(Ok(mut server)) = tokio::time::timeout(patience, TcpStream::connect(server)).await {
             let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
-            // Either side may break off; the other one sees that as an end.
+            // If one side breaks the connection, the other side sees its end.
             let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             return;
         }
     }
 }
 
-/// Numbers that are good enough to spread connections (xorshift64).
+/// Pseudorandom numbers (xorshift64), good enough to spread connections.
 struct Random(u64);
 
 impl Random {
@@ -73,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers every connection with its name.
+    /// Starts a server that answers every connection with its name.
     async fn server(name: u8) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -87,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn connections_are_spread_over_servers_that_answer() {
-        // Nobody listens on a port that was given back.
+        // Nothing listens on a port that was released.
         let dead = TcpListener::bind("127.0.0.1:0").await.and_then(|it| it.local_addr()).expect("an address");
         let servers = [server(1).await, dead, server(2).await];
         let listen = TcpListener::bind("127.0.0.1:0").await.and_then(|it| it.local_addr()).expect("an address");

@@ -14,28 +14,28 @@ use crate::report::Figures;
 use crate::rows::{Context, ROWS};
 use crate::{balance, scenario, seed, start};
 
-/// Measures what the answers of a Kubernetes API server cost.
+/// Measures what requests to a Kubernetes API server cost.
 ///
-/// CPU time is that of the processes named by --pid, which must run on this machine. For figures that can be compared,
-/// pin the server and the harness to different cores with `taskset -c`.
+/// CPU time is measured for the processes named by --pid, which must run on this machine. For comparable figures, pin
+/// the server and the harness to different cores with `taskset -c`.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Kubeconfig file of a client that may do everything.
+    /// Kubeconfig file of a client with all permissions.
     #[arg(long, global = true, env = "KUBECONFIG", default_value = "kubeconfig")]
     kubeconfig: PathBuf,
-    /// Process of the server; may be given several times, the figures are sums.
+    /// Process id of the server. May be repeated; figures are then sums.
     #[arg(long = "pid", global = true)]
     pids: Vec<u32>,
-    /// Namespace for everything that the harness makes.
+    /// Namespace for all objects of the harness.
     #[arg(long, global = true, default_value = "loadtest")]
     namespace: String,
-    /// Concurrent clients; each row has its own default, seeding has 16.
+    /// Number of concurrent clients. Each row has its own default; seeding uses 16.
     #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     clients: Option<u16>,
-    /// Connections that the clients share with HTTP/2.
+    /// Number of HTTP/2 connections that the clients share.
     #[arg(long, global = true, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     connections: u16,
     /// Version of HTTP.
@@ -48,97 +48,97 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Http {
-    /// HTTP/1.1: every client has its own connection.
+    /// HTTP/1.1: each client has its own connection.
     #[value(name = "1")]
     Http1,
-    /// HTTP/2.
+    /// HTTP/2: clients share connections.
     #[value(name = "2")]
     Http2,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure rows of the cost table; `all` stands for every one.
+    /// Measure rows of the cost table, or `all`.
     Run {
-        /// Names of rows, as `loadtest rows` lists them.
+        /// Names of rows; `loadtest rows` lists them.
         #[arg(required = true)]
         rows: Vec<String>,
-        /// Seconds that each row is measured.
+        /// Seconds for which each row is measured.
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
-        /// Seconds that each row runs before it is measured.
+        /// Seconds for which each row runs before the measurement.
         #[arg(long, default_value_t = 0.5)]
         warmup: f64,
-        /// Requests after which a row ends at the latest.
+        /// Largest number of requests of a row.
         #[arg(long, default_value_t = 1_000_000)]
         max_requests: u64,
-        /// Pods that have been seeded.
+        /// Number of pods that were seeded.
         #[arg(long, default_value_t = 10_000)]
         pods: usize,
-        /// Concurrent watches; each row that has some has its own default.
+        /// Number of concurrent watches. Each row with watches has its own default.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..=20_000))]
         watchers: Option<u16>,
-        /// Changes a second of the row `watch-steady`.
+        /// Changes per second in the row `watch-steady`.
         #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         changes: u32,
-        /// Resident memory of the server without pods, in MB, which the row `memory` takes off.
+        /// Resident memory of the server without pods, in MB, which the row `memory` subtracts.
         #[arg(long, default_value_t = 0.0)]
         baseline_mb: f64,
     },
-    /// Create pods for the other rows, or other objects, and tell how the server's memory grows.
+    /// Create pods, or ConfigMaps, for the other rows, and show how the server's memory grows.
     Seed {
-        /// How many.
+        /// Number of objects.
         #[arg(long, default_value_t = 10_000)]
         pods: usize,
-        /// ConfigMaps of so many bytes instead, to measure starts with.
+        /// Create ConfigMaps of this size in bytes instead of pods, to measure starts.
         #[arg(long, value_parser = clap::value_parser!(u32).range(500..=1_000_000))]
         bytes: Option<u32>,
     },
-    /// Delete everything that the harness made.
+    /// Delete all objects of the harness.
     Clean,
     /// List the rows.
     Rows,
     #[command(flatten)]
     Scenarios(scenario::Command),
-    /// Pass connections on to servers, each to one chosen at random, until it is interrupted.
+    /// Forward connections to servers, each to a random one, until interrupted.
     ///
-    /// For trying a control plane of several members with a client that knows one address: put that of --listen into
-    /// its kubeconfig.
+    /// This tests a control plane of several members with a client that knows one address: write the address of
+    /// --listen into its kubeconfig.
     Balance {
         /// Address and port to listen on.
         #[arg(long, value_name = "ADDR:PORT")]
         listen: SocketAddr,
-        /// Address and port of a server; given once for each, or separated by commas.
+        /// Address and port of a server. May be repeated, or contain several, separated by commas.
         #[arg(long, value_name = "ADDR:PORT", required = true, value_delimiter = ',')]
         to: Vec<SocketAddr>,
     },
-    /// Start a server, measure the time until /readyz answers, and stop it again.
+    /// Start a server, measure the time until /readyz answers 200, and stop the server.
     Start {
-        /// Stop it with SIGKILL, so that the next start is one after a crash.
+        /// Stop the server with SIGKILL, so that the next start follows a crash.
         #[arg(long)]
         kill: bool,
-        /// The server's command line, after `--`.
+        /// Command line of the server, after `--`.
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
 }
 
-/// Why a run failed as a whole.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] kubeconfig::Error),
-    /// The server cannot be used.
+    /// A request failed, or the server cannot be reached.
     #[error(transparent)]
     Connection(#[from] connection::Error),
-    /// A row of this name does not exist.
+    /// No row has this name.
     #[error("no row {0:?}; `loadtest rows` lists them")]
     UnknownRow(String),
-    /// A scenario or its results.
+    /// A scenario, or its result, cannot be used.
     #[error(transparent)]
     Scenario(#[from] scenario::Error),
-    /// The balancer cannot listen.
+    /// The balancer cannot listen on its address.
     #[error("cannot listen: {0}")]
     Balance(#[source] std::io::Error),
     /// Figures cannot be written as JSON.
@@ -146,7 +146,7 @@ pub enum Error {
     Json(#[from] serde_json::Error),
 }
 
-/// Does what the command line says; whether all went without errors.
+/// Carries out a command. Returns whether all requests succeeded.
 pub async fn run(args: Args) -> Result<bool, Error> {
     if let Command::Rows = args.command {
         for row in ROWS {
@@ -203,7 +203,7 @@ pub async fn run(args: Args) -> Result<bool, Error> {
     Ok(figures.errors == 0)
 }
 
-/// A day at most; nonsense counts as nothing.
+/// Converts seconds to a duration between zero and a day. NaN becomes zero.
 fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.clamp(0.0, 86_400.0)).unwrap_or_default()
 }

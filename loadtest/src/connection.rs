@@ -1,4 +1,4 @@
-//! Connections to the server: TCP, TLS, HTTP/2 or HTTP/1.1, without a pool or retries in between.
+//! Connections to the server: TCP, TLS, and HTTP/2 or HTTP/1.1, without a pool and without retries.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use crate::kubeconfig::Target;
 use crate::limits;
 
-/// Why a request got no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The network failed.
@@ -26,34 +26,34 @@ pub enum Error {
     /// HTTP failed.
     #[error("http: {0}")]
     Http(#[from] hyper::Error),
-    /// A request could not be made.
+    /// The request is not valid HTTP.
     #[error("request: {0}")]
     Request(#[from] hyper::http::Error),
-    /// The kubeconfig's certificates cannot be used.
+    /// The certificates of the kubeconfig cannot be used.
     #[error("credentials: {0}")]
     Credentials(String),
-    /// A server, or what is there before a scenario, could not be started.
+    /// A server could not be started, or the objects that a scenario needs could not be created.
     #[error("cannot start: {0}")]
     Start(String),
     /// The answer took too long.
     #[error("no answer within {} s", limits::REQUEST_SECONDS_MAX)]
     Timeout,
-    /// A long answer line of a watch.
+    /// A watch sent a line that is too long.
     #[error("a line of a watch is longer than {} bytes", limits::WATCH_LINE_BYTES_MAX)]
     LongLine,
-    /// The server refused something that the run depends on.
+    /// The server refused a request that the run depends on.
     #[error("{what}: {status} {body}")]
     Refused {
-        /// What was asked.
+        /// The request.
         what: String,
         /// The answer's status.
         status: StatusCode,
-        /// The beginning of the answer.
+        /// The beginning of the answer's body.
         body: String,
     },
 }
 
-/// The version of HTTP to speak.
+/// The version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1: one request at a time per connection.
@@ -62,23 +62,23 @@ pub enum Protocol {
     Http2,
 }
 
-/// A request to make.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Verb.
+    /// The HTTP method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// `Accept`; JSON when `None`.
+    /// The header `Accept`. `None` requests JSON.
     pub accept: Option<&'static str>,
-    /// Media type and bytes of the body.
+    /// The media type and the bytes of the body.
     pub body: Option<(&'static str, Bytes)>,
-    /// Whether the answer's body is wanted, not only its length.
+    /// Whether the answer keeps its body, and not only the length of it.
     pub keep_body: bool,
 }
 
 impl Call {
-    /// A GET for JSON.
+    /// A GET that accepts JSON.
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: Method::GET, path: path.into(), accept: None, body: None, keep_body: false }
     }
@@ -88,36 +88,39 @@ impl Call {
         Self { method, body: Some(("application/json", body.into())), ..Self::get(path) }
     }
 
-    /// The same with another media type asked for.
+    /// The same request with another header `Accept`.
     pub fn accepting(mut self, accept: &'static str) -> Self {
         self.accept = Some(accept);
         self
     }
 
-    /// The same with the body kept.
+    /// The same request, whose answer keeps its body.
     pub fn keeping_body(mut self) -> Self {
         self.keep_body = true;
         self
     }
 }
 
-/// What came back.
+/// An answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// Length of the body.
+    /// The length of the body in bytes.
     pub bytes: u64,
-    /// The body, if it was to be kept or is an error's.
+    /// The body, if the call keeps it or the status is an error.
     pub body: Bytes,
-    /// Time until the first bytes of the body, or until the head of an empty one.
+    /// The time until the first bytes of the body, or until the head if the body is empty.
     pub first_byte: Duration,
-    /// Time until the end.
+    /// The time until the end of the body.
     pub total: Duration,
 }
 
 impl Answer {
-    /// This answer to a call, if it is a success or one of the `allowed`; anything else is an error.
+    /// Returns this answer if its status is a success or one of `allowed`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for any other status.
     pub fn expected(self, call: &Call, allowed: &[u16]) -> Result<Self, Error> {
         if self.status.is_success() || allowed.contains(&self.status.as_u16()) {
             return Ok(self);
@@ -138,12 +141,16 @@ pub struct Connector {
     protocol: Protocol,
     authorization: Option<HeaderValue>,
     authority: String,
-    /// How much the server may send on one HTTP/2 stream, and on one connection, before it waits.
+    /// How many bytes the server may send on one HTTP/2 stream, and on one connection, before the harness has read
+    /// them.
     windows: (u32, u32),
 }
 
 impl Connector {
     /// Prepares TLS and credentials.
+    ///
+    /// # Errors
+    /// Fails if the certificates of the kubeconfig cannot be used.
     pub fn new(target: Target, protocol: Protocol) -> Result<Self, Error> {
         let tls = if target.tls { Some(tokio_rustls::TlsConnector::from(tls(&target, protocol)?)) } else { None };
         let authorization = match &target.token {
@@ -162,17 +169,20 @@ impl Connector {
         Ok(Self { target, tls, protocol, authorization, authority, windows })
     }
 
-    /// The version of HTTP that connections speak.
+    /// The version of HTTP of all connections.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The same server, which may send less on a connection before it waits for the harness.
+    /// Returns a connector to the same server with smaller HTTP/2 windows.
     pub fn with_window(&self, bytes: u32) -> Self {
         Self { windows: (bytes, bytes), ..self.clone() }
     }
 
     /// Opens a connection.
+    ///
+    /// # Errors
+    /// Fails if the server does not accept the connection.
     pub async fn open(self: &Arc<Self>) -> Result<Client, Error> {
         let stream = TcpStream::connect((self.target.host.as_str(), self.target.port)).await?;
         stream.set_nodelay(true)?;
@@ -191,7 +201,7 @@ impl Connector {
     where
         T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     {
-        // A connection's task ends with its connection; requests on it see the error themselves.
+        // The task of a connection ends together with it. Requests report the error themselves.
         Ok(match self.protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(io).await?;
@@ -269,14 +279,14 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// One client: a connection of its own with HTTP/1.1, a share of one with HTTP/2.
+/// A client. With HTTP/1.1 it has its own connection, with HTTP/2 it shares one.
 pub struct Client {
     sender: Sender,
     connector: Arc<Connector>,
 }
 
 impl Client {
-    /// Another client: on the same connection with HTTP/2, on a new one with HTTP/1.1.
+    /// Returns another client: on the same connection with HTTP/2, on a new one with HTTP/1.1.
     pub async fn another(&self) -> Result<Self, Error> {
         match &self.sender {
             Sender::Http2(sender) => {
@@ -302,6 +312,9 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
+    ///
+    /// # Errors
+    /// Fails if no complete answer comes in time. Any status is an answer.
     pub async fn call(&mut self, call: &Call) -> Result<Answer, Error> {
         let limit = Duration::from_secs(limits::REQUEST_SECONDS_MAX);
         tokio::time::timeout(limit, self.exchange(call)).await.map_err(|_| Error::Timeout)?
@@ -318,7 +331,7 @@ impl Client {
             let Ok(data) = frame?.into_data() else { continue };
             first_byte.get_or_insert_with(|| start.elapsed());
             bytes += data.len() as u64;
-            // What is kept of a longer body is its beginning, without a hole.
+            // Keeps only the beginning of a longer body, without gaps.
             keep &= kept.len() + data.len() <= limits::KEPT_BODY_BYTES_MAX;
             if keep {
                 kept.extend_from_slice(&data);
@@ -328,7 +341,10 @@ impl Client {
         Ok(Answer { status, bytes, body: kept.freeze(), first_byte: first_byte.unwrap_or(total), total })
     }
 
-    /// As [`Client::call`], for requests that a run depends on: any status but success and `allowed` is an error.
+    /// Like [`Client::call`], for a request that the run depends on.
+    ///
+    /// # Errors
+    /// Fails also if the status is neither a success nor one of `allowed`.
     pub async fn must(&mut self, call: &Call, allowed: &[u16]) -> Result<Answer, Error> {
         self.call(call).await?.expected(call, allowed)
     }

@@ -1,4 +1,4 @@
-//! Kubeconfig files: where the server is and who the client is.
+//! Kubeconfig files: the address of the server and the credentials of the client.
 
 use std::path::{Path, PathBuf};
 
@@ -12,44 +12,44 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The file is no kubeconfig.
+    /// The file is not a kubeconfig.
     #[error("invalid kubeconfig: {0}")]
     Yaml(#[from] serde_norway::Error),
-    /// Something that the file refers to is not in it.
+    /// The file refers to an entry that it does not have.
     #[error("the kubeconfig has no {kind} {name:?}")]
     Missing {
-        /// What: context, cluster or user.
+        /// The kind of the entry: context, cluster or user.
         kind: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
     },
-    /// Data is not base64.
+    /// A value is not base64.
     #[error("invalid base64 in {0}")]
     Base64(&'static str),
-    /// The server's address has no form that the harness knows.
+    /// The form of the server's address is not supported.
     #[error("the server's address {0:?} is not http(s)://HOST[:PORT]")]
     Address(String),
 }
 
-/// Where the server is and who the client is.
+/// The address of the server and the credentials of the client.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Whether the server speaks TLS.
+    /// Whether the server uses TLS.
     pub tls: bool,
     /// Host name or address, without brackets.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// PEM certificates that the server's must lead to; `None` for no check.
+    /// PEM certificates of the authority that must have signed the server's certificate. `None` if it is not checked.
     pub ca: Option<Vec<u8>>,
-    /// PEM certificate chain and key of the client.
+    /// The PEM certificate chain and the PEM key of the client.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// Bearer token of the client.
+    /// The bearer token of the client.
     pub token: Option<String>,
 }
 
@@ -104,7 +104,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::Read { path: path.into(), source })
 }
 
-/// Inline data, else the file, whose path counts from the kubeconfig's directory.
+/// Returns the inline data or else the contents of the file. A relative path starts at the kubeconfig's directory.
 fn data(
     inline: Option<&str>,
     path: Option<&Path>,
@@ -123,7 +123,7 @@ fn find<T>(items: Vec<Named<T>>, kind: &'static str, name: &str) -> Result<T, Er
     found.map(|item| item.value).ok_or_else(|| Error::Missing { kind, name: name.into() })
 }
 
-/// Splits `https://host:port`.
+/// Splits `https://host:port` into TLS, host and port. `None` if the text has another form.
 fn address(server: &str) -> Option<(bool, String, u16)> {
     let (tls, rest) = match server.strip_prefix("https://") {
         Some(rest) => (true, rest),
@@ -143,6 +143,9 @@ fn address(server: &str) -> Option<(bool, String, u16)> {
 }
 
 /// Reads the current context of a kubeconfig file.
+///
+/// # Errors
+/// Fails if the file cannot be read, or is not a usable kubeconfig.
 pub fn load(path: &Path) -> Result<Target, Error> {
     let text = read(path)?;
     parse(&text, path.parent().unwrap_or(Path::new(".")))

@@ -1,99 +1,99 @@
-//! What bounds a run, besides what flags say.
+//! The bounds of a run that no flag sets.
 
 use std::time::Duration;
 
-/// The longest answer that is kept for looking into it; longer ones are only counted.
+/// The longest answer that is kept, in bytes. Longer ones are only counted.
 pub const KEPT_BODY_BYTES_MAX: usize = 1 << 20;
 
-/// How much a server may send on one HTTP/2 stream before it waits for the harness.
+/// How many bytes a server may send on one HTTP/2 stream before the harness has read them.
 pub const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 
-/// How much a server may send on one HTTP/2 connection before it waits for the harness.
+/// How many bytes a server may send on one HTTP/2 connection before the harness has read them.
 pub const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 
-/// The longest line of a watch.
+/// The longest line of a watch, in bytes.
 pub const WATCH_LINE_BYTES_MAX: usize = 1 << 20;
 
-/// How long one request may take.
+/// How long one request may take, in seconds.
 pub const REQUEST_SECONDS_MAX: u64 = 120;
 
-/// The longest latency that a histogram tells apart, in microseconds.
+/// The largest latency that a histogram can record, in microseconds.
 pub const LATENCY_MICROS_MAX: u64 = REQUEST_SECONDS_MAX * 1_000_000;
 
-/// How often the server's memory is looked at during a run.
+/// How often the server's memory is measured during a run.
 pub const MEMORY_SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
-/// Concurrent watches on one connection; Kubernetes allows 100 streams at least.
+/// The number of concurrent watches on one connection. Kubernetes allows at least 100 streams.
 pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
 
-/// How much longer than planned changes at a steady rate may take, of which figures are told.
+/// How many times as long as planned the changes of a steady rate may take before the row reports an error.
 pub const LATENESS_MAX: f64 = 1.05;
 
-/// How long deliveries of the last change are waited for.
+/// How long a row waits for deliveries of the last change.
 pub const DELIVERY_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a started server may take until it is ready.
 pub const START_WAIT: Duration = Duration::from_secs(300);
 
-/// How long a new namespace may take to get its service account before the harness creates it.
+/// How long a new namespace may take to get its default ServiceAccount. After that, the harness creates it.
 pub const SERVICE_ACCOUNT_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a custom resource may take to be served once it is defined.
+/// How long the server may take to serve a custom resource after its definition.
 pub const DEFINITION_WAIT: Duration = Duration::from_secs(60);
 
-/// Connections that the balancer passes on at the same time; more wait.
+/// The number of connections that the balancer forwards at the same time. More connections wait.
 pub const BALANCED_CONNECTIONS_MAX: usize = 20_000;
 
-/// Seconds until the balancer tries the next server.
+/// How long the balancer waits for a connection to a server, in seconds, before it tries the next one.
 pub const BALANCER_CONNECT_SECONDS: u64 = 2;
 
-/// Seconds of all phases of a scenario.
+/// The longest duration of all phases of a scenario, in seconds.
 pub const SCENARIO_SECONDS_MAX: f64 = 7.0 * 86_400.0;
 
-/// Connections that the requests of a scenario share.
+/// The number of connections that the requests of a scenario may share.
 pub const SCENARIO_CONNECTIONS_MAX: usize = 10_000;
 
-/// Nodes, watches, objects and the like of one actor of a scenario.
+/// The largest number of nodes, watches or objects of one actor.
 pub const SCENARIO_COUNT_MAX: usize = 10_000_000;
 
-/// How often a second one actor of a scenario does what it does.
+/// The largest rate of one actor, per second.
 pub const RATE_MAX: f64 = 1e6;
 
-/// By what the load of a phase multiplies rates.
+/// The largest factor by which a phase multiplies rates.
 pub const LOAD_FACTOR_MAX: f64 = 1_000.0;
 
-/// Bytes of text in an object that a scenario writes; Kubernetes takes objects of about a mebibyte.
+/// The largest text in an object that a scenario writes, in bytes. Kubernetes accepts objects of about 1 MiB.
 pub const PAYLOAD_BYTES_MAX: usize = 900_000;
 
-/// Processes that share a scenario.
+/// The largest number of processes that share a scenario.
 pub const PARTS_MAX: usize = 1_000;
 
-/// Requests of one stream that are under way; what is due beyond them waits, and its latency counts.
+/// The number of requests of one actor in progress. Further requests wait, and their latency includes the wait.
 pub const IN_FLIGHT_MAX: usize = 20_000;
 
-/// Requests that make what is there before the first phase, at a time.
+/// The number of concurrent requests that create objects before the first phase.
 pub const SETUP_CONCURRENCY: usize = 64;
 
-/// The shortest time that is waited for between requests of a stream.
+/// The shortest wait between requests of an actor.
 pub const TIMER_STEP: Duration = Duration::from_micros(100);
 
-/// Failures of a sort, and broken promises of a kind, that are told in words.
+/// The number of failures, and of broken promises, of each kind that a result describes.
 pub const EXAMPLES_PER_KIND: u64 = 5;
 
-/// Watches of an actor that are compared with a list in the end; others are chosen at random.
+/// The number of an actor's watches that are compared with a list. If it has more, a random choice is compared.
 pub const COMPARED_WATCHES_MAX: usize = 1_000;
 
 /// How long watches may take to deliver the last changes before these count as lost.
 pub const COMPARE_WAIT: Duration = Duration::from_secs(60);
 
-/// The longest time until a watch that was refused tries again.
+/// The longest pause before a refused watch is retried.
 pub const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// How much a server may send to a reader that is slow on purpose, before it waits for the harness.
+/// How many bytes a server may send to a deliberately slow reader before the harness has read them.
 pub const SLOW_WINDOW_BYTES: u32 = 65_536;
 
-/// The longest single object of a list.
+/// The longest single object of a list, in bytes.
 pub const LIST_ITEM_BYTES_MAX: usize = 4 << 20;
 
-/// How long a namespace of a scenario may take to go.
+/// How long the deletion of a scenario's namespace may take.
 pub const CLEAN_WAIT: Duration = Duration::from_secs(120);

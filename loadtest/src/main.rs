@@ -1,8 +1,8 @@
-//! The load harness: a Kubernetes client like any other that measures what a server's answers cost.
+//! The load harness: a Kubernetes client that measures what requests cost a server.
 //!
-//! It takes a kubeconfig and speaks HTTP/2 or HTTP/1.1, so that Flotilla and Kubernetes are measured alike. CPU time is
-//! the server's own, read from `/proc` for the processes named by `--pid`, so the server must run on this machine.
-//! Pin both sides to get figures that can be compared:
+//! It needs a kubeconfig and uses HTTP/2 or HTTP/1.1, so it measures Flotilla and Kubernetes alike. It reads the
+//! server's CPU time from `/proc` for the processes named by `--pid`, so the server must run on this machine. For
+//! comparable figures, pin both sides to different cores:
 //!
 //! ```text
 //! taskset -c 0 flotilla serve ...
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Read in this order: [`cli`], [`kubeconfig`], [`connection`], [`operation`], [`rows`], [`watchers`], [`process`],
-//! [`report`]; [`scenario`] is the other half, which asks at rates; [`balance`] stands for itself.
+//! [`report`]. Then [`scenario`], which sends requests at given rates. [`balance`] is independent of the rest.
 
 mod balance;
 mod cli;
@@ -35,7 +35,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let args = cli::Args::parse();
-    // One thread: the harness must not take the server's cores, and is pinned to one of its own.
+    // One thread, so that the harness can be pinned to one core and leaves the others to the server.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

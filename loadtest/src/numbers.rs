@@ -1,16 +1,16 @@
-//! Numbers that look random and are the same in every run with the same seed.
+//! Pseudorandom numbers, which are the same in every run with the same seed.
 
 /// A sequence of numbers (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// A sequence of its own for each client.
+    /// Returns a separate sequence for each client.
     pub fn of_client(number: usize) -> Self {
         Self(number as u64)
     }
 
-    /// A sequence of its own for each name under a seed.
+    /// Returns a separate sequence for each name and seed.
     pub fn named(seed: u64, name: &str) -> Self {
         Self(seed ^ fingerprint(&[name.as_bytes()]))
     }
@@ -23,23 +23,23 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number below `end`; 0 when there is none.
+    /// Returns the next number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    /// The next number from 0 up to, but not including, 1.
+    /// Returns the next number from 0 (included) to 1 (excluded).
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// The next time between two events of a Poisson process of which one is due per unit of time.
+    /// Returns the next interval between two events of a Poisson process with a mean interval of 1.
     pub fn gap(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
 }
 
-/// A hash of parts of text (FNV-1a), which tells apart where one part ends and the next begins.
+/// Returns a hash of several texts (FNV-1a). It depends on where one text ends and the next one begins.
 pub fn fingerprint(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut take = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_spread() {
+    fn numbers_are_spread_evenly() {
         let mut numbers = Numbers::of_client(3);
         let mut seen = [0; 10];
         for _ in 0..10_000 {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_have_the_mean_that_is_meant() {
+    fn gaps_have_a_mean_of_one() {
         let mut numbers = Numbers::named(7, "gaps");
         let sum: f64 = (0..10_000).map(|_| numbers.gap()).sum();
         assert!((9_500.0..10_500.0).contains(&sum), "{sum}");

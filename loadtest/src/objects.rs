@@ -1,32 +1,32 @@
-//! The objects that rows read and write, and the paths to them.
+//! The objects that rows read and write, and their paths.
 
 use std::fmt::Write as _;
 
-/// Bytes of a stored ConfigMap besides its value.
+/// The size of a stored ConfigMap without its value, in bytes.
 const CONFIG_MAP_BYTES: usize = 500;
 
-/// Part of names that no object has.
+/// A part of names that no object has.
 pub const MISSING: &str = "missing-on-purpose";
 
-/// How many nodes the pods are spread over.
+/// The number of nodes that the pods are assigned to.
 pub const NODES: usize = 100;
 
-/// Path of the pods of a namespace.
+/// Returns the path of a namespace's pods.
 pub fn pods(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods")
 }
 
-/// Name of the seeded pod with this number.
+/// Returns the name of the seeded pod with this number.
 pub fn pod_name(number: usize) -> String {
     format!("pod-{number:06}")
 }
 
-/// Path of the config maps of a namespace.
+/// Returns the path of a namespace's ConfigMaps.
 pub fn config_maps(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/configmaps")
 }
 
-/// JSON of a ConfigMap that takes about so many bytes once the server has added managed fields.
+/// Returns the JSON of a ConfigMap whose stored size, with managed fields, is about `bytes`.
 pub fn config_map(number: usize, bytes: usize) -> String {
     let value = "x".repeat(bytes.saturating_sub(CONFIG_MAP_BYTES));
     format!(
@@ -40,13 +40,13 @@ pub fn config_map(number: usize, bytes: usize) -> String {
     )
 }
 
-/// Path of the leases of a namespace.
+/// Returns the path of a namespace's leases.
 pub fn leases(namespace: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
 }
 
-/// JSON of a pod that takes about 11 KB once the server has added defaults and managed fields, as pods of real
-/// clusters do: labels, annotations, many environment variables, probes, volumes.
+/// Returns the JSON of a pod whose stored size, with defaults and managed fields, is about 11 KB. Like pods of real
+/// clusters, it has labels, annotations, many environment variables, probes and volumes.
 pub fn pod(name: &str, number: usize) -> String {
     let node = number % NODES;
     let mut environment = String::new();
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_are_json_of_the_size_meant() {
+    fn pods_are_json_of_the_intended_size() {
         let text = pod(&pod_name(7), 7);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["metadata"]["name"], "pod-000007");

@@ -1,4 +1,5 @@
-//! The closed loop: clients that each send one request after the other until time or count is up.
+//! The closed loop: each client sends its next request after the answer to the previous one, until the time or the
+//! number of requests is reached.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,12 +13,12 @@ use crate::limits;
 use crate::process::Processes;
 use crate::report::{self, Figures, Latency};
 
-/// What one client does over and over.
+/// The requests of one client.
 pub trait Operation {
-    /// The next request.
+    /// Returns the next request.
     fn next(&mut self) -> Call;
 
-    /// Looks at the answer to it.
+    /// Receives the answer to the last request.
     fn seen(&mut self, _answer: &Answer) {}
 }
 
@@ -27,29 +28,29 @@ impl<F: FnMut() -> Call> Operation for F {
     }
 }
 
-/// How long and how hard a row runs.
+/// The duration and the concurrency of a row.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// Concurrent clients.
+    /// The number of concurrent clients.
     pub clients: usize,
-    /// Connections that they share with HTTP/2.
+    /// The number of HTTP/2 connections that they share.
     pub connections: usize,
-    /// How long it is measured.
+    /// How long the row is measured.
     pub duration: Duration,
-    /// How long it runs before that.
+    /// How long the row runs before that.
     pub warmup: Duration,
-    /// After how many requests it ends at the latest, warmup included.
+    /// The largest number of requests, warmup included.
     pub requests_max: u64,
-    /// How many requests make one operation.
+    /// The number of requests in one operation.
     pub requests_per_operation: u64,
 }
 
-/// What all clients share.
+/// State that all clients share.
 struct Shared {
-    /// From when on answers count.
+    /// When the measurement begins. Earlier answers do not count.
     measure_from: Cell<Option<Instant>>,
     is_over: Cell<bool>,
-    /// Clients that have not ended yet.
+    /// The number of clients that are still running.
     active: Cell<usize>,
     requests_left: Cell<u64>,
     requests: Cell<u64>,
@@ -76,7 +77,7 @@ impl Shared {
         self.first_byte.borrow_mut().saturating_record(micros(answer.first_byte));
     }
 
-    /// Takes one request of those that are left.
+    /// Takes one of the remaining requests. Returns `false` if none remains.
     fn take(&self) -> bool {
         let left = self.requests_left.get();
         self.requests_left.set(left.saturating_sub(1));
@@ -84,7 +85,7 @@ impl Shared {
     }
 }
 
-/// Whole microseconds.
+/// Returns a duration in whole microseconds.
 pub fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
@@ -119,12 +120,12 @@ async fn client_loop(
     shared.active.set(shared.active.get().saturating_sub(1));
 }
 
-/// A row that asks for what is missing says so in the name.
+/// Whether the status is a 404 for an object that is missing on purpose, as its name shows.
 fn expected(call: &Call, answer: &Answer) -> bool {
     answer.status.as_u16() == 404 && call.path.contains(crate::objects::MISSING)
 }
 
-/// Runs `operation(client)` on every client.
+/// Runs `operation(client)` in every client.
 pub async fn run(
     row: &str,
     load: &Load,
@@ -165,7 +166,7 @@ pub async fn run(
     Ok(figures(row, load, &shared, &usage, processes))
 }
 
-/// What the server used while a row ran.
+/// What the server used during the measurement.
 struct Usage {
     requests: u64,
     seconds: f64,
@@ -186,7 +187,7 @@ async fn measure(load: &Load, shared: &Shared, processes: &Processes) -> Result<
         tokio::time::sleep(left.min(limits::MEMORY_SAMPLE_EVERY)).await;
         resident_max_kib = resident_max_kib.max(processes.resident_kib()?);
     }
-    // Requests under way are part of the CPU time but not of the count: at most one per client.
+    // Requests in progress, at most one per client, are part of the CPU time but not of the count.
     let usage = Usage {
         requests: shared.requests.get(),
         seconds: start.elapsed().as_secs_f64(),

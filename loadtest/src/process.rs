@@ -1,4 +1,4 @@
-//! What the server's processes use, from `/proc`.
+//! The CPU time and memory of the server's processes, from `/proc`.
 
 use std::io;
 
@@ -8,17 +8,23 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The processes of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
-    /// Their ids.
+    /// The process ids.
     pub pids: Vec<u32>,
 }
 
 impl Processes {
-    /// CPU seconds that the processes have used so far, in user and kernel mode, over all threads. 0 without processes.
+    /// Returns the CPU seconds of all threads of the processes so far, in user and kernel mode. 0 without processes.
+    ///
+    /// # Errors
+    /// Fails if a process has ended.
     pub fn cpu_seconds(&self) -> io::Result<f64> {
         self.pids.iter().map(|pid| cpu_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat"))?)).sum()
     }
 
-    /// Resident memory of the processes in KiB.
+    /// Returns the resident memory of the processes in KiB.
+    ///
+    /// # Errors
+    /// Fails if a process has ended.
     pub fn resident_kib(&self) -> io::Result<u64> {
         self.pids.iter().map(|pid| resident(&std::fs::read_to_string(format!("/proc/{pid}/status"))?)).sum()
     }
@@ -29,7 +35,7 @@ fn invalid(what: &str) -> io::Error {
 }
 
 fn cpu_ticks(stat: &str) -> io::Result<f64> {
-    // The command in parentheses may hold anything; utime and stime are the 12th and 13th words behind it.
+    // The command name in parentheses may contain any text. The 12th and 13th words after it are utime and stime.
     let (_, words) = stat.rsplit_once(')').ok_or_else(|| invalid("command"))?;
     let ticks: Vec<u64> = words.split_whitespace().skip(11).take(2).filter_map(|word| word.parse().ok()).collect();
     match ticks[..] {

@@ -1,4 +1,4 @@
-//! What a run found, as text or JSON.
+//! The figures of a run, as text or JSON.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -8,21 +8,21 @@ use crate::limits;
 /// Percentiles of a latency, in microseconds.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Latency {
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean_us: f64,
-    /// Median.
+    /// The median.
     pub p50_us: u64,
-    /// 90th percentile.
+    /// The 90th percentile.
     pub p90_us: u64,
-    /// 99th percentile.
+    /// The 99th percentile.
     pub p99_us: u64,
-    /// The longest.
+    /// The largest value.
     pub max_us: u64,
 }
 
-/// An empty histogram of latencies in microseconds, exact to three digits.
+/// Returns an empty histogram for latencies in microseconds, with a precision of three digits.
 pub fn histogram() -> Histogram<u64> {
-    // The bounds are constants within what the library takes, and an auto-resizing histogram takes anything else.
+    // The library accepts these constant bounds. An auto-resizing histogram accepts any value.
     Histogram::new_with_bounds(1, limits::LATENCY_MICROS_MAX, 3)
         .unwrap_or_else(|_| Histogram::new(3).expect("3 digits"))
 }
@@ -39,44 +39,44 @@ impl From<&Histogram<u64>> for Latency {
     }
 }
 
-/// The figures of one row. What was not measured is `None`.
+/// The figures of one row. A figure that was not measured is `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figures {
-    /// Name of the row.
+    /// The name of the row.
     pub row: String,
-    /// Concurrent clients.
+    /// The number of concurrent clients.
     pub clients: usize,
-    /// What was counted: requests, pairs of requests, deliveries.
+    /// The number of operations: requests, pairs of requests, or deliveries.
     pub operations: u64,
-    /// Wall time in seconds.
+    /// The wall-clock time in seconds.
     pub seconds: f64,
     /// Operations per second.
     pub per_second: f64,
-    /// CPU time of the server's processes per operation, in microseconds.
+    /// The CPU time of the server's processes per operation, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<f64>,
-    /// Share of one core that the server used, in percent.
+    /// The server's share of one core, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub core_percent: Option<f64>,
-    /// Time of a request until its answer's end, or of a delivery.
+    /// The time from a request to the end of its answer, or the time of a delivery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Time of a request until its answer's first byte.
+    /// The time from a request to the first byte of its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Latency>,
-    /// Bytes of answers per operation.
+    /// The bytes of answers per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Resident memory of the server's processes at the end, in KiB.
+    /// The resident memory of the server's processes at the end, in KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_kib: Option<u64>,
-    /// By how much the resident memory rose above that at the start while the row ran, in KiB.
+    /// How far the resident memory rose above its value at the start of the row, in KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_growth_kib: Option<i64>,
-    /// Resident memory per pod, in KiB.
+    /// The resident memory per pod, in KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resident_kib_per_pod: Option<f64>,
-    /// Requests that failed or had another status than success.
+    /// The number of requests that failed or had a status other than a success.
     pub errors: u64,
     /// The first error.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// One or two lines for people.
+    /// Returns one or two lines for a terminal.
     pub fn text(&self) -> String {
         let mut line = format!("{:<16}", self.row);
         let mut add = |part: String| {
@@ -127,7 +127,7 @@ impl Figures {
     }
 }
 
-/// Microseconds in a unit that people read.
+/// Returns a time in a readable unit.
 pub fn span(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_in_fitting_units() {
+    fn figures_have_fitting_units() {
         let mut times = histogram();
         for micros in [900, 1_500, 2_500_000] {
             times.record(micros).unwrap();

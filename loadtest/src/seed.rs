@@ -1,4 +1,4 @@
-//! Fills the server with pods, and empties it again.
+//! Creates many objects in the server, and deletes them again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::operation::{Load, Operation, run};
 use crate::process::Processes;
 use crate::report::Figures;
 
-/// Makes the namespace if it is not there, and waits until pods can be created in it.
+/// Creates the namespace if it does not exist, and waits until pods can be created in it.
 pub async fn namespace(client: &mut Client, name: &str) -> Result<(), Error> {
     let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
     client.must(&Call::with_json(Method::POST, "/api/v1/namespaces", body), &[409]).await?;
@@ -26,18 +26,18 @@ pub async fn namespace(client: &mut Client, name: &str) -> Result<(), Error> {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // A server without controllers: do what they would.
+    // The server has no controllers, so the harness creates the ServiceAccount.
     let body = r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#;
     client.must(&Call::with_json(Method::POST, accounts, body), &[409]).await?;
     Ok(())
 }
 
-/// What is created.
+/// The objects to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
-    /// How many.
+    /// The number of objects.
     pub count: usize,
-    /// ConfigMaps of about so many bytes; pods when it is not said.
+    /// The size of ConfigMaps, in bytes. `None` for pods.
     pub bytes: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Seeds {
     }
 }
 
-/// Creates objects; those that exist already count as created. Tells how the server's memory grew per object.
+/// Creates objects. Those that exist already count as created. Returns figures with the server's memory per object.
 pub async fn objects(
     seeds: Seeds,
     name: &str,
@@ -92,7 +92,7 @@ pub async fn objects(
     Ok(figures)
 }
 
-/// Deletes everything that the harness made: pods at once, then the namespace.
+/// Deletes all objects of the harness: first the pods, without grace, then the namespace.
 pub async fn clean(name: &str, connector: &Arc<Connector>) -> Result<(), Error> {
     let mut client = connector.open().await?;
     delete_pods(&mut client, name).await?;

@@ -1,4 +1,4 @@
-//! How long a server takes from its start until it is ready.
+//! Measures how long a server takes to become ready.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::limits;
 use crate::process::Processes;
 use crate::report::Figures;
 
-/// Starts `command`, asks `/readyz` until it answers 200, and stops the process again, or kills it.
+/// Starts `command`, requests `/readyz` until it answers 200, and stops the process, with SIGKILL if `kills` is set.
 pub async fn run(command: &[String], kills: bool, connector: &Arc<Connector>) -> Result<Figures, Error> {
     let (program, arguments) = command.split_first().ok_or(Error::Start("no command".into()))?;
     if connector.open().await.is_ok() {
@@ -40,7 +40,7 @@ pub async fn run(command: &[String], kills: bool, connector: &Arc<Connector>) ->
 async fn wait(connector: &Arc<Connector>, start: Instant, child: &mut std::process::Child) -> Result<Duration, Error> {
     while start.elapsed() < limits::START_WAIT {
         if let Some(status) = child.try_wait()? {
-            return Err(Error::Start(format!("it ended: {status}")));
+            return Err(Error::Start(format!("the server ended: {status}")));
         }
         if let Ok(mut client) = connector.open().await
             && let Ok(answer) = client.call(&Call::get("/readyz")).await
@@ -53,7 +53,7 @@ async fn wait(connector: &Arc<Connector>, start: Instant, child: &mut std::proce
     Err(Error::Timeout)
 }
 
-/// Asks the process to end, and ends it if it does not within ten seconds.
+/// Sends SIGTERM, and SIGKILL if the process has not ended after ten seconds.
 fn stop(child: &mut std::process::Child) -> std::io::Result<()> {
     let _ = Command::new("kill").arg(child.id().to_string()).status();
     for _ in 0..100 {

@@ -1,4 +1,5 @@
-//! Watchers of changes, one at a time or many at a steady rate: what a delivery costs and how long it takes.
+//! Rows with watches: what a delivery costs, and how long it takes. Changes come one after the other, or many at a
+//! steady rate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,46 +20,47 @@ use crate::operation::micros;
 use crate::process::Processes;
 use crate::report::{self, Figures, Latency};
 
-/// How many watchers see how many changes.
+/// The number of watchers, and how changes are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Concurrent watches.
+    /// The number of concurrent watches.
     pub watchers: usize,
     /// How long changes are made.
     pub duration: Duration,
-    /// How many are made at most.
+    /// The largest number of changes.
     pub changes_max: u64,
-    /// How they are made.
+    /// How changes are made.
     pub pace: Pace,
 }
 
 /// How changes are made.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
-    /// One after the other, each when all watchers have seen the one before. A delivery takes from its sending.
+    /// One after the other, each after all watchers have received the previous one. A delivery's latency starts when
+    /// its change is sent.
     Single,
-    /// So many a second, of many objects and by so many clients. A delivery takes from the answer to the client, and no
-    /// time when it comes before that.
+    /// At a steady rate, to many objects and by several clients. A delivery's latency starts when its change is
+    /// answered, and is zero if the event arrives before the answer.
     Steady { per_second: u32, clients: usize },
 }
 
-/// Time between changes, so that every delivery is done before the next begins on a server that keeps up.
+/// The interval between changes, in which a server that keeps up finishes all deliveries.
 const CHANGE_EVERY: Duration = Duration::from_millis(50);
 
-/// Objects that are changed at a steady rate.
+/// The number of objects that are changed at a steady rate.
 const OBJECTS: usize = 128;
 
-/// In front of the time at which a change was sent, in microseconds of Unix time.
+/// The text before the time at which a change was sent, in microseconds of Unix time.
 const STAMP: &[u8] = br#""stamp":"t"#;
 
 struct Deliveries {
     pace: Pace,
-    /// When changes were answered, by their stamps.
+    /// When each change was answered, by its stamp.
     answered: RefCell<HashMap<u64, u64>>,
-    /// The stamp that was given last.
+    /// The last stamp.
     stamped: Cell<u64>,
     start: Instant,
-    /// Unix time of the start, in microseconds: what earlier runs left behind was stamped before.
+    /// The Unix time of the start, in microseconds. Objects of earlier runs have smaller stamps.
     base: u64,
     count: Cell<u64>,
     latency: RefCell<Histogram<u64>>,
@@ -79,23 +81,23 @@ impl Deliveries {
         }
     }
 
-    /// The time for stamps.
+    /// Returns the present time as a stamp.
     fn now(&self) -> u64 {
         self.base + micros(self.start.elapsed())
     }
 
-    /// The time for a stamp that no other change has.
+    /// Returns a stamp that no other change has.
     fn stamp(&self) -> u64 {
         self.stamped.set(self.now().max(self.stamped.get() + 1));
         self.stamped.get()
     }
 
-    /// Notes that the change with a stamp was answered.
+    /// Records that the change with this stamp was answered.
     fn answer(&self, stamp: u64) {
         self.answered.borrow_mut().insert(stamp, self.now());
     }
 
-    /// Notes an event that arrived.
+    /// Records that the event with this stamp arrived.
     fn take(&self, stamp: u64, arrived: u64) {
         if stamp >= self.base {
             let since = match self.pace {
@@ -108,7 +110,7 @@ impl Deliveries {
     }
 }
 
-/// Measures the time until each watcher has the event of a change.
+/// Measures the time until each watcher has received the event of a change.
 pub async fn run(
     plan: Plan,
     namespace: &str,
@@ -153,13 +155,13 @@ fn name(number: usize) -> String {
     format!("watched-{number}")
 }
 
-/// A watched object.
+/// Returns the JSON of a watched object.
 fn object(number: usize, stamp: &str) -> String {
     let metadata = format!(r#"{{"name":"{}","labels":{{"watched":""}}}}"#, name(number));
     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata},"data":{{"stamp":"{stamp}"}}}}"#)
 }
 
-/// Has changes made as planned, and waits for their deliveries.
+/// Makes changes according to the plan, and waits for their deliveries.
 async fn measure(
     plan: Plan,
     collection: &str,
@@ -198,7 +200,7 @@ async fn measure(
     })
 }
 
-/// Changes one object time and again. How often.
+/// Changes one object again and again. Returns the number of changes.
 async fn change(plan: Plan, collection: &str, writer: &mut Client, deliveries: &Deliveries) -> Result<u64, Error> {
     let (start, mut changes) = (Instant::now(), 0);
     while start.elapsed() < plan.duration && changes < plan.changes_max {
@@ -212,7 +214,7 @@ async fn change(plan: Plan, collection: &str, writer: &mut Client, deliveries: &
     Ok(changes)
 }
 
-/// Changes objects so many times a second, by so many clients in turn. How often in all.
+/// Changes objects at a steady rate, by several clients in turn. Returns the number of changes.
 async fn steadily(
     plan: Plan,
     (per_second, clients): (u32, usize),
@@ -248,7 +250,7 @@ async fn steadily(
     Ok(changes as u64)
 }
 
-/// Reads a watch's lines and notes when each stamped one arrives.
+/// Reads the lines of a watch, and records when each event with a stamp arrives.
 async fn follow(mut body: Incoming, deliveries: &Deliveries) -> Result<(), Error> {
     let mut line = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -268,7 +270,7 @@ async fn follow(mut body: Incoming, deliveries: &Deliveries) -> Result<(), Error
     Ok(())
 }
 
-/// The time at which the change of an event was sent.
+/// Returns the stamp in an event.
 fn stamp(event: &[u8]) -> Option<u64> {
     let at = event.windows(STAMP.len()).position(|window| window == STAMP)?;
     let digits = &event[at + STAMP.len()..];
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_steady_rate_deliveries_take_from_the_answer_on() {
+    fn at_a_steady_rate_latency_starts_at_the_answer() {
         let deliveries = Deliveries::new(Pace::Steady { per_second: 1, clients: 1 });
         let (one, other) = (deliveries.stamp(), deliveries.stamp());
         assert!(one < other, "each has its own");

@@ -1,4 +1,4 @@
-//! Every scenario that comes along, for a second or two and with small numbers, against the real server.
+//! Runs every scenario of the harness for a second or two, with small numbers, against the real server.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -24,7 +24,7 @@ const SCENARIOS: [&str; 13] = [
     "sandboxes",
 ];
 
-/// A server, which ends with the test.
+/// A server, which is killed when this value is dropped.
 struct Server {
     process: Child,
     directory: tempfile::TempDir,
@@ -32,9 +32,9 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        // `cargo test --workspace` builds the server beside the harness.
+        // `cargo test --workspace` builds the server next to the harness.
         let binary = Path::new(env!("CARGO_BIN_EXE_loadtest")).with_file_name("flotilla");
-        assert!(binary.exists(), "there is no {}: run `cargo test --workspace`", binary.display());
+        assert!(binary.exists(), "{} does not exist: run `cargo test --workspace`", binary.display());
         let directory = tempfile::tempdir().expect("a directory");
         let mut process = Command::new(binary)
             .args(["serve", "--workers", "2", "--listen", "127.0.0.1:0", "--unsafe-no-fsync", "--data-dir"])
@@ -61,10 +61,10 @@ impl Server {
         command
     }
 
-    /// Runs a scenario with small numbers. Nothing may fail, however slow the machine is.
+    /// Runs a scenario with small numbers. No request may fail, however slow the machine is.
     fn run(&self, name: &str, more: &[&str]) -> Value {
         let result = self.path(&format!("{name}.json"));
-        // Of two thousand definitions, ten are enough.
+        // Ten of the two thousand definitions are enough.
         let scale = if name == "custom-heavy" { "0.005" } else { "0.05" };
         let mut command = self.command(&["scenario", name, "--quiet", "--seconds", "1.5", "--scale", scale]);
         command.args(["--set", "drain-seconds=600", "--out"]).arg(&result).args(more);
@@ -90,7 +90,7 @@ fn succeed(output: Output) -> String {
     text
 }
 
-/// The operations of a result that happened, each of which must add up.
+/// Returns the operations of a result that have successes. Checks that the figures of each agree with each other.
 fn counted(result: &Value) -> Vec<(String, u64)> {
     let operations = result["operations"].as_object().expect("operations");
     let counts = operations.iter().map(|(name, operation)| {
@@ -131,7 +131,7 @@ fn nothing_fails_in_any_scenario() {
             "slow-watchers" => &["slow/sync", "watchers/sync"],
             "mixed" => &["kubelet/sync", "nodes/lease", "controllers/sync"],
             "sandboxes" => &["sandboxes/custom", "sandboxes/ready", "controller/delivery"],
-            other => panic!("nothing is expected of {other}"),
+            other => panic!("the test does not know {other}"),
         };
         for what in expected {
             assert!(has(what), "{name} has no {what}: {counts:?}");
@@ -140,7 +140,7 @@ fn nothing_fails_in_any_scenario() {
 }
 
 #[test]
-fn scenarios_that_come_along_are_those_that_are_tested() {
+fn every_scenario_of_the_harness_is_tested() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_loadtest")).arg("scenarios").output().expect("the harness can be run");
     let text = succeed(output);
@@ -149,10 +149,10 @@ fn scenarios_that_come_along_are_those_that_are_tested() {
 }
 
 #[test]
-fn parts_make_one_result_that_can_be_shown_and_compared() {
+fn parts_are_merged_shown_and_compared() {
     let server = Server::start();
     let sum = server.path("sum.json");
-    // Parts begin together only if what they need is there by then; a slow machine takes longer.
+    // Parts start together only if their setup is complete by then. On a slow machine, a longer wait is needed.
     let is_merged = [3.0, 15.0, 60.0, 240.0].iter().any(|wait| {
         let begin = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs_f64() + wait;
         let parts: Vec<(PathBuf, Child)> = [1, 2]
@@ -173,7 +173,7 @@ fn parts_make_one_result_that_can_be_shown_and_compared() {
         }
         merge.output().expect("the harness can be run").status.success()
     });
-    assert!(is_merged, "the parts never began together");
+    assert!(is_merged, "the parts never started together");
     let (whole, parts) = (read(&sum), [1, 2].map(|number| read(&server.path(&format!("part-{number}.json")))));
     for (name, count) in counted(&whole) {
         let of = |part: &Value| part["operations"][&name]["count"].as_u64().unwrap_or(0);
@@ -190,7 +190,7 @@ fn parts_make_one_result_that_can_be_shown_and_compared() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said_and_nothing_is_asked() {
+fn wrong_commands_are_refused_without_a_request() {
     for (arguments, part) in [
         (&["scenario", "nonsense"][..], "no scenario \"nonsense\""),
         (&["scenario", "burst", "--set", "actors.pods.kind=ship"], "unknown variant `ship`"),
@@ -198,7 +198,7 @@ fn what_makes_no_sense_is_said_and_nothing_is_asked() {
         (&["scenario", "burst", "--http", "1"], "speak HTTP/2"),
         (&["merge", "/nonexistent", "--out", "/nonexistent/x"], "/nonexistent"),
     ] {
-        // No server is there: who asked one would say something else.
+        // No server runs, so a command that sent a request would report another error.
         let output = Command::new(env!("CARGO_BIN_EXE_loadtest"))
             .args(arguments)
             .env("KUBECONFIG", "/nonexistent/kubeconfig")

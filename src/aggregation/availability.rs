@@ -1,4 +1,4 @@
-//! Whether aggregated servers are there, as the condition `Available` of their APIServices says.
+//! Checks whether aggregated servers are available, for the condition `Available` of their APIServices.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::prometheus::families;
 use crate::registry::{Registry, now, services, stored_value};
 use crate::status::{ApiError, ApiResult};
 
-/// How often a server is asked at the same time; one answer is enough.
+/// How many requests a check sends at the same time. One good answer is enough.
 const ATTEMPTS: usize = 5;
-/// Who asks.
+/// The user that sends them.
 const CHECKER: &str = "system:kube-aggregator";
 
-/// What a look at a server comes to: status, reason and message of the condition.
+/// The result of a check: status, reason and message of the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     status: &'static str,
@@ -36,22 +36,23 @@ impl Found {
         Self { status: "False", reason, message }
     }
 
-    /// That this server answers itself.
+    /// Returns the result for a group version that this server serves itself.
     pub fn local() -> Self {
         Self { status: "True", reason: "Local", message: "Local APIServices are always available".into() }
     }
 
-    /// Why the server is missing that an APIService says to be there.
+    /// Returns the reason why the server has become unavailable. `None` if it is available, or if its APIService
+    /// already says that it is not.
     pub fn is_lost(&self, object: &Value) -> Option<&'static str> {
         (self.status != "True" && is_available(object)).then_some(self.reason)
     }
 
-    /// Whether the server is there, or will be looked at again only when something changes.
+    /// Returns whether the result can change only after an object changes. Otherwise the server must be checked again.
     pub fn is_settled(&self) -> bool {
         self.reason != "FailedDiscoveryCheck"
     }
 
-    /// The status of an APIService with this condition; `None` where it says the same already.
+    /// Returns the status of an APIService with this condition. `None` if the status stays the same.
     pub fn status(&self, object: &Value) -> Option<Value> {
         let mut conditions: Vec<Value> = object.list_at(&["status", "conditions"]).to_vec();
         let own = conditions.iter_mut().find(|condition| condition.str_at(&["type"]) == "Available");
@@ -78,13 +79,13 @@ impl Found {
     }
 }
 
-/// Whether an APIService says that its server is there.
+/// Returns whether an APIService says that its server is available.
 pub fn is_available(object: &Value) -> bool {
     let mut conditions = object.list_at(&["status", "conditions"]).iter();
     conditions.any(|of| of.str_at(&["type"]) == "Available" && of.str_at(&["status"]) == "True")
 }
 
-/// Looks whether a server is there.
+/// Checks whether a server is available.
 pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Found {
     if let Some(found) = of_service(&aggregation.registry, remote) {
         return found;
@@ -100,7 +101,7 @@ pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Found {
     Found::missing("FailedDiscoveryCheck", last)
 }
 
-/// What the Service of a server says; `None` where nothing is wrong with that.
+/// Checks the Service of a server. `None` if nothing is wrong with it.
 fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
     let Remote { namespace, service: name, port, .. } = remote;
     let quoted = crate::field::quote(namespace);
@@ -131,7 +132,7 @@ fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
     None
 }
 
-/// Whether a slice has an endpoint that is ready, and a port of this name.
+/// Returns whether a slice has a ready endpoint, and a port of this name.
 fn is_served_by(slice: &Value, port_name: &str) -> bool {
     let mut endpoints = slice.list_at(&["endpoints"]).iter();
     let mut ports = slice.list_at(&["ports"]).iter();
@@ -139,7 +140,7 @@ fn is_served_by(slice: &Value, port_name: &str) -> bool {
         && ports.any(|port| port.str_at(&["name"]) == port_name && port.int_at(&["port"]).is_some())
 }
 
-/// Asks a server for its group version.
+/// Requests the server's document about its group version.
 async fn discover(aggregation: &Aggregation, remote: &Remote) -> Result<(), String> {
     let registry = &aggregation.registry;
     let peer = remote.peer(registry, aggregation.identity())?;
@@ -160,7 +161,7 @@ async fn discover(aggregation: &Aggregation, remote: &Remote) -> Result<(), Stri
     }
 }
 
-/// A request of the server's own.
+/// Returns a request that this server makes for its own purposes.
 pub(super) fn ask_as_checker(url: &str, accept: &str) -> ApiResult<Request<outbound::Body>> {
     let mut headers = HeaderMap::new();
     let groups = vec!["system:masters".into()];
@@ -175,7 +176,7 @@ pub(super) fn ask_as_checker(url: &str, accept: &str) -> ApiResult<Request<outbo
     Ok(request)
 }
 
-/// How long until a server that is there is looked at again.
+/// How long after a check the server is checked again.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What aggregated servers say that they have, for discovery and OpenAPI.
+//! Fetches the discovery and OpenAPI documents of aggregated servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use crate::limits;
 use crate::openapi::Swagger;
 use crate::outbound::{self, Error};
 
-/// Asks for all that a server has in one document.
+/// Accepts aggregated discovery: all resources of a server in one document.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-/// How long until a server that did not tell is asked again.
+/// How long until a server that did not answer is asked again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A group version of another server, as it is listed.
+/// A group version of an aggregated server, as discovery and OpenAPI show it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
-    /// Who answers for it.
+    /// The server that serves it.
     pub remote: Arc<Remote>,
-    /// Its resources, as aggregated discovery has them.
+    /// Its resources, in the form of aggregated discovery.
     pub resources: Vec<Value>,
-    /// Whether the server did not tell them lately.
+    /// Whether the last request for its resources failed.
     pub stale: bool,
-    /// Its documents of OpenAPI v3, that of the version and perhaps one of the group: their paths as the index has
-    /// them, and where they are, relative to this server.
+    /// Its OpenAPI v3 documents: that of the version, and if there is one, that of the group. Each is a path in the
+    /// index and a URL relative to this server.
     pub openapi: Vec<(String, String)>,
-    /// Its part of OpenAPI v2.
+    /// Its part of the OpenAPI v2 document.
     pub swagger: Option<Arc<Swagger>>,
 }
 
-/// Keeps what is listed up to date, for ever; `publish` is told of all that is listed whenever that changes.
+/// Keeps the listed group versions up to date, for ever. Calls `publish` with all of them after each change.
 pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
     let mut changes = aggregation.changes();
     let mut known: BTreeMap<String, Listed> = BTreeMap::new();
@@ -54,7 +54,7 @@ pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
         for remote in remotes {
             let own = known.get(&remote.name);
             if is_due || own.is_none_or(|own| own.remote != remote || own.stale) {
-                // One that is new is listed at once, and what it has follows.
+                // A new server is listed at once, without resources. They follow when it has answered.
                 known.entry(remote.name.clone()).or_insert_with(|| stale(&remote));
                 asked.push(remote);
             }
@@ -97,7 +97,7 @@ fn stale(remote: &Arc<Remote>) -> Listed {
     Listed { remote: Arc::clone(remote), resources: Vec::new(), stale: true, openapi: Vec::new(), swagger: None }
 }
 
-/// Asks a server what it has.
+/// Asks a server for its documents.
 async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
     if !remote.is_available {
         return stale(&remote);
@@ -109,13 +109,13 @@ async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
             Listed { resources, stale: false, openapi, swagger, remote }
         }
         Err(why) => {
-            tracing::debug!(api_service = %remote.name, why, "an aggregated server does not tell what it has");
+            tracing::debug!(api_service = %remote.name, why, "cannot fetch the resources of an aggregated server");
             stale(&remote)
         }
     }
 }
 
-/// A document of a server: its media type and itself.
+/// Fetches a document of a server. Returns code, media type and document.
 async fn fetch(
     aggregation: &Aggregation,
     remote: &Remote,
@@ -141,7 +141,7 @@ async fn fetch(
     Ok((code, media, document))
 }
 
-/// The resources of a group version, out of the one document that has all, or out of its own.
+/// Fetches the resources of a group version, from aggregated discovery, or else from the document of the version.
 async fn resources(aggregation: &Aggregation, remote: &Remote) -> Result<Vec<Value>, String> {
     let (code, media, document) = fetch(aggregation, remote, "/apis", ACCEPT).await.or_else(|why| {
         match why.starts_with("invalid character") {
@@ -158,7 +158,7 @@ async fn resources(aggregation: &Aggregation, remote: &Remote) -> Result<Vec<Val
     }
     let (code, _, document) = fetch(aggregation, remote, &remote.path(), "application/json").await?;
     if code != 200 || document.str_at(&["kind"]) != "APIResourceList" {
-        return Err(format!("no list of resources: {code}"));
+        return Err(format!("the answer is no APIResourceList: {code}"));
     }
     Ok(of_legacy(&document))
 }
@@ -171,7 +171,7 @@ fn of_aggregated(document: &Value, remote: &Remote) -> Vec<Value> {
     version.map_or_else(Vec::new, |version| version.list_at(&["resources"]).iter().map(resource).collect())
 }
 
-/// A resource with the fields that one has, of whatever another server says of it.
+/// Copies a resource from another server's document. Unknown fields are dropped.
 fn resource(told: &Value) -> Value {
     let mut entry = value!({
         "resource": (told.str_at(&["resource"])),
@@ -209,7 +209,7 @@ fn texts(told: &Value, list: &str) -> Vec<Value> {
     told.list_at(&[list]).iter().filter_map(Value::as_str).map(Value::from).collect()
 }
 
-/// The resources of an `APIResourceList`, in which parts of resources stand beside these.
+/// Converts an `APIResourceList`, which lists subresources beside the resources.
 fn of_legacy(document: &Value) -> Vec<Value> {
     let listed = document.list_at(&["resources"]);
     let is_part = |of: &&Value| of.str_at(&["name"]).contains('/');
@@ -231,21 +231,21 @@ fn of_legacy(document: &Value) -> Vec<Value> {
     resources.collect()
 }
 
-/// Where the documents of OpenAPI v3 of a group version and of its group are.
+/// Finds the OpenAPI v3 documents of a group version and of its group.
 async fn openapi(aggregation: &Aggregation, remote: &Remote) -> Option<Vec<(String, String)>> {
     let (_, _, index) = fetch(aggregation, remote, "/openapi/v3", "application/json").await.ok()?;
     let of_group = format!("/apis/{}", remote.group);
-    let of_group = catalogue::group(&remote.group).is_none().then_some(of_group); // groups that are built in have one
+    let of_group = catalogue::group(&remote.group).is_none().then_some(of_group); // built-in groups have their own
     let found = std::iter::once(remote.path()).chain(of_group).filter_map(|path| {
         let url = index.at(&["paths", &path[1..], "serverRelativeURL"]).as_str()?;
-        // It must lead to that document and to nothing else.
+        // The URL must lead to that document and nowhere else.
         let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&path)?;
         (rest.is_empty() || rest.starts_with('?')).then(|| (path[1..].to_owned(), url.to_owned()))
     });
     Some(found.collect())
 }
 
-/// What a server says of its group version in OpenAPI v2.
+/// Fetches a server's part of the OpenAPI v2 document.
 async fn swagger(aggregation: &Aggregation, remote: &Remote) -> Option<Swagger> {
     let (code, _, document) = fetch(aggregation, remote, "/openapi/v2", "application/json").await.ok()?;
     (code == 200).then(|| Swagger::below(&document, &format!("{}/", remote.path())))

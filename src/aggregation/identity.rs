@@ -1,5 +1,5 @@
-//! Who asks, as aggregated servers are told: by headers, which they believe whoever shows the front proxy's
-//! certificate.
+//! Sets the headers that tell aggregated servers which user a request is from. They accept these headers from clients
+//! with the certificate of the front proxy.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,10 +8,10 @@ use crate::outbound;
 use crate::status::ApiResult;
 use crate::streams::forwarded;
 
-/// Sets who asks. What is said of that already is dropped.
+/// Sets the user's headers, and removes those that the client has sent.
 ///
 /// # Errors
-/// 431 when more is to be told than can be.
+/// 431 if the headers exceed the size limit.
 pub fn set(headers: &mut HeaderMap, user: &User) -> ApiResult<()> {
     let claimed: Vec<HeaderName> = headers.keys().filter(|name| says_who_asks(name.as_str(), None)).cloned().collect();
     for name in claimed {

@@ -1,4 +1,4 @@
-//! The servers that answer for group versions of their own, by what is asked of them.
+//! The aggregated servers that are known, and the paths that they serve.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use super::Remote;
 use super::documents::Listed;
 
-/// The servers that are known now.
+/// The aggregated servers that are known at present.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Whether there are none: then nobody looks further.
+    /// Whether there are none. This makes look-ups cheap for clusters without aggregated servers.
     is_empty: AtomicBool,
-    /// By group and version.
+    /// The servers, by group and version.
     remotes: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
-    /// Who has the documents of OpenAPI v3 that others have, by their paths in the index.
+    /// The servers of OpenAPI v3 documents, by the path of the document in the index.
     documents: RwLock<BTreeMap<String, Arc<Remote>>>,
     changes: watch::Sender<u64>,
 }
@@ -34,7 +34,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Who answers for a path: see [`super::Aggregation::of_path`].
+    /// Returns the server that serves a path; see [`super::Aggregation::of_path`].
     pub(super) fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
         if self.is_empty.load(Ordering::Acquire) {
             return None;
@@ -47,17 +47,17 @@ impl Known {
         self.remotes.read().get(&(group.to_owned(), version.to_owned())).cloned()
     }
 
-    /// All of them, by group and version.
+    /// Returns all servers, in the order of group and version.
     pub(super) fn all(&self) -> Vec<Arc<Remote>> {
         self.remotes.read().values().cloned().collect()
     }
 
-    /// Told whenever one comes, goes, or changes.
+    /// Returns a receiver that is notified when a server is added, removed or changed.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Takes in which documents of OpenAPI v3 they have.
+    /// Sets which server has which OpenAPI v3 documents.
     pub(super) fn set_documents(&self, listed: &[Listed]) {
         let of = |listed: &Listed| {
             let remote = Arc::clone(&listed.remote);
@@ -66,7 +66,7 @@ impl Known {
         *self.documents.write() = listed.iter().flat_map(of).collect();
     }
 
-    /// Changes which there are.
+    /// Changes the servers.
     pub(super) fn change(&self, change: impl FnOnce(&mut BTreeMap<(String, String), Arc<Remote>>)) {
         let mut remotes = self.remotes.write();
         let before = remotes.clone();

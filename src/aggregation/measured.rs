@@ -1,4 +1,4 @@
-//! Whether those who answer for group versions are there.
+//! Measures whether aggregated group versions are available.
 
 use flotilla_cluster::Selection;
 
@@ -7,11 +7,11 @@ use crate::limits;
 use crate::prometheus::Page;
 use crate::registry::{Registry, stored_value};
 
-/// Appends what API services say of themselves.
+/// Appends the gauge of all APIServices.
 pub fn write(registry: &Registry, page: &mut Page) {
     let Some(served) = registry.resources.of_resource(GROUP, RESOURCE) else { return };
     let mut cursor = registry.table(&served).snapshot().cursor(Selection::default(), None);
-    let help = "Whether those who answer for a group version are missing: 1 or 0.";
+    let help = "Whether an aggregated group version is unavailable: 1 or 0.";
     let mut samples = page.gauge("aggregator_unavailable_apiservice", help);
     let mut objects = Vec::new();
     loop {

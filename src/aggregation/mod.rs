@@ -1,10 +1,10 @@
-//! API servers that answer for group versions of their own (aggregation, API concepts "Kubernetes API Aggregation
-//! Layer").
+//! Aggregated API servers: servers that serve group versions of their own (Kubernetes documentation, "Kubernetes API
+//! Aggregation Layer").
 //!
-//! An APIService with a service says that requests for a version of a group are another server's. [`Aggregation`] knows
-//! these [`Remote`]s as they are stored, and costs a request nothing but one look while there are none. [`pass`] makes
-//! the request of the other server as this server's own front proxy; [`availability`] says by the condition of each
-//! APIService whether that makes sense; [`documents`] fetches what is listed of them in discovery and OpenAPI.
+//! An APIService with a service states that another server serves a version of a group. [`Aggregation`] keeps these
+//! servers as [`Remote`]s. While there are none, a request pays for a single load. [`pass`] forwards a request as the
+//! front proxy; [`availability`] keeps the condition of each APIService; [`documents`] fetches the discovery and
+//! OpenAPI documents.
 
 pub mod availability;
 pub mod documents;
@@ -31,22 +31,22 @@ use crate::registry::{Registry, stored_value};
 
 pub use remote::Remote;
 
-/// Group of APIServices.
+/// The API group of APIServices.
 pub const GROUP: &str = "apiregistration.k8s.io";
-/// Their resource.
+/// The resource name of APIServices.
 pub const RESOURCE: &str = "apiservices";
 
-/// How long the certificate that is shown to other servers is used before it is looked at again.
+/// How long an issued client certificate is used before the next one is issued.
 const IDENTITY_TIME: Duration = Duration::from_secs(600);
 
-/// The servers that answer for group versions of their own, as the objects of a registry name them.
+/// The aggregated servers that the APIServices of a registry name.
 pub struct Aggregation {
     registry: Arc<Registry>,
     known: Known,
     identity: Shown,
 }
 
-/// The certificate that other servers are shown.
+/// This server's client certificate for aggregated servers.
 struct Shown {
     given: CredentialFiles,
     made: Option<Arc<Pki>>,
@@ -60,29 +60,29 @@ impl std::fmt::Debug for Aggregation {
 }
 
 impl Aggregation {
-    /// Knows no server yet. Other servers are shown the certificate in the files `given`. If these name none, they are
-    /// shown the one that `made` issues; `None` issues none.
+    /// Knows no server yet. `given` has the files of the client certificate. If it names none, `made` issues the
+    /// certificate; without `made`, there is none.
     pub fn new(registry: Arc<Registry>, given: CredentialFiles, made: Option<Arc<Pki>>) -> Self {
         Self { registry, known: Known::default(), identity: Shown { given, made, kept: Mutex::default() } }
     }
 
-    /// Who answers for what a path names, or has that document of OpenAPI v3, if that is another server. The path need
-    /// not be decoded: groups and versions have no escapes.
+    /// Returns the server that serves a path, or has that OpenAPI v3 document. `None` if this server does. The path
+    /// need not be decoded, because groups and versions have no escapes.
     pub fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
         self.known.of_path(path)
     }
 
-    /// All of them, by group and version.
+    /// Returns all servers, in the order of group and version.
     pub fn all(&self) -> Vec<Arc<Remote>> {
         self.known.all()
     }
 
-    /// Told whenever one comes, goes, or changes.
+    /// Returns a receiver that is notified when a server is added, removed or changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.known.changes()
     }
 
-    /// What this server proves itself with to other servers.
+    /// Returns the client certificate for aggregated servers. `None` if there is none.
     pub fn identity(&self) -> Option<Identity> {
         if let Some(identity) = self.identity.given.identity() {
             return Some(identity);
@@ -94,7 +94,7 @@ impl Aggregation {
             return identity.clone();
         }
         let leaf = self.identity.made.as_ref().map(|pki| pki.proxy_client()).transpose().unwrap_or_else(|error| {
-            tracing::error!(%error, "there is no certificate to show to aggregated servers");
+            tracing::error!(%error, "cannot issue the client certificate for aggregated servers");
             None
         });
         let identity = leaf.map(|leaf| Identity {
@@ -105,10 +105,10 @@ impl Aggregation {
         identity
     }
 
-    /// Follows what is stored, for ever.
+    /// Follows the stored APIServices, for ever.
     pub async fn follow(self: Arc<Self>) {
         let Some(served) = self.registry.resources.of_resource(GROUP, RESOURCE) else { return };
-        // What a list found is taken in as a whole, since others may be gone.
+        // A list replaces all servers, since some may have been removed meanwhile.
         let mut listed: Option<BTreeMap<(String, String), Arc<Remote>>> = None;
         follow(&self.registry.table(&served), Interest::default(), |seen| match seen {
             Seen::Begin => listed = Some(BTreeMap::new()),

@@ -1,4 +1,4 @@
-//! Requests that another server answers.
+//! Forwards requests to aggregated servers.
 
 use actix_web::{HttpResponse, web};
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -13,7 +13,10 @@ use crate::outbound::{self, Alone, Answer, Error, Peer};
 use crate::status::ApiResult;
 use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
 
-/// Has another server answer a request, whose user may make it. `lasts` says that the answer has no end of its own.
+/// Forwards a request that is authorized. `lasts` says that the answer does not end by itself, as that of a watch.
+///
+/// # Errors
+/// The request cannot be forwarded, or the client has disconnected. Failures of the other server are answers.
 pub async fn answer(
     aggregation: &Aggregation,
     remote: &Remote,
@@ -33,7 +36,7 @@ pub async fn answer(
     let to = Destination { peer, path, manner: Manner::Proxy };
     let is_upgrade = passing.is_upgrade();
     let mut headers = if is_upgrade { forwarded::of_upgrade(passing)? } else { forwarded::of_request(passing)? };
-    // Nothing that a client names is dropped from here on: who asks is said last.
+    // The user's headers come last: from here on, `Connection` headers of the client cannot remove them.
     identity::set(&mut headers, user)?;
     if let Ok(host) = HeaderValue::from_str(&to.peer.address()) {
         headers.insert(HOST, host);
@@ -68,7 +71,7 @@ fn method(passing: &Passing<'_>) -> Method {
     Method::from_bytes(passing.request.method().as_str().as_bytes()).unwrap_or_default()
 }
 
-/// What lasts has a connection of its own, and so keeps no others waiting.
+/// Forwards a long-running request over a connection of its own, so that it delays no others.
 async fn alone(
     passing: &Passing<'_>,
     to: &Destination,
@@ -83,7 +86,7 @@ async fn alone(
     }))
 }
 
-/// Says where a request went.
+/// Adds the headers that state the original destination of the request.
 fn tell_where(headers: &mut HeaderMap, path: &str, peer: &Peer) {
     let told = [("x-forwarded-uri", path), ("x-forwarded-host", &*peer.address()), ("x-forwarded-proto", "https")];
     for (name, value) in told {
@@ -93,7 +96,7 @@ fn tell_where(headers: &mut HeaderMap, path: &str, peer: &Peer) {
     }
 }
 
-/// An answer in place of the other server's: plain text, as the reference has it.
+/// Returns an answer in place of the other server's: plain text, as in the reference.
 fn refusal(code: u16, why: &str) -> HttpResponse {
     let mut response = answer::respond_text(code, &format!("{why}\n"));
     response.headers_mut().insert(CACHING.0, CACHING.1);

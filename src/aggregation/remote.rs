@@ -1,4 +1,4 @@
-//! What an APIService says of the server that answers for a version of a group.
+//! The aggregated server that an APIService names.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,41 +8,41 @@ use super::availability;
 use crate::outbound::{Identity, Peer, Secure, Trust};
 use crate::registry::{Registry, services};
 
-/// The port of services that do not say which.
+/// The default port of the Service.
 const PORT: u16 = 443;
 
-/// A server that answers for a version of a group.
+/// A server that serves a version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// Name of its APIService.
+    /// The name of its APIService.
     pub name: String,
     /// API group.
     pub group: String,
     /// API version.
     pub version: String,
-    /// Namespace of the Service that leads to it.
+    /// The namespace of its Service.
     pub namespace: String,
-    /// Name of that.
+    /// The name of its Service.
     pub service: String,
-    /// Port of that.
+    /// The port of its Service.
     pub port: u16,
-    /// Rank of the group.
+    /// The priority of the group in discovery.
     pub group_priority: i64,
-    /// Rank of the version in its group.
+    /// The priority of the version within its group.
     pub version_priority: i64,
-    /// Whether it was there when it was last looked at.
+    /// Whether the last check found it available.
     pub is_available: bool,
     trust: Trust,
 }
 
-/// Group and version of the name of an APIService.
+/// Returns group and version from the name of an APIService. `None` if the name has no dot.
 pub fn split_name(name: &str) -> Option<(String, String)> {
     let (version, group) = name.split_once('.')?;
     Some((group.to_owned(), version.to_owned()))
 }
 
 impl Remote {
-    /// Of an APIService; `None` where this server answers itself.
+    /// Reads an APIService. `None` if this server serves the group version itself.
     pub fn of(object: &Value) -> Option<Self> {
         let spec = object.at(&["spec"]);
         let service = spec.at(&["service"]);
@@ -65,10 +65,10 @@ impl Remote {
         })
     }
 
-    /// How it is connected with, as Services are now.
+    /// Returns the address and TLS settings of the server, by the present state of its Service.
     ///
     /// # Errors
-    /// When its Service leads nowhere, in the reference's words.
+    /// The Service has no address. The text is that of the reference.
     pub fn peer(&self, registry: &Registry, identity: Option<Identity>) -> Result<Peer, String> {
         let (host, port) = services::resolve(registry, &self.namespace, &self.service, self.port)?;
         let server_name = format!("{}.{}.svc", self.service, self.namespace);
@@ -76,7 +76,7 @@ impl Remote {
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })
     }
 
-    /// The path of its group version.
+    /// Returns the path of its group version.
     pub fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
     }

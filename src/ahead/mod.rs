@@ -1,8 +1,8 @@
-//! What is made of an answer before its client has taken it: how much one stream makes, and all of them together.
+//! Bounds how much of answers the server produces before clients receive it, per stream and for all streams together.
 //!
-//! A stream makes the next bytes when its connection has taken the last ones, and holds them until then. Many streams
-//! whose clients do not read hold little together: the more is held, the less each makes at a time. None of them has to
-//! wait for others, so that clients that read are slower at most.
+//! A stream produces the next bytes once its connection has taken the last ones, and holds them until then. When all
+//! streams together hold much, each produces less at a time; then many clients that do not read cost little memory. No
+//! stream waits for another one: clients that read are at most slower.
 
 mod pieces;
 
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use self::pieces::Pieces;
 use crate::limits;
 
-/// Bytes that the streams of this process hold.
+/// Bytes that all streams of this process hold.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that all streams together hold.
+/// Returns how many bytes all streams hold together.
 pub fn held() -> usize {
     HELD.load(Ordering::Relaxed)
 }
 
-/// The bytes of one stream that its client has not taken. What is shared with the store is not among them.
+/// The bytes that a stream holds until its client receives them, without those that it shares with the store.
 #[derive(Debug, Default)]
 pub struct Ahead(usize);
 
@@ -34,7 +34,7 @@ impl Ahead {
         self.0 = bytes;
     }
 
-    /// How many bytes the stream is to make next: as many as usual, unless too many are held.
+    /// Returns how many bytes a stream should produce next: `usual`, or less if all streams together hold too many.
     pub fn portion(usual: usize) -> usize {
         portion(usual, held())
     }
@@ -65,7 +65,7 @@ mod tests {
     fn who_is_gone_holds_nothing() {
         let before = held();
         let mut ahead = Ahead::default();
-        // More than other tests hold meanwhile.
+        // More than other tests hold at the same time.
         ahead.hold(1 << 40);
         assert!(held() >= before + (1 << 39));
         ahead.hold(7);

@@ -1,4 +1,4 @@
-//! The next bytes of an answer: text of its own, and parts that are shared.
+//! The next bytes of an answer: its own text, and parts that it shares with the store or other answers.
 
 use std::collections::VecDeque;
 
@@ -6,46 +6,46 @@ use bytes::Bytes;
 
 use crate::limits;
 
-/// Bytes to be sent next, piece by piece. A large part that others have too is a piece of its own and not copied; so is
-/// a small one that stands alone.
+/// Bytes to send next, as a sequence of pieces. A large shared part is a piece of its own and not copied. A small
+/// shared part is not copied either if it is alone.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// The first piece that is finished; empty when there is none.
+    /// The first finished piece. Empty when there is none.
     first: Bytes,
     rest: VecDeque<Bytes>,
-    /// The last piece, which grows.
+    /// The last piece, which still grows.
     text: Vec<u8>,
-    /// Bytes of those that are finished and not shared.
+    /// The number of bytes in finished pieces that are not shared.
     own: usize,
 }
 
 impl Pieces {
-    /// None yet, with room for text.
+    /// Returns no pieces, with capacity for text.
     pub fn with_room(bytes: usize) -> Self {
         Self { text: Vec::with_capacity(bytes), ..Self::default() }
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty() && self.text.is_empty()
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.first.len() + self.rest.iter().map(Bytes::len).sum::<usize>() + self.text.len()
     }
 
-    /// How many of them nobody shares.
+    /// Returns the number of bytes that are not shared.
     pub fn own(&self) -> usize {
         self.own + self.text.len()
     }
 
-    /// Whether all of them are one piece.
+    /// Returns whether there is at most one piece.
     pub fn is_one(&self) -> bool {
         self.first.is_empty() || (self.rest.is_empty() && self.text.is_empty())
     }
 
-    /// Appends a part that others have too.
+    /// Appends a shared part.
     pub fn share(&mut self, part: &Bytes) {
         if self.is_empty() {
             self.first = part.clone();
@@ -56,7 +56,7 @@ impl Pieces {
         }
     }
 
-    /// Appends a part of something that others have too. It must lie within `of`.
+    /// Appends a slice of a shared part. `part` must lie within `of`.
     pub fn share_part(&mut self, of: &Bytes, part: &[u8]) {
         if part.len() < limits::SHARED_BYTES_MIN {
             self.text().extend_from_slice(part);
@@ -65,7 +65,7 @@ impl Pieces {
         }
     }
 
-    /// Where to append what is not shared.
+    /// Returns the buffer to which to append text.
     pub fn text(&mut self) -> &mut Vec<u8> {
         if self.text.is_empty() && self.rest.is_empty() && self.first.len() < limits::SHARED_BYTES_MIN {
             self.text.extend_from_slice(&std::mem::take(&mut self.first));
@@ -73,7 +73,7 @@ impl Pieces {
         &mut self.text
     }
 
-    /// Ends the text, and appends a part as a piece of its own.
+    /// Ends the text and appends a part as a piece of its own.
     fn finish(&mut self, part: Bytes) {
         if !self.text.is_empty() {
             self.own += self.text.len();
@@ -91,7 +91,7 @@ impl Pieces {
         }
     }
 
-    /// The next piece, which is not here any more.
+    /// Removes and returns the next piece. `None` if there are no bytes.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.first.is_empty() {
             self.own = 0;
@@ -101,7 +101,7 @@ impl Pieces {
         Some(std::mem::replace(&mut self.first, next))
     }
 
-    /// All of them as one.
+    /// Returns all bytes as one piece.
     pub fn whole(mut self) -> Bytes {
         if self.is_one() {
             return self.take().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Pieces {
         whole.into()
     }
 
-    /// Forgets all.
+    /// Removes all pieces.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,7 +1,8 @@
-//! What a schema says of a value: types, bounds, members, items.
+//! Checks a value against what its schema states: types, bounds, members, items.
 //!
-//! Every part of a schema is checked, whatever the others found, in a fixed order. Besides errors the checks count what
-//! fits: of the alternatives of `anyOf` and `oneOf` the errors of the one that fits best are shown.
+//! All parts of a schema are checked, in a fixed order, even after one of them found an error. The checks also count
+//! how many of them the value passes: where no alternative of `anyOf` or `oneOf` holds, the errors of the alternative
+//! with the highest count are shown.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -15,14 +16,14 @@ use super::lists::identity;
 use super::number::is_whole;
 use crate::field::{ErrorKind, Errors, FieldError, Path, Told, quote, shown_sorted};
 
-/// What is checked.
+/// A value to check.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The value.
     pub value: &'a Value,
-    /// What it was; errors of what did not change are dropped.
+    /// The value before the change. Errors of unchanged parts are dropped. `None` when the object is new.
     pub old: Option<&'a Value>,
-    /// The field in which it stands; empty for whole objects.
+    /// The path of the value within its object; empty for whole objects.
     pub at: &'a str,
 }
 
@@ -36,14 +37,14 @@ pub fn check(schema: &Structural, subject: Subject<'_>, errors: &mut Errors) {
     errors.append(outcome.errors.into_iter().filter(|error| is_new(error)));
 }
 
-/// What was found.
+/// The result of checking a value.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// As many as are told.
+    /// The errors, up to the bound on their size.
     errors: Vec<FieldError>,
-    /// Whether there was any.
+    /// Whether any check failed, even if its error was left out.
     is_broken: bool,
-    /// How many checks fit.
+    /// How many checks passed.
     pub(super) matches: usize,
 }
 
@@ -61,10 +62,10 @@ impl Outcome {
 
 /// A walk through a value.
 pub(super) struct Walk<'a> {
-    /// The current place, as messages name it.
+    /// The path of the current value, as messages spell it.
     pub(super) path: String,
     at: &'a str,
-    /// How much is told by the errors that were found and not dropped again.
+    /// The size of the errors that were found and not dropped again.
     told: Cell<Told>,
 }
 
@@ -78,7 +79,7 @@ impl Walk<'_> {
         outcome
     }
 
-    /// Notes that something is wrong, and puts it into words as long as not too much was told.
+    /// Notes that a check failed. Adds its error unless the errors already have the size that is allowed.
     pub(super) fn tell(&self, out: &mut Outcome, error: impl FnOnce() -> FieldError) {
         out.is_broken = true;
         let mut told = self.told.get();
@@ -90,7 +91,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Drops what was found.
+    /// Drops errors that were found.
     fn forget(&self, errors: Vec<FieldError>) {
         let mut told = self.told.get();
         errors.iter().for_each(|error| told.forget(error));
@@ -120,12 +121,12 @@ impl Walk<'_> {
         if let Value::Object(map) = value {
             self.object(schema, map, pair, &mut out);
         }
-        // One for each of the checks of values, of alternatives and of enumerations, and one for all together.
+        // The checks of the value, of alternatives and of `enum` count one each, and all of them together one more.
         out.matches += if matches!(value, Value::Bool(_)) { 3 } else { 4 };
         out
     }
 
-    /// The field of a place, as errors name it.
+    /// Returns a path as errors spell it in `field`.
     fn field(&self, path: &str) -> String {
         match (self.at, path.strip_prefix('.').unwrap_or(path)) {
             ("", "") => "<nil>".to_owned(),
@@ -135,13 +136,13 @@ impl Walk<'_> {
         }
     }
 
-    /// An error of the current place; `what` follows its name in the message.
+    /// Returns an error of the current path; `what` follows the path in the message.
     pub(super) fn error(&self, kind: ErrorKind, shown: String, what: &str) -> FieldError {
         let path = &self.path;
         FieldError { kind, field: self.field(path), shown, detail: format!("{path} in body {what}") }
     }
 
-    /// An error whose message says all.
+    /// Returns an error that consists of its message alone.
     pub(super) fn remark(&self, detail: String) -> FieldError {
         FieldError { kind: ErrorKind::Invalid, field: self.field(""), shown: quote(""), detail }
     }
@@ -158,7 +159,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `enum`.
+    /// Checks `enum`.
     fn enumeration(&self, rules: &Rules, value: &Value, out: &mut Outcome) {
         let allowed = &rules.enumeration;
         if allowed.is_empty() || allowed.names(value) {
@@ -178,7 +179,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Lengths and pattern, of which the first that is broken is told, and the format.
+    /// Checks the lengths and the pattern, and reports the first that does not hold; then checks the format.
     fn string(&self, rules: &Rules, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
         let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
@@ -197,14 +198,14 @@ impl Walk<'_> {
         }
     }
 
-    /// The error that a general rule states of the current place.
+    /// Returns the error that a general rule states about the current path.
     fn of_path(&self, state: impl FnOnce(&Path<'_>, &mut Errors)) -> FieldError {
         let mut errors = Errors::default();
         state(&Path::root(&self.field(&self.path)), &mut errors);
         errors.0.pop().unwrap_or_else(|| self.remark(String::new()))
     }
 
-    /// Whether there are as few or as many of something as there may be.
+    /// Checks that a count lies within its bounds; `of` names what is counted.
     fn count(&self, count: usize, (min, max): (Option<i64>, Option<i64>), of: &str, out: &mut Outcome) {
         if let Some(min) = min.filter(|min| (count as i64) < *min) {
             let what = || format!("should have at least {min} {of}");
@@ -260,7 +261,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The members that are no properties.
+    /// Checks the members that `properties` does not list.
     fn additional(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut Outcome) {
         let length = self.path.len();
         let others = || map.iter().filter(|(name, _)| schema.property(name).is_none());
@@ -284,7 +285,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `anyOf`, `oneOf`, `allOf`, `not`. What did not change in them counts as all else.
+    /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Unchanged values get no leniency in them.
     fn alternatives(&mut self, rules: &Rules, value: &Value, out: &mut Outcome) {
         if !rules.any_of.is_empty() {
             let found = self.best(&rules.any_of, value, true);
@@ -332,7 +333,8 @@ impl Walk<'_> {
         self.tell(out, || self.remark(format!("{} {why}", quote(&self.path))));
     }
 
-    /// How many alternatives hold, and the first of them, or else the one that fits best.
+    /// Counts the alternatives that hold. Returns with them the outcome of the first that holds. If none holds, returns
+    /// the outcome of the one that passes the most checks.
     fn best(&mut self, schemas: &[Structural], value: &Value, first_only: bool) -> Alternatives {
         let mut found = Alternatives { valid: 0, best: Outcome::default() };
         for (index, schema) in schemas.iter().enumerate() {
@@ -360,7 +362,7 @@ struct Alternatives {
     best: Outcome,
 }
 
-/// A bound of counts, which definitions state as a number that is not negative.
+/// Converts a bound of counts, which is never negative in a valid definition.
 fn size(bound: i64) -> usize {
     usize::try_from(bound).unwrap_or(0)
 }
@@ -369,12 +371,12 @@ fn has_type(schema: &Structural) -> bool {
     schema.int_or_string || schema.of.is_some()
 }
 
-/// Whether a schema takes values of a type.
+/// Returns whether a schema allows values of a type.
 fn takes(schema: &Structural, of: ValueType) -> bool {
     if schema.int_or_string { matches!(of, ValueType::Integer | ValueType::String) } else { schema.of == Some(of) }
 }
 
-/// The type that a value must have and the one that it has, if it is the wrong one.
+/// Returns the type that the schema asks for and the type of the value. `None` if the value has an allowed type.
 fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(&'a str, &'static str)> {
     let wanted = match schema.of {
         _ if schema.int_or_string => "integer,string",
@@ -401,7 +403,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     if !matches!(value, Value::Str(_) | Value::Array(_)) {
         return (!fits).then_some((format, native));
     }
-    // Lists pass where a schema of strings has a format.
+    // Where a schema of strings has a format, strings and arrays are not compared with its type.
     let numeric = takes(schema, ValueType::Number) || takes(schema, ValueType::Integer);
     (numeric && !fits).then_some((wanted, of.name()))
 }

@@ -1,4 +1,4 @@
-//! Embedded objects (`x-kubernetes-embedded-resource`) decoded: their metadata is that of any object.
+//! Decodes the metadata of embedded objects (`x-kubernetes-embedded-resource`) as that of any object.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::conform::conform;
@@ -8,11 +8,11 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, FieldError, Path, shown_sorted};
 
-/// Brings the metadata of embedded objects into the form in which it is stored. Returns the paths of what metadata does
-/// not have, sorted; it is dropped. Objects without embedded ones are not touched.
+/// Brings the metadata of embedded objects into the form in which it is stored. Drops fields that metadata does not
+/// have and returns their paths, sorted. An object without embedded objects is left as it is.
 ///
 /// # Errors
-/// What cannot be decoded; the request is refused as one whose body cannot.
+/// The first field that cannot be decoded. The server answers as for a body that cannot be decoded.
 pub fn coerce(schema: &Structural, object: &mut Value) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
     if has_embedded(schema, object) {
@@ -86,7 +86,7 @@ fn resource(object: &mut Map, path: &Path<'_>, unknown: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// The type of the metadata of every object.
+/// Returns the type of the metadata that every object has.
 pub(super) fn metadata_type() -> Option<&'static Type> {
     catalogue::type_by_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }

@@ -1,4 +1,4 @@
-//! Which old value a new one comes of, and whether both are equal.
+//! Pairs each part of a new value with the part of the old value that it replaces.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,18 @@ use flotilla_proto::json;
 use flotilla_proto::structural::{ListType, Structural};
 use flotilla_proto::value::Value;
 
-/// A value and what it was, with the schema that tells its parts apart.
+/// A new value and the old value that it replaces, with their schema. The schema says how list items are paired.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
     /// The schema of both.
     pub schema: &'a Structural,
-    /// The value.
+    /// The value after the change.
     pub new: &'a Value,
-    /// What it was.
+    /// The value before the change.
     pub old: &'a Value,
 }
 
-/// The old items of a list by their keys; none for lists whose items have no keys.
+/// The old items of a list, by their keys.
 #[derive(Debug)]
 pub struct OldItems<'a> {
     schema: &'a Structural,
@@ -25,13 +25,13 @@ pub struct OldItems<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// A member that is in both.
+    /// Pairs a member of both values. `None` if one of them or the schema does not have it.
     pub fn member(self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
         Some(Self { schema: self.schema.member(name)?, new, old })
     }
 
-    /// The old items of a list with keys.
+    /// Returns the old items of a list. `None` unless the list has the type `map` and states keys.
     pub fn items(self) -> Option<OldItems<'a>> {
         let (Value::Array(_), Value::Array(old)) = (self.new, self.old) else { return None };
         if self.schema.list_type != Some(ListType::Map) || self.schema.list_map_keys.is_empty() {
@@ -46,8 +46,8 @@ impl<'a> Pair<'a> {
         Some(OldItems { schema: self.schema, by_key })
     }
 
-    /// Whether nothing changed. Members that the schema does not know, and items without keys that moved, count as
-    /// changed; items with keys do not when they only moved.
+    /// Returns whether nothing changed. Members that the schema does not know count as changed. In lists with keys, an
+    /// item that only moved counts as unchanged; in other lists, it counts as changed.
     pub fn is_equal(self) -> bool {
         match (self.new, self.old) {
             (Value::Object(new), Value::Object(old)) => {
@@ -64,14 +64,14 @@ impl<'a> Pair<'a> {
 }
 
 impl<'a> OldItems<'a> {
-    /// An item and what it was, if there was one with its keys.
+    /// Pairs a new item with the old item that has the same keys. `None` if no old item has them.
     pub fn pair(&self, item: &'a Value) -> Option<Pair<'a>> {
         let old = self.by_key.get(&key(self.schema, item)?)?;
         Some(Pair { schema: self.schema.items.as_deref()?, new: item, old })
     }
 }
 
-/// The keys of an item; `None` unless all are there and scalars.
+/// Encodes the keys of an item. `None` if a key is missing or is no scalar.
 fn key(schema: &Structural, item: &Value) -> Option<Vec<u8>> {
     let map = item.as_object()?;
     let mut spelled = Vec::new();

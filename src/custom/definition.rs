@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition says, made ready for requests.
+//! A CustomResourceDefinition in the form that requests use.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::printing::CustomTable;
 use crate::rules::conditions::is_true;
 use crate::webhooks::conversion::Conversion;
 
-/// A definition that is established, in all of its versions.
+/// A definition that is established, with all of its versions.
 #[derive(Debug)]
 pub struct Definition {
     /// Group of the resource.
@@ -41,15 +41,15 @@ pub struct Definition {
     pub terminating: bool,
     /// Every version, served or not, in the order of the definition.
     pub versions: Vec<Version>,
-    /// Which of them objects are stored in.
+    /// The index of the version in which objects are stored.
     pub storage: usize,
-    /// Differs from that of every other definition within the process, also of the same resource at another time.
+    /// A number that no other definition of this process has. A changed definition gets a new one.
     pub serial: NonZeroU32,
-    /// How long objects are shown by it.
+    /// Signals watches to end once the definition has changed.
     pub life: Life,
-    /// What converts objects between versions, if it is not the server.
+    /// The webhook that converts objects between versions. `None` when the server converts them.
     pub conversion: Option<Conversion>,
-    /// What it is made of, but for what tells that it is being deleted.
+    /// The parts of the stored definition that decide how objects are read and shown.
     source: Value,
 }
 
@@ -60,27 +60,27 @@ pub struct Version {
     pub name: Text,
     /// Whether it is served.
     pub served: bool,
-    /// What is said of it when it will go; `None` when it stays.
+    /// The warning that deprecated versions get. `None` when the version is not deprecated.
     pub deprecation: Option<String>,
-    /// What objects are like.
+    /// The schema of its objects.
     pub schema: Structural,
-    /// The rules in CEL that the schema has.
+    /// The CEL rules of the schema.
     pub rules: Rules,
     /// The schema as the definition states it.
     pub published: Option<Value>,
-    /// The kind, with the type that server-side apply goes by.
+    /// The kind, with its type for server-side apply.
     pub kind: Ref<Kind>,
-    /// How objects become rows of a table.
+    /// The columns of its tables.
     pub table: CustomTable,
     /// Whether it has the subresource `status`.
     pub status: bool,
-    /// Where objects keep their replicas, if it has the subresource `scale`.
+    /// Where objects keep their replicas. `None` without the subresource `scale`.
     pub scale: Option<ScalePaths>,
     /// The fields that `fieldSelector` may name, as paths of names.
     pub selectable: Vec<Vec<String>>,
 }
 
-/// Where a custom object keeps what its Scale shows, as paths of names.
+/// Where a custom object keeps the values of its Scale, as paths of names.
 #[derive(Debug)]
 pub struct ScalePaths {
     /// Replicas asked for.
@@ -92,7 +92,7 @@ pub struct ScalePaths {
 }
 
 impl Definition {
-    /// Reads a stored definition; `None` until it is established.
+    /// Reads a stored definition. `None` until it is established.
     pub fn of(object: &Value) -> Option<Self> {
         if !is_true(object, "Established") {
             return None;
@@ -126,7 +126,8 @@ impl Definition {
         })
     }
 
-    /// Goes on with what was defined before, if that says the same of objects; whether it does.
+    /// Takes over the serial, the signal and the compiled rules of the previous definition if both describe objects
+    /// alike. Returns whether they do.
     pub fn continues(&mut self, before: &Self) -> bool {
         let is_same = self.source == before.source;
         if is_same {
@@ -138,34 +139,34 @@ impl Definition {
         is_same
     }
 
-    /// Compiles the rules of its versions, so that requests need not wait for that.
+    /// Compiles the CEL rules of all versions ahead, so that requests need not wait.
     pub fn compile(&self) {
         self.versions.iter().for_each(Version::compile);
     }
 
-    /// The version in which objects are stored.
+    /// Returns the version in which objects are stored.
     pub fn stored(&self) -> &Version {
         &self.versions[self.storage]
     }
 
-    /// The version of this name, served or not.
+    /// Returns the version of this name, served or not. `None` if the definition has no such version.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The version of this name, if it is served.
+    /// Returns the version of this name. `None` if it is not served.
     pub fn served(&self, name: &str) -> Option<&Version> {
         self.version(name).filter(|version| version.served)
     }
 
-    /// Drops what the version that an object states does not know.
+    /// Drops the fields that the schema does not have. The object's own `apiVersion` decides which schema that is.
     pub fn prune(&self, object: &mut Value) {
         if let Some(version) = self.of_api_version(object.str_at(&["apiVersion"])) {
             prune(&version.schema, object, true);
         }
     }
 
-    /// The version that an `apiVersion` names, served or not.
+    /// Returns the version that an `apiVersion` names, served or not. `None` for other groups and unknown versions.
     pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
         let (group, version) = api_version.split_once('/')?;
         self.version(version).filter(|_| group == self.group)
@@ -206,14 +207,15 @@ impl Version {
         }
     }
 
-    /// Tells which rules an object breaks, given what it was and what else is wrong with it.
+    /// Reports which CEL rules an object breaks. `old` is the stored object, and `errors` holds what other checks
+    /// found.
     pub fn judge(&self, object: &Value, old: Option<&Value>, errors: &mut Errors, warnings: &mut Vec<String>) {
         if let Some(published) = &self.published {
             self.rules.validate(published, &self.schema, (object, old), errors, warnings);
         }
     }
 
-    /// `apiVersion` of its objects.
+    /// Returns the `apiVersion` of its objects.
     pub fn api_version(&self) -> String {
         self.kind.api_version()
     }
@@ -233,19 +235,20 @@ impl ScalePaths {
 fn next_serial() -> NonZeroU32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     loop {
-        // Zero comes only once in four billions.
+        // The counter wraps around after four billion definitions. Zero is no serial.
         if let Some(serial) = NonZeroU32::new(LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)) {
             return serial;
         }
     }
 }
 
-/// The names in a simple path such as `.spec.replicas`.
+/// Returns the names in a simple path such as `.spec.replicas`.
 fn path(text: &str) -> Vec<String> {
     text.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The warning of a deprecated version: its own, or the general one, with the best of the newer versions that stay.
+/// Returns the warning of a deprecated version. Without a text of its own, the version gets the general one, which
+/// names the best newer version that is not deprecated.
 fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
     if !version.is_true_at(&["deprecated"]) {
         return None;

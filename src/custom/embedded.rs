@@ -1,4 +1,4 @@
-//! Objects of the API inside of others (`x-kubernetes-embedded-resource`).
+//! Validates objects inside other objects (`x-kubernetes-embedded-resource`).
 
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Map, Value};
@@ -50,7 +50,7 @@ fn resource(object: &Map, path: &Path<'_>, errors: &mut Errors) {
     if let Some(stated) = object.get("metadata") {
         let mut stated = stated.clone();
         if stated.str_at(&["name"]).is_empty() {
-            // The name is not asked for, the rest is checked as ever.
+            // Embedded objects need no name; the rest of their metadata follows the usual rules.
             stated.set_at(&["name"], "none");
         }
         let namespaced = !stated.str_at(&["namespace"]).is_empty();
@@ -58,7 +58,7 @@ fn resource(object: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a member that must be a text, and not empty; `rule` says what is wrong with it.
+/// Checks that a member, if present, is a string that is not empty. `rule` returns what else is wrong with it.
 fn text(object: &Map, name: &str, path: &Path<'_>, errors: &mut Errors, rule: impl Fn(&str) -> Option<String>) {
     let place = path.child(name);
     match object.get(name) {

@@ -1,4 +1,4 @@
-//! Following the definitions, so that what they define is served on every replica.
+//! Follows the definitions in the store, so that every replica serves the resources that they define.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,27 +14,27 @@ use super::{Definition, Life};
 use crate::follow::{self, Seen};
 use crate::unreadable::{others, value};
 
-/// How long it rests before it begins again.
+/// How long to wait before following begins again after a failure.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The definitions that are established, by their keys.
 #[derive(Debug, Default)]
 pub struct Definitions {
     known: BTreeMap<Key, Arc<Definition>>,
-    /// Those of before a list began that it has not shown yet.
+    /// Definitions from before the current list began. The list has not reached them yet.
     before: BTreeMap<Key, Arc<Definition>>,
-    /// Those by which objects are to be shown no longer.
+    /// Signals of replaced and deleted definitions. They are ended after the next publication.
     over: Vec<Life>,
     listed: bool,
 }
 
 impl Definitions {
-    /// The definitions, by their names.
+    /// Returns all definitions in the order of their names.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.known.values()
     }
 
-    /// Takes in a definition, or that it is gone; whether that makes a difference.
+    /// Adds, replaces or removes a definition. Returns whether that makes a difference to what is served.
     fn set(&mut self, key: &Key, mut definition: Option<Definition>) -> bool {
         let before = self.known.remove(key).or_else(|| self.before.remove(key));
         let terminating = |of: Option<&Definition>| of.map(|definition| definition.terminating);
@@ -60,7 +60,7 @@ impl Definitions {
         self.listed = true;
     }
 
-    /// Takes in what is seen; whether there is something to publish.
+    /// Handles an event of the table. Returns whether the definitions must be published.
     fn see(&mut self, seen: &Seen<'_>) -> bool {
         let is_changed = match seen {
             Seen::Begin => {
@@ -78,17 +78,16 @@ impl Definitions {
     }
 }
 
-/// What cannot be decoded defines nothing.
+/// Reads a definition. `None` if the object cannot be decoded.
 fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&others(value(object))?)
 }
 
-/// Follows the table of definitions for ever, and publishes them after changes: what is served must not stand still
-/// because something broke once.
+/// Follows the table of definitions for ever and publishes them after changes. After a panic, following starts again.
 pub async fn follow(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
     loop {
         if AssertUnwindSafe(keep_publishing(table, &publish)).catch_unwind().await.is_err() {
-            tracing::error!("following definitions of custom resources failed: it begins again");
+            tracing::error!("following the definitions of custom resources failed; starting again");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }
@@ -104,12 +103,12 @@ async fn keep_publishing(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
         }),
         async {
             loop {
-                changed.notified().await; // changes that come together are published together
+                changed.notified().await; // changes at the same time are published together
                 if !definitions.borrow().listed {
-                    continue; // it has begun again, and will tell when it knows all of them
+                    continue; // a new list has begun; it notifies when complete
                 }
                 publish(&definitions.borrow());
-                // Whose watch ends finds what is defined now.
+                // Ended watches reconnect, and then find the new definitions.
                 definitions.borrow_mut().over.drain(..).for_each(|life| life.end());
             }
         },

@@ -1,4 +1,4 @@
-//! The formats of schemas that are checked.
+//! The formats that are checked when a schema states them.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use crate::rules::addresses;
 
 /// A format of strings.
 struct Format {
-    /// Its name without dashes; schemas may write dashes wherever they want.
+    /// The name without dashes. Schemas may write dashes anywhere in it.
     name: &'static str,
     holds: fn(&str) -> bool,
 }
@@ -81,7 +81,7 @@ fn find(format: &str) -> Option<&'static Format> {
     FORMATS.binary_search_by(|known| known.name.cmp(name)).ok().map(|at| &FORMATS[at])
 }
 
-/// The format of a schema, if values are checked for it; else the empty string.
+/// Returns the format of a schema. Empty if the schema states none, or one that is not checked.
 pub fn checked(schema: &Structural) -> &str {
     let format = schema.rules().format.as_str();
     let known = !format.is_empty()
@@ -95,17 +95,17 @@ pub fn checked(schema: &Structural) -> &str {
     if known { format } else { "" }
 }
 
-/// Whether schemas of strings may state the format to have it checked.
+/// Returns whether this is a format that is checked for strings.
 pub fn is_of_strings(format: &str) -> bool {
     !format.is_empty() && find(format).is_some()
 }
 
-/// Whether a string has the format.
+/// Returns whether a string has the format. Unknown formats hold for every string.
 pub fn holds(format: &str, text: &str) -> bool {
     find(format).is_none_or(|format| (format.holds)(text))
 }
 
-/// Base64 with padding that is not checked for bits; the empty text is none.
+/// Accepts padded base64 whose unused bits are not zero. The empty text is not accepted.
 fn is_base64(text: &str) -> bool {
     let lenient = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     !text.is_empty() && GeneralPurpose::new(&STANDARD, lenient).decode(text).is_ok()

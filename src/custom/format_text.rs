@@ -1,4 +1,4 @@
-//! Formats that need more than a pattern.
+//! Formats for which a pattern is not enough.
 
 use flotilla_proto::duration;
 use time::{Date, Month};
@@ -14,7 +14,7 @@ pub fn is_date(text: &str) -> bool {
     Date::from_calendar_date(year.into(), month, day).is_ok()
 }
 
-/// A time of day with its zone behind a date, loosely as RFC 3339 has it.
+/// A date and a time of day with its zone, checked less strictly than RFC 3339 demands.
 pub fn is_date_time(text: &str) -> bool {
     let text = text.to_lowercase();
     let mut parts = text.split('t');
@@ -26,7 +26,7 @@ pub fn is_date_time(text: &str) -> bool {
     is_date(date) && digits && bytes[2] == b':' && bytes[5] == b':' && in_range && is_zone(zone)
 }
 
-/// A zone, with a fraction of a second before it.
+/// A zone, with or without a fraction of a second before it.
 fn is_zone(text: &str) -> bool {
     let mut zone = text;
     if !matches!(text.as_bytes().first(), Some(b'z' | b'+' | b'-')) {
@@ -78,7 +78,7 @@ fn is_unit(unit: &str) -> bool {
     SHORT.contains(&&*unit) || LONG.iter().any(|long| unit.starts_with(long))
 }
 
-/// An address of mail, with or without a name before it in angle brackets.
+/// An e-mail address, alone or in angle brackets behind a name.
 pub fn is_email(text: &str) -> bool {
     let text = text.trim_matches([' ', '\t']);
     match text.strip_suffix('>').and_then(|rest| rest.split_once('<')) {
@@ -134,7 +134,7 @@ pub fn is_mac(text: &str) -> bool {
     parts(':', 2) || parts('-', 2) || parts('.', 4)
 }
 
-/// A number of a credit card, with anything between its digits.
+/// A credit card number. Characters between its digits are ignored.
 pub fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
     let prefix = |length: usize| digits.iter().take(length).fold(0, |number, digit| number * 10 + u32::from(*digit));
@@ -164,12 +164,12 @@ pub fn is_credit_card(text: &str) -> bool {
     issued && sum.is_multiple_of(10)
 }
 
-/// The digits of a book number, without blanks and dashes.
+/// Returns the digits of an ISBN, without blanks and dashes.
 fn book_number(text: &str) -> Vec<u8> {
     text.bytes().filter(|byte| !matches!(byte, b'\t' | b'\n' | 0xc | b'\r' | b' ' | b'-')).collect()
 }
 
-/// A book number of ten digits, the last of which may be an X.
+/// An ISBN of ten digits, the last of which may be an X.
 pub fn is_isbn10(text: &str) -> bool {
     let signs = book_number(text);
     let value = |(at, sign): (usize, &u8)| match sign {
@@ -184,7 +184,7 @@ pub fn is_isbn10(text: &str) -> bool {
     })
 }
 
-/// A book number of thirteen digits.
+/// An ISBN of thirteen digits.
 pub fn is_isbn13(text: &str) -> bool {
     let signs = book_number(text);
     let weights = [1, 3].into_iter().cycle();
@@ -193,18 +193,18 @@ pub fn is_isbn13(text: &str) -> bool {
         && weights.zip(&signs).map(|(weight, sign)| weight * u32::from(sign - b'0')).sum::<u32>().is_multiple_of(10)
 }
 
-/// The digits of a UUID that tell its version and its variant.
+/// Returns the digits of a UUID that state its version and its variant.
 fn uuid_digits(text: &str) -> Option<(char, char)> {
     let mut digits = text.chars().filter(|c| *c != '-').skip(12);
     Some((digits.next()?, digits.nth(3)?))
 }
 
-/// The version of a UUID.
+/// Returns the version of a UUID. `None` if the text is too short.
 pub fn uuid_version(text: &str) -> Option<char> {
     uuid_digits(text).map(|(version, _)| version)
 }
 
-/// Whether a UUID has a version and the variant of RFC 4122.
+/// Returns whether a UUID has this version and the variant of RFC 4122.
 pub fn is_random_uuid(text: &str, of: char) -> bool {
     uuid_digits(text).is_some_and(|(version, variant)| version == of && "89abAB".contains(variant))
 }

@@ -1,4 +1,4 @@
-//! Says how long watches may show objects by a definition: they end soon after it changes.
+//! Ends watches of a custom resource soon after its definition has changed, since they show objects by the old one.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::limits;
 
-/// Signals that watches must no longer show objects by a definition. Clones share the signal.
+/// Signals watches to stop showing objects by a definition. Clones share the signal.
 #[derive(Debug, Clone)]
 pub struct Life(Arc<watch::Sender<Option<Instant>>>);
 
@@ -18,7 +18,7 @@ impl Default for Life {
 }
 
 impl Life {
-    /// Ends it, after time for what was stored before to be told.
+    /// Begins the grace period, in which watches still send the changes made under the old definition.
     pub fn end(&self) {
         self.0.send_if_modified(|ends| {
             let is_first = ends.is_none();
@@ -27,15 +27,15 @@ impl Life {
         });
     }
 
-    /// Returns whether it is over.
+    /// Returns whether the grace period is over.
     pub fn is_over(&self) -> bool {
         self.0.borrow().is_some_and(|ends| Instant::now() >= ends)
     }
 
-    /// Waits until it is over.
+    /// Waits until the grace period is over.
     pub async fn over(self) {
         let mut told = self.0.subscribe();
-        // Nobody stops telling: this end tells, too.
+        // This clone keeps the sender, so that the wait cannot fail.
         let ends = told.wait_for(Option::is_some).await.map_or(None, |ends| *ends);
         if let Some(ends) = ends {
             sleep_until(ends).await;

@@ -1,4 +1,4 @@
-//! Lists whose items stand once (`x-kubernetes-list-type: set`) or have keys (`map`).
+//! Checks lists whose items must be unique (`x-kubernetes-list-type: set`) or have unique keys (`map`).
 
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors
     }
 }
 
-/// No two items have the same keys; keys that are absent from both are the same.
+/// Checks that no two items have the same keys. A key that both items lack counts as the same.
 fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Errors) {
     if let Some(index) = items.iter().position(|item| !matches!(item, Value::Object(_) | Value::Null)) {
         let why = "must be an object for an array of list-type map";
@@ -64,7 +64,7 @@ fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Err
     }
 }
 
-/// The positions at which something stands for the second time.
+/// Returns the positions of items that occur for the second time.
 fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
     let mut times: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut second = Vec::new();
@@ -78,7 +78,7 @@ fn repeated(identities: impl Iterator<Item = Vec<u8>>) -> Vec<usize> {
     second
 }
 
-/// What equal items share: 1 and 1.0 are equal only inside of something.
+/// Returns bytes that equal items share. A float differs from an equal integer, except inside an object or array.
 pub(super) fn identity(item: &Value) -> Vec<u8> {
     match item {
         Value::Float(number) => format!("float {}", number.get()).into_bytes(),

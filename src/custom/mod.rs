@@ -1,17 +1,17 @@
-//! Custom resources: what their definitions say, and the rules that their objects follow.
+//! Custom resources: how the server reads definitions, and validates, converts and shows the objects that they define.
 //!
-//! [`Definition`] is what requests need of a stored definition, and [`Custom`] one of its versions; [`follow`] keeps
-//! them as the store has them. Schemas are [`flotilla_proto::structural`]; here is what the reference's validation
-//! makes of them, with the same errors in the same order and words. Where it visits members in random order, members of
-//! the schema come sorted by name and members of the object in their own order.
+//! [`Definition`] holds a stored definition in the form that requests use, and [`Custom`] one of its versions;
+//! [`follow`] keeps them up to date with the store. [`flotilla_proto::structural`] has the schemas. This module
+//! validates objects by them, with the errors of the reference in the same order and words. Where the reference visits
+//! members in random order, members of a schema are visited by name, and members of an object in their own order.
 //!
-//! # What a write does
+//! # Steps of a write
 //!
 //! Decode, [`prune`](flotilla_proto::structural::prune), [`drop_nulls`](flotilla_proto::structural::drop_nulls),
 //! [`coerce`](coerce::coerce) embedded objects, [`default`](flotilla_proto::structural::default()), then check
-//! `metadata` as of any object and [`validate::validate`], [`ratchet::validate_update`] or
-//! [`ratchet::validate_status_update`], and last its [`rules`] in CEL. The outcome of an apply is not decoded: it is
-//! defaulted and checked only.
+//! `metadata` as that of any object, and the object by [`validate::validate`], [`ratchet::validate_update`] or
+//! [`ratchet::validate_status_update`], and last by its [`rules`] in CEL. The result of an apply skips the decoding
+//! steps: it is only defaulted and checked.
 
 pub mod check;
 pub mod coerce;
@@ -34,9 +34,9 @@ pub mod termination;
 mod tests;
 pub mod validate;
 
-/// The group of definitions.
+/// The API group of definitions.
 pub const GROUP: &str = "apiextensions.k8s.io";
-/// Their resource.
+/// The resource name of definitions.
 pub const RESOURCE: &str = "customresourcedefinitions";
 
 pub use definition::{Definition, ScalePaths, Version};

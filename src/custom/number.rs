@@ -1,6 +1,6 @@
-//! Bounds of numbers.
+//! Checks numbers: ranges, bounds and multiples.
 //!
-//! Integers are compared with bounds as integers, unless a bound is none itself where the type asks for one.
+//! Integers are compared with bounds as integers. If the bound does not fit the type, both are compared as floats.
 
 use flotilla_proto::structural::{Structural, ValueType};
 use flotilla_proto::value::Value;
@@ -8,10 +8,10 @@ use flotilla_proto::value::Value;
 use super::check::{Outcome, Walk};
 use crate::field::{ErrorKind, FieldError, float, shown};
 
-/// The greatest whole number that JSON keeps exactly.
+/// The greatest whole number up to which a float holds every whole number (2^53 - 1).
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// Whether a float is a whole number, give or take an error of rounding.
+/// Returns whether a float is a whole number, apart from rounding errors.
 pub fn is_whole(number: f64) -> bool {
     if !number.is_finite() || number.abs() > WHOLE_MAX {
         return false;
@@ -20,16 +20,16 @@ pub fn is_whole(number: f64) -> bool {
     number == below || below > 0.0 && (number - below) / (number + below) < 1e-9
 }
 
-/// A bound, with what the messages call it.
+/// A bound, with its names in messages.
 struct Bound<'a> {
     name: &'a str,
     limit: f64,
-    /// Whether a number keeps it; the bound of integers is cut to one.
+    /// Whether a number keeps the bound. For integers, the bound is truncated to an integer.
     keeps: fn(&Number, &Number) -> bool,
     words: &'a str,
 }
 
-/// A number to compare, both of one type.
+/// A number for comparison. Both sides of a comparison have the same variant.
 #[derive(Clone, Copy)]
 enum Number {
     Int(i64),
@@ -40,7 +40,7 @@ impl Walk<'_> {
     /// Checks range, multiples and bounds.
     pub(super) fn number(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
         let of = schema.of.filter(|of| !schema.int_or_string && matches!(of, ValueType::Integer | ValueType::Number));
-        // Tells of what is out of range; whether that is so.
+        // Reports a number out of range. Returns whether it is.
         let range = |name: &str, in_range: bool, out: &mut Outcome| {
             let of = of.map_or("", ValueType::name);
             let form =
@@ -114,8 +114,8 @@ impl Number {
         }
     }
 
-    /// A bound in the type of the number.
-    #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are cut")]
+    /// Converts a bound to the type of the number.
+    #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are truncated")]
     fn like(self, bound: f64) -> Self {
         match self {
             Self::Int(_) => Self::Int(bound as i64),
@@ -147,8 +147,8 @@ fn at_least(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// Whether a float is within the range of a type and format.
-#[expect(clippy::cast_possible_truncation, reason = "what is lost is looked for")]
+/// Returns whether a float is within the range of a type and format.
+#[expect(clippy::cast_possible_truncation, reason = "the comparison detects any loss")]
 fn float_fits(of: Option<ValueType>, format: &str, number: f64) -> bool {
     const INT64_END: f64 = 9_223_372_036_854_775_808.0;
     match (of, format) {

@@ -1,4 +1,4 @@
-//! Validates changed objects: errors in unchanged parts are tolerated (KEP-4008).
+//! Validates changed objects. Errors in unchanged parts are tolerated (KEP-4008).
 
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
@@ -14,7 +14,7 @@ pub fn validate_update(schema: &Structural, object: &Value, old: &Value, errors:
     lists_unless_broken(schema, object, old, errors);
 }
 
-/// Checks what a write of `/status` may change; the rest equals the stored object.
+/// Checks the parts that a write of `/status` may change; the rest equals the stored object.
 pub fn validate_status_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     if let (Some(status), Some(of)) = (object.get("status"), schema.property("status")) {
         let old = old.get("status");
@@ -23,7 +23,7 @@ pub fn validate_status_update(schema: &Structural, object: &Value, old: &Value, 
     lists_unless_broken(schema, object, old, errors);
 }
 
-/// Checks what the schema says of values alone; that is the first part of [`validate_update`].
+/// Checks values against the schema, without embedded objects and lists: the first part of [`validate_update`].
 pub fn values(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     check(schema, Subject { value: object, old: Some(old), at: "" }, errors);
 }

@@ -1,4 +1,4 @@
-//! How a version of a custom resource is told of in discovery, and reached.
+//! Describes a version of a custom resource for discovery and routing.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ const VERBS: &[Text] = &[
     Cow::Borrowed("update"),
     Cow::Borrowed("watch"),
 ];
-/// What discovery says is left to do with objects of a definition that is being deleted.
+/// The verbs that discovery shows while a definition is being deleted.
 pub const LAST_VERBS: &[Text] = &[
     Cow::Borrowed("delete"),
     Cow::Borrowed("deletecollection"),
@@ -28,10 +28,10 @@ pub const LAST_VERBS: &[Text] = &[
     Cow::Borrowed("watch"),
 ];
 const PART_VERBS: &[Text] = &[Cow::Borrowed("get"), Cow::Borrowed("patch"), Cow::Borrowed("update")];
-/// How many bytes of a digest the hash of the stored form has.
+/// Length of the storage version hash, in bytes.
 const STORAGE_HASH_BYTES: usize = 8;
 
-/// The resource in this version, as the catalogue has those that are built in.
+/// Returns the resource in this version, in the form that the catalogue has for built-in resources.
 pub fn resource(of: &Definition, version: &Version) -> Resource {
     let own = (of.group.clone(), version.name.clone(), of.kind.clone());
     let scale = ("autoscaling".into(), "v1".into(), "Scale".into());
@@ -59,7 +59,7 @@ pub fn resource(of: &Definition, version: &Version) -> Resource {
     }
 }
 
-/// What changes with the version that objects are stored in.
+/// Returns the storage version hash, which changes with the version in which objects are stored.
 fn storage_hash(of: &Definition) -> String {
     let stored = format!("{}/{}/{}", of.group, of.stored().name, of.kind);
     STANDARD.encode(&digest(&SHA256, stored.as_bytes()).as_ref()[..STORAGE_HASH_BYTES])

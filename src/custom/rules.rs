@@ -1,4 +1,4 @@
-//! Rules in CEL (`x-kubernetes-validations`) that the schema of a version has, asked about its objects.
+//! Evaluates the CEL rules (`x-kubernetes-validations`) of a schema.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, FieldError, Path};
 
-/// What all rules together may cost for one object.
+/// The CEL cost that all rules of one object may have together.
 pub const BUDGET: i64 = OBJECT_COST.cast_signed();
 const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete \
      validation";
@@ -21,13 +21,13 @@ const NOT_ASKED: &str = "some validation rules were not checked because the obje
 pub struct Rules(Arc<OnceLock<Option<Validator>>>);
 
 impl Rules {
-    /// Compiles those of a schema, unless they are compiled already.
+    /// Returns the compiled rules of a schema. Compiles them on the first call. `None` if the schema has no rules.
     pub fn compiled(&self, published: &Value) -> Option<&Validator> {
         self.0.get_or_init(|| validator(published, true)).as_ref()
     }
 
-    /// Tells which rules an object breaks, given what it was and what else is wrong with it. What breaks them and was
-    /// not changed is only warned of.
+    /// Reports which rules an object breaks. `old` is the stored object, and `errors` holds what other checks found.
+    /// Rules that an unchanged part breaks become warnings.
     pub fn validate(
         &self,
         published: &Value,
@@ -47,19 +47,19 @@ impl Rules {
     }
 }
 
-/// The rules of a schema as it is stated: of resources, or of values in them.
+/// Compiles the rules of a schema. `is_resource` says whether it describes a whole object or a value within one.
 fn validator(stated: &Value, is_resource: bool) -> Option<Validator> {
     with_room(|| Validator::at(&Schema::of(stated), is_resource))
 }
 
-/// Errors of a kind that leave no sense in rules.
+/// Returns whether errors of this kind keep the rules from being evaluated.
 fn is_blocking(kind: ErrorKind) -> bool {
     use ErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
     matches!(kind, NotSupported | Required | TooLong | TooMany | TypeInvalid)
 }
 
-/// Tells which rules the default of a schema breaks, whether it is set in a new object or in one that had it before.
-/// Returns what is left of the budget, which is negative where rules were left out.
+/// Reports which rules the default of a schema breaks, in a new object and in one that already has it. Returns the
+/// remaining budget, which is negative if it did not suffice for all rules.
 pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64, errors: &mut Errors) -> i64 {
     let Some(validator) = validator(stated, is_resource) else { return budget };
     let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));

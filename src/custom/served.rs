@@ -1,4 +1,4 @@
-//! One served version of a custom resource, as requests use it.
+//! One version of a custom resource, as requests use it.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::kept;
 
-/// What objects of an unknown version may hold: no fields at all.
+/// The schema of an unknown version: it allows no fields at all.
 static NOTHING: LazyLock<Structural> = LazyLock::new(Structural::default);
 
 /// A version of a custom resource.
@@ -45,18 +45,18 @@ impl Custom {
         &self.definition
     }
 
-    /// What the definition says of this version.
+    /// Returns this version of the definition.
     pub fn version(&self) -> &Version {
         &self.definition.versions[self.version]
     }
 
-    /// The kind in the version that objects are stored in.
+    /// Returns the kind in the stored version.
     pub fn stored_kind(&self) -> &Ref<Kind> {
         &self.definition.stored().kind
     }
 
-    /// Whether this one of the served versions stands for the resource where each resource is told of once: the one
-    /// that objects are stored in, or else the first.
+    /// Returns whether this is the version by which documents that name each resource once describe it: the stored
+    /// version, or the first served one if the stored one is not served.
     pub fn is_first(&self) -> bool {
         let (versions, storage) = (&self.definition.versions, self.definition.storage);
         match versions[storage].served {
@@ -65,12 +65,13 @@ impl Custom {
         }
     }
 
-    /// Conforms an object that a client sent: its metadata is that of every kind, and the rest what the schema of the
-    /// version that it states knows. Returns the paths of fields that were dropped. Values of wrong types stay, for
-    /// [`Custom::validate`] to tell, and what states another kind stays for [`Custom::check_type`].
+    /// Conforms an object that a client sent: decodes its metadata, and drops the fields that the schema does not have.
+    /// The object's own `apiVersion` decides which schema that is. Returns the paths of dropped fields. Values of wrong
+    /// types stay; [`Custom::validate`] reports them. An object of another kind stays as it is; [`Custom::check_type`]
+    /// refuses it.
     ///
     /// # Errors
-    /// The metadata cannot be read, or that of an object within.
+    /// The metadata of the object, or of an object embedded in it, cannot be decoded.
     pub fn conform(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
         let mut unknown = self.conform_metadata(object)?;
         object.settle();
@@ -81,10 +82,10 @@ impl Custom {
         Ok(unknown)
     }
 
-    /// Conforms the metadata of an object alone; returns the paths of fields that were dropped.
+    /// Conforms only the metadata of an object. Returns the paths of dropped fields.
     ///
     /// # Errors
-    /// The metadata cannot be read.
+    /// The metadata cannot be decoded.
     pub fn conform_metadata(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
         match (metadata_type(), object.get_mut("metadata")) {
             (Some(of), Some(metadata)) if !metadata.is_null() => {
@@ -95,17 +96,17 @@ impl Custom {
         }
     }
 
-    /// The schema of the version that an object states; `None` when it states another kind.
+    /// Returns the schema of the version that an object states. `None` when it states another kind.
     fn stated_schema(&self, object: &Value) -> Option<&Structural> {
         let (group, version) = object.str_at(&["apiVersion"]).split_once('/')?;
         let is_own = group == self.definition.group && object.str_at(&["kind"]) == self.definition.kind;
         is_own.then(|| self.definition.version(version).map_or(&*NOTHING, |version| &version.schema))
     }
 
-    /// Refuses an object that does not state this kind in this version.
+    /// Checks that an object states this kind in this version.
     ///
     /// # Errors
-    /// 422, about the kind that is stated.
+    /// 422 for the stated kind if it is another one.
     pub fn check_type(&self, object: &Value) -> ApiResult<()> {
         let mut errors = Errors::default();
         let own = [("kind", self.definition.kind.to_string()), ("apiVersion", self.version().api_version())];
@@ -126,7 +127,7 @@ impl Custom {
     /// Writes the defaults of the schema into an object.
     ///
     /// # Errors
-    /// 413: it would be larger with them than an object may be.
+    /// 413 if the object with its defaults would exceed the size limit.
     pub fn default(&self, object: &mut Value) -> ApiResult<()> {
         default(&self.version().schema, object).map_err(overgrown)
     }
@@ -135,15 +136,15 @@ impl Custom {
     /// of the definition.
     ///
     /// # Errors
-    /// 500: the definition does not know the version any more in which the object was stored. 413: its present defaults
-    /// make the object larger than one may be.
+    /// 500 if the definition no longer has the version in which the object was stored. 413 if its present defaults make
+    /// the object exceed the size limit.
     pub fn show(&self, object: Value) -> ApiResult<Value> {
         let mut shown = self.translated(self.read(object)?, self.version())?;
         shown.sort_members();
         Ok(shown)
     }
 
-    /// A stored object in the version in which it was stored, as the definition has that now.
+    /// Reads a stored object in the version in which it was stored, by the present schema of that version.
     ///
     /// # Errors
     /// As for [`Custom::show`].
@@ -162,7 +163,7 @@ impl Custom {
         Some(&self.definition).filter(|definition| definition.conversion.is_some())
     }
 
-    /// Converts an object to another version. Conversions by webhooks must have been made ahead.
+    /// Converts an object to another version. If a webhook converts, the result must already have been fetched.
     fn translated(&self, mut object: Value, to: &Version) -> ApiResult<Value> {
         let api_version = to.api_version();
         if self.definition.conversion.is_some() && object.str_at(&["apiVersion"]) != api_version {
@@ -174,8 +175,8 @@ impl Custom {
         Ok(object)
     }
 
-    /// Whether the stored bytes of an object are what this version shows. Found out once for each definition, and
-    /// noted on the object.
+    /// Returns whether this version shows an object exactly as it is stored. The object is compared once for each
+    /// definition, and a note on the object keeps the result.
     pub fn shows_as_stored(&self, object: &Object) -> bool {
         if self.version != self.definition.storage {
             return false;
@@ -192,20 +193,20 @@ impl Custom {
         is_same
     }
 
-    /// Converts an object of this version to the stored version, without fields that this does not have.
+    /// Converts an object of this version to the stored version. Drops fields that the stored version does not have.
     ///
     /// # Errors
-    /// It was not converted ahead by the webhook that converts it.
+    /// 503 if the conversion by webhook was not fetched before.
     pub fn store(&self, object: Value) -> ApiResult<Value> {
         let mut stored = self.translated(object, self.definition.stored())?;
         stored.sort_members();
         Ok(stored)
     }
 
-    /// An object in another version, served or not, with the type of its kind there.
+    /// Converts an object to another version, served or not. Returns the object and its type there.
     ///
     /// # Errors
-    /// 500: the definition has no such version.
+    /// 500 if the definition has no such version.
     pub fn convert(&self, object: &Value, api_version: &str) -> ApiResult<(Ref<Type>, Value)> {
         let to = self.definition.of_api_version(api_version).ok_or_else(|| {
             let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -221,14 +222,14 @@ impl Custom {
         Ok((to.kind.of.clone(), converted))
     }
 
-    /// Tells what of a new object the schema does not allow; `errors` has what else is wrong with it.
+    /// Validates a new object. `errors` holds what other checks found.
     pub fn validate(&self, object: &Value, errors: &mut Errors, warnings: &mut Vec<String>) {
         validate::validate(&self.version().schema, object, errors);
         self.validate_replicas(object, false, errors);
         self.version().judge(object, None, errors, warnings);
     }
 
-    /// Tells what of a changed object the schema does not allow; `errors` has what else is wrong with it.
+    /// Validates a changed object. `errors` holds what other checks found.
     pub fn validate_update(
         &self,
         subresource: &str,
@@ -247,7 +248,7 @@ impl Custom {
         self.version().judge(object, Some(old), errors, warnings);
     }
 
-    /// What a Scale asks for and shows must fit into one.
+    /// Checks that the replicas are within the range that a Scale allows.
     fn validate_replicas(&self, object: &Value, is_status: bool, errors: &mut Errors) {
         let Some(scale) = &self.version().scale else { return };
         let asked_for = Some(&scale.replicas).filter(|_| !is_status);
@@ -264,12 +265,13 @@ impl Custom {
         }
     }
 
-    /// The names of the fields that `fieldSelector` may name, besides name and namespace.
+    /// Returns the names of the fields that `fieldSelector` accepts, besides name and namespace.
     pub fn selectors(&self) -> impl Iterator<Item = String> {
         self.version().selectable.iter().map(|path| path.join("."))
     }
 
-    /// The values by which an object is selected, in any version, with the names of their fields.
+    /// Returns the fields of an object that selectors of any version may use, as names and values. Empty ones are left
+    /// out.
     pub fn selected(&self, object: &Value) -> Vec<(String, String)> {
         let mut selected: Vec<(String, String)> = Vec::new();
         for path in self.definition.versions.iter().flat_map(|version| &version.selectable) {
@@ -297,7 +299,7 @@ fn translate(object: &mut Value, to: &Version) {
     }
 }
 
-/// A scalar as selectors compare it.
+/// Formats a scalar as selectors compare it.
 fn text(value: &Value) -> String {
     let mut out = String::new();
     let _ = match value {

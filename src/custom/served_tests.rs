@@ -2,7 +2,7 @@ use flotilla_proto::value;
 
 use super::*;
 
-/// Two versions of a kind: `v1`, which is stored, and `v2`, which has a field more and a default. `v3` is not served.
+/// Three versions of a kind: `v1` is stored; `v2` has one field more, with a default; `v3` is not served.
 fn versions() -> Vec<Custom> {
     let schema = |fields: Value| value!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}});
     let one = schema(value!({"a": {"type": "string"}}));
@@ -30,7 +30,7 @@ fn versions_keep_what_they_know_of_each_other() {
     let [v1, v2] = &versions()[..] else { panic!("two versions are served") };
     let stored = v2.store(thing("v2", value!({"a": "a", "two": 7}))).unwrap();
     assert_eq!(stored, thing("v1", value!({"a": "a"})));
-    // Defaults are those of the version in which an object is stored.
+    // An object gets the defaults of the version in which it is stored.
     assert_eq!(v2.show(stored.clone()).unwrap(), thing("v2", value!({"a": "a"})));
     assert_eq!(v1.show(thing("v2", value!({"a": "a"}))).unwrap(), thing("v1", value!({"a": "a"})));
     assert_eq!(v2.show(thing("v2", value!({"a": "a"}))).unwrap(), thing("v2", value!({"a": "a", "two": 2})));

@@ -1,4 +1,4 @@
-//! The rules that all custom resources share; what objects may hold their schema says.
+//! The strategy of all custom resources. Their schemas decide what an object may hold.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::quote;
 use crate::rules::{Generation, Strategy, metadata};
 
-/// Rules of resources without the subresource `status`.
+/// The strategy without the subresource `status`.
 pub static PLAIN: Strategy = Strategy {
     known_finalizers: false,
     generation: Generation::Own,
@@ -18,7 +18,7 @@ pub static PLAIN: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Rules of resources whose status is written by itself.
+/// The strategy with the subresource `status`.
 pub static WITH_STATUS: Strategy = Strategy {
     status: true,
     prepare_update: |object, old| count(object, old, &["metadata", "status"]),
@@ -26,7 +26,7 @@ pub static WITH_STATUS: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Raises the generation when any member but these changed.
+/// Raises the generation if a member other than these changed.
 fn count(object: &mut Value, old: &Value, besides: &[&str]) {
     let counted = |value: &Value| -> Vec<(String, Value)> {
         let members = value.as_object().into_iter().flat_map(Map::iter);
@@ -40,7 +40,7 @@ fn count(object: &mut Value, old: &Value, besides: &[&str]) {
     }
 }
 
-/// Tells of new finalizers that other writers may use as well.
+/// Warns of new finalizers without a domain, since other writers may use the same name.
 fn warn_of_finalizers(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     let finalizers = |object: &Value| -> BTreeSet<String> {
         let list = object.list_at(&["metadata", "finalizers"]).iter();
@@ -53,7 +53,7 @@ fn warn_of_finalizers(object: &Value, old: Option<&Value>, warnings: &mut Vec<St
     }
 }
 
-/// A write of the status changes no metadata but the owners of fields.
+/// Keeps the stored metadata in a write of the status, except for the owners of fields.
 fn keep_metadata(object: &mut Value, old: &Value) {
     let owners = object.remove_at(&["metadata", "managedFields"]);
     object.set_at(&["metadata"], old.at(&["metadata"]).clone());

@@ -1,4 +1,4 @@
-//! Ends a definition: its objects are deleted first.
+//! Deletes a definition: its objects are deleted first.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -8,7 +8,7 @@ use crate::rules::conditions;
 /// The finalizer that holds a definition until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How far the end of a definition is, as its condition `Terminating` tells.
+/// How far the deletion of a definition is, as its condition `Terminating` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It is marked for deletion.
@@ -20,7 +20,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Tells it in the status of a definition.
+    /// Writes the condition into the status of a definition.
     pub fn tell(self, definition: &mut Value, now: &str) {
         let (status, reason, message) = match self {
             Self::Pending => (
@@ -38,7 +38,7 @@ impl Stage {
     }
 }
 
-/// A definition as it is once its deletion was asked for: it goes when its objects have.
+/// Returns a definition marked for deletion. It stays until its objects are deleted.
 pub fn marked(definition: &Value, now: &str) -> Value {
     let mut marked = definition.clone();
     marked.set_at(&["metadata", "deletionTimestamp"], now);

@@ -1,4 +1,4 @@
-//! What the reference says of values, by schema.
+//! Compares the errors of values with those of the reference, by schema.
 
 use flotilla_proto::json;
 use flotilla_proto::structural::Structural;
@@ -33,7 +33,7 @@ fn changed(schema: &Structural, old: &str, new: &str) -> Vec<String> {
     told(errors)
 }
 
-/// Checks a table of specs and what is wrong with them.
+/// Checks a table of specs and the errors of each.
 fn check(schema: &Structural, cases: &[(&str, &[&str])]) {
     for (spec, expected) in cases {
         assert_eq!(found(schema, &format!(r#"{{"spec": {spec}}}"#)), *expected, "{spec}");

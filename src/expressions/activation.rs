@@ -1,4 +1,4 @@
-//! What expressions see of a request, and evaluating them within a budget.
+//! The variables of an expression for one request, and evaluation within a cost budget.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -14,56 +14,56 @@ use super::compile::{Compiled, Fault, Variable};
 use super::environment::{Name, VARIABLES};
 use crate::field::quote;
 
-/// What one evaluation may cost.
+/// The cost limit of one evaluation.
 const CALL: u64 = 1_000_000;
-/// What the expressions of one sort of a policy may cost together, for one binding and parameter.
+/// The cost limit of all expressions of one kind in a policy together, for one binding and parameter.
 pub const BUDGET: u64 = 10_000_000;
-/// What conditions may cost together.
+/// The cost limit of all match conditions together.
 pub const MATCH_BUDGET: u64 = 2_500_000;
-/// How many variables may be evaluated because of each other at a time.
+/// How many levels variables may depend on each other.
 const VARIABLES_DEEP: u32 = 100;
-/// What is told when a budget is spent.
+/// The message for a budget that is spent.
 pub const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules \
     will be run";
 
-/// What a request is, as expressions see it. Trees that are `null` are not there.
+/// A request as expressions see it. A tree that is `null` is absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
-    /// The object as it is to be.
+    /// The object after the write.
     pub object: &'a Tree,
-    /// The object as it was.
+    /// The object before the write.
     pub old_object: &'a Tree,
-    /// What is asked for.
+    /// The attributes of the request.
     pub request: &'a Tree,
     /// The namespace of the object.
     pub namespace: &'a Tree,
     /// The parameters.
     pub params: &'a Tree,
-    /// Who may do what, and what is asked for; `None` where that is out of scope.
+    /// The authorizer, and the resource of the request. `None` when expressions cannot use them.
     pub authorizer: Option<(&'a Arc<dyn Authorizer>, &'a Resource)>,
 }
 
-/// The budget is spent: nothing more is evaluated.
+/// The budget is spent. No more expressions are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{OUT_OF_BUDGET}")]
 pub struct Stopped;
 
-/// What some expressions see of a request. Variables are evaluated when one asks for them, and once.
+/// The variables of the expressions for one request. A policy's variable is evaluated once, on its first use.
 #[derive(Debug)]
 pub struct Activation<'a> {
     inputs: Inputs<'a>,
     authorizer: Option<(Value<'a>, Value<'a>)>,
     variables: &'a [Variable],
     found: RefCell<Vec<Option<Outcome<Value<'a>>>>>,
-    /// How deep the values of variables nest, which are made of each other.
+    /// The nesting depths of variables' values, which can contain each other.
     depths: RefCell<Depths>,
-    /// What variables have cost since somebody looked.
+    /// The cost of variables that was not yet taken from a budget.
     spent: Cell<u64>,
     deep: Cell<u32>,
 }
 
 impl<'a> Activation<'a> {
-    /// Of a request, and the variables of a policy.
+    /// Creates the activation of a request, with the variables of a policy.
     pub fn new(inputs: Inputs<'a>, variables: &'a [Variable]) -> Self {
         let authorizer = inputs.authorizer.map(|(who, asked)| {
             (authorizer::authorizer(Arc::clone(who)), authorizer::request_resource(Arc::clone(who), asked.clone()))
@@ -72,10 +72,11 @@ impl<'a> Activation<'a> {
         Self { inputs, authorizer, variables, found, depths, spent: Cell::default(), deep: Cell::default() }
     }
 
-    /// Evaluates an expression, and takes what it costs from the budget. Gives its value, or what is wrong with it.
+    /// Evaluates an expression and takes its cost from the budget. The inner result is the value, or a message about
+    /// the expression.
     ///
     /// # Errors
-    /// [`Stopped`] when the budget is spent.
+    /// [`Stopped`] if the budget is spent.
     pub fn evaluate(
         &self,
         compiled: &'a Result<Compiled, Fault>,
@@ -97,7 +98,7 @@ impl<'a> Activation<'a> {
         compiled.program.evaluate(&bound, CALL)
     }
 
-    /// The value of a variable of the policy. Of several of one name the last one counts.
+    /// Returns the value of a policy's variable. If several have the same name, the last one counts.
     fn variable(&self, name: &str) -> Option<Outcome<Value<'a>>> {
         let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
         if let Some(Some(found)) = self.found.borrow().get(at) {
@@ -138,7 +139,7 @@ impl<'a> Activation<'a> {
     }
 }
 
-/// The variables of one expression, by its slots.
+/// The bindings of one expression, by slot.
 struct Bound<'b, 'a> {
     activation: &'b Activation<'a>,
     names: &'b [Name],

@@ -1,4 +1,4 @@
-//! Compiling the expressions of a policy.
+//! Compiles the expressions of a policy.
 
 use flotilla_cel::check::Checked;
 use flotilla_cel::eval::Program;
@@ -6,20 +6,20 @@ use flotilla_cel::types::Type;
 
 use super::environment::{Declared, JSON_PATCH, Name, OBJECT, Sees, VariableTypes, environment};
 
-/// What an expression has to give.
+/// The type that an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// A truth.
+    /// A boolean.
     Bool,
-    /// A text.
+    /// A string.
     String,
-    /// A text, or nothing.
+    /// A string or null.
     StringOrNull,
     /// An apply configuration.
     Object,
-    /// Operations of a JSON patch.
+    /// A list of JSON patch operations.
     Patches,
-    /// Anything.
+    /// Any type.
     Any,
 }
 
@@ -35,7 +35,7 @@ impl Wanted {
         }
     }
 
-    /// Says what is wrong with a type, if it is none of those wanted.
+    /// Returns an error unless the type is allowed.
     fn refuse(self, given: &Type) -> Result<(), Fault> {
         let types = self.types();
         if types.is_empty() || types.contains(given) {
@@ -49,21 +49,21 @@ impl Wanted {
     }
 }
 
-/// Why an expression cannot be compiled.
+/// The reason why an expression cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Its writer is to be told so.
+    /// The expression is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// What upstream takes for a failure of its own.
+    /// Upstream reports this as an internal error.
     #[error("{0}")]
     Internal(String),
 }
 
-/// An expression that is ready to be evaluated.
+/// An expression that is ready for evaluation.
 #[derive(Debug)]
 pub struct Compiled {
-    /// As it was written.
+    /// The source text.
     pub text: String,
     pub(super) program: Program,
     pub(super) names: Vec<Name>,
@@ -72,9 +72,9 @@ pub struct Compiled {
 /// A variable of a policy.
 #[derive(Debug)]
 pub struct Variable {
-    /// What `variables` calls it.
+    /// Its name in `variables`.
     pub name: Box<str>,
-    /// What gives its value.
+    /// The expression of its value.
     pub compiled: Result<Compiled, Fault>,
 }
 
@@ -86,30 +86,30 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Of expressions that may call the functions of 1.`minor` and see no variables.
+    /// Compiles expressions without variables, which may call the functions of Kubernetes 1.`minor`.
     pub fn new(minor: u16) -> Self {
         Self { minor, declared: Declared::default() }
     }
 
-    /// Of expressions of a policy that may have variables.
+    /// Compiles expressions of a policy that may have variables.
     pub fn with_variables(minor: u16) -> Self {
         Self::declaring(minor, Declared { variables: Some(VariableTypes::default()), ..Declared::default() })
     }
 
-    /// Of expressions that see what is declared.
+    /// Compiles expressions with these declarations.
     pub fn declaring(minor: u16, declared: Declared) -> Self {
         Self { minor, declared }
     }
 
-    /// The same for functions of another version.
+    /// Changes the version whose functions expressions may call.
     pub fn set_minor(&mut self, minor: u16) {
         self.minor = minor;
     }
 
-    /// Checks an expression. Gives its type, too.
+    /// Checks an expression and returns its type.
     ///
     /// # Errors
-    /// What is wrong with it, as cel-go shows it.
+    /// What is wrong with the expression, as cel-go formats it.
     pub fn check(&self, text: &str, sees: Sees) -> Result<Type, String> {
         let (environment, _) = environment(self.minor, sees, &self.declared);
         Checked::of(text, &environment).map(|checked| checked.output().clone())
@@ -118,12 +118,12 @@ impl Compiler {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// When it is not one, or gives something else.
+    /// The expression is invalid, or has another type than `wanted`.
     pub fn compile(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<Compiled, Fault> {
         self.compile_typed(text, wanted, sees).map(|(compiled, _)| compiled)
     }
 
-    /// Compiles a variable, which expressions may ask for from now on, even where it does not compile.
+    /// Compiles a variable. Expressions compiled later may use it, even if it does not compile.
     pub fn variable(&mut self, name: &str, text: &str, sees: Sees) -> Variable {
         let (compiled, of) = match self.compile_typed(text, Wanted::Any, sees) {
             Ok((compiled, of)) => (Ok(compiled), of),
@@ -133,7 +133,7 @@ impl Compiler {
         Variable { name: name.into(), compiled }
     }
 
-    /// Has expressions know a variable.
+    /// Declares a variable for expressions compiled later.
     pub fn declare(&mut self, name: &str, of: &Type) {
         self.declared.variables.get_or_insert_default().declare(name, known(of, TYPE_LEVELS));
     }
@@ -149,10 +149,11 @@ impl Compiler {
     }
 }
 
-/// How deep the type of a variable may nest: variables are made of each other, and types are walked by recursion.
+/// How deep the type of a variable may nest. Variables can build on each other, and types are walked by recursion.
 const TYPE_LEVELS: usize = 64;
 
-/// What others are told of the type of a variable: plain types, lists and maps of them; of what nests deeper, nothing.
+/// Returns the type under which a variable is declared: plain types, and lists and maps of them. Everything else is
+/// `Dyn`, and so is what nests too deep.
 fn known(of: &Type, levels: usize) -> Type {
     let Some(below) = levels.checked_sub(1) else { return Type::Dyn };
     match of {

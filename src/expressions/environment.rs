@@ -1,4 +1,4 @@
-//! What expressions may name: the variables that are in scope, and the types of those whose fields are declared.
+//! The names that expressions may use: the variables in scope, and the types whose fields are declared.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,48 +11,48 @@ use flotilla_cel::types::Type;
 use flotilla_cel::value::{Map, Value};
 use parking_lot::RwLock;
 
-/// The version of Kubernetes, 1.N, whose functions new expressions may call: those that a server of the version before
-/// can serve, too.
+/// The minor version of Kubernetes whose functions new expressions may call. It is the previous release, so that
+/// servers of that release can evaluate them.
 pub const NEW: u16 = 35;
-/// What stored expressions may call: whatever there is.
+/// The minor version for stored expressions: they may call all functions.
 pub const STORED: u16 = u16::MAX;
 
-/// Type of the object that an apply configuration is.
+/// The type of apply configurations.
 pub const OBJECT: &str = "Object";
-/// Type of an operation of a JSON patch.
+/// The type of JSON patch operations.
 pub const JSON_PATCH: &str = "JSONPatch";
-/// Type of the variable `variables`.
+/// The type of `variables`.
 pub const VARIABLES: &str = "kubernetes.variables";
 
-/// What is in scope of an expression, beside the request and its objects.
+/// The optional names that an expression may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sees {
     /// `params`.
     pub params: bool,
     /// `authorizer`.
     pub authorizer: bool,
-    /// The types of changes: `Object` and `JSONPatch`.
+    /// The types `Object` and `JSONPatch`, with which expressions describe changes.
     pub patches: bool,
 }
 
 /// A variable of the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name {
-    /// The object as it is to be.
+    /// The object after the write.
     Object,
-    /// The object as it was.
+    /// The object before the write.
     OldObject,
     /// The namespace of the object.
     NamespaceObject,
-    /// What is asked for.
+    /// The attributes of the request.
     Request,
     /// The variables of the policy.
     Variables,
     /// The parameters.
     Params,
-    /// Who may do what.
+    /// The authorizer.
     Authorizer,
-    /// The same for what is asked for.
+    /// The authorizer, bound to the resource of the request.
     RequestResource,
 }
 
@@ -83,13 +83,13 @@ impl Name {
     }
 }
 
-/// The variables of a policy with their types. Clones share them, so that each expression of a policy may see all that
-/// came before it without a copy.
+/// The variables of a policy with their types. Clones share them: each expression sees the variables before it without
+/// a copy.
 #[derive(Debug, Clone, Default)]
 pub struct VariableTypes(Arc<RwLock<HashMap<Box<str>, Type>>>);
 
 impl VariableTypes {
-    /// Has expressions know a variable.
+    /// Declares a variable.
     pub fn declare(&self, name: &str, of: Type) {
         self.0.write().insert(name.into(), of);
     }
@@ -99,22 +99,22 @@ impl VariableTypes {
     }
 }
 
-/// What is declared beside what every expression sees.
+/// Declarations beyond those that all expressions have.
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
-    /// The type of objects; `None` where nothing is known of them.
+    /// The type of objects. `None` if it is unknown.
     pub object: Option<Type>,
-    /// The type of parameters; `None` where nothing is known of them.
+    /// The type of parameters. `None` if it is unknown.
     pub params: Option<Type>,
-    /// Who knows the fields of these types.
+    /// The sources of the fields of these types.
     pub schemas: Vec<Arc<dyn Provider>>,
-    /// The variables of a policy. `None` where there can be none.
+    /// The variables of a policy. `None` if expressions cannot use variables.
     pub variables: Option<VariableTypes>,
-    /// Whether nobody has a request at hand, so that there is no `authorizer.requestResource`.
+    /// Whether `authorizer.requestResource` is missing, because no request is evaluated.
     pub is_without_request: bool,
 }
 
-/// The environment of an expression, and which variable each of its slots is.
+/// Returns the environment of an expression, and the variable of each slot.
 pub(super) fn environment(minor: u16, sees: Sees, declared: &Declared) -> (Environment, Vec<Name>) {
     let mut names = vec![Name::Object, Name::OldObject, Name::NamespaceObject, Name::Request];
     if declared.variables.is_some() {
@@ -136,14 +136,14 @@ pub(super) fn environment(minor: u16, sees: Sees, declared: &Declared) -> (Envir
     (environment, names)
 }
 
-/// The functions of expressions that change objects; they are made once.
+/// Returns the environment of expressions that describe changes. It is created once per version.
 fn with_patches(minor: u16) -> Environment {
     static MADE: [OnceLock<Environment>; 2] = [OnceLock::new(), OnceLock::new()];
     let made = &MADE[usize::from(minor == STORED)];
     made.get_or_init(|| Environment::kubernetes(minor).with_library(&json_patch::LIBRARY)).clone()
 }
 
-/// The objects whose fields are declared.
+/// Provides the types of objects whose fields are declared.
 #[derive(Debug)]
 struct Objects {
     declared: Declared,
@@ -228,7 +228,7 @@ impl Of {
     }
 }
 
-/// The fields of a type, by their names.
+/// The fields of a type.
 type Fields = &'static [(&'static str, Of)];
 
 /// The types of `request` and `namespaceObject`.

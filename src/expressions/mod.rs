@@ -1,8 +1,8 @@
-//! Expressions in CEL that decide about requests: conditions of webhooks, and what admission policies say.
+//! CEL expressions that decide about requests: match conditions of webhooks, and admission policies.
 //!
-//! A [`Compiler`] compiles the expressions of one policy in the environment that Kubernetes gives them: once when they
-//! are written, to say what is wrong with them, and once for each generation, to evaluate them. An [`Activation`] is
-//! what they see of one request. Nothing here knows of storage or of what is done with results.
+//! A [`Compiler`] compiles the expressions of a policy in the environment that Kubernetes defines. It compiles them
+//! when the policy is written, to report errors, and once for each generation, to evaluate them. An [`Activation`]
+//! holds the variables of one request. This module knows neither storage nor what the callers do with results.
 
 mod activation;
 mod compile;

@@ -1,4 +1,4 @@
-//! What expressions say is to be changed: apply configurations and operations of JSON patches, as trees.
+//! Converts the results of expressions, apply configurations and JSON patch operations, to trees.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,24 +11,24 @@ use flotilla_proto::value::{Float, Map as Members};
 use crate::field::quote;
 use crate::limits;
 
-/// Above this, JSON has a number as text.
+/// JSON represents integers above this as text.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// An operation of a JSON patch.
+/// A JSON patch operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// As `add`; it may be anything.
+    /// The operation, such as `add`. Not checked here.
     pub op: String,
-    /// Where.
+    /// The target path.
     pub path: String,
-    /// From where; may be empty.
+    /// The source path. May be empty.
     pub from: String,
-    /// What, if anything.
+    /// The value, if the operation has one.
     pub value: Option<Tree>,
 }
 
-/// What is left of the room of what is made. A value may be shared by very many places, each of which gets a copy in a
-/// tree, and variables may nest deeper than any expression.
+/// The remaining size and depth of a result. The same value may occur in many places, and each becomes a copy in the
+/// tree. Variables may nest deeper than a single expression.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     bytes: usize,
@@ -36,19 +36,19 @@ struct Room {
 }
 
 impl Room {
-    /// The room of one object: that of a body.
+    /// Returns the bounds of an object in a body.
     const fn new() -> Self {
         Self { bytes: limits::BODY_BYTES, levels: DEPTH_MAX }
     }
 
-    /// Takes what a value takes, without what is in it.
+    /// Subtracts the size of a value, without the values in it.
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         let left = self.bytes.checked_sub(bytes + 1);
         self.bytes = left.ok_or_else(|| format!("what it makes has more than {} bytes", limits::BODY_BYTES))?;
         Ok(())
     }
 
-    /// Does something one level below.
+    /// Runs some work one level deeper.
     fn below<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         let left = self.levels.checked_sub(1);
         self.levels = left.ok_or_else(|| format!("what it makes nests more than {DEPTH_MAX} levels deep"))?;
@@ -58,10 +58,10 @@ impl Room {
     }
 }
 
-/// The operations that a list of them says.
+/// Converts a list of operations.
 ///
 /// # Errors
-/// In the reference's words, what of it is none; and where they are larger, or nest deeper, than a body may.
+/// An item is no operation, in the reference's words; or the operations exceed the size or depth of a body.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Operation>, String> {
     const WHAT: &str = "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch";
     let list = value.as_list().ok_or("type mismatch: JSONPatchType.expression should evaluate to array")?;
@@ -90,15 +90,16 @@ fn operation(fields: &Map<'_>, room: &mut Room) -> Result<Operation, String> {
     Ok(Operation { op: text("op", room)?, path: text("path", room)?, from: text("from", room)?, value })
 }
 
-/// The name of the type of an object that an expression made.
+/// Returns the type name of an object that an expression created.
 fn object_name<'v>(value: &'v Value<'_>) -> Option<&'v str> {
     value.as_map()?.object().map(|name| &**name)
 }
 
-/// Says where the type of an object is not named after the field that it is put into.
+/// Checks that each object has the type of the field that it is assigned to.
 ///
 /// # Errors
-/// In the reference's words; and where the object is larger, or nests deeper, than a body may.
+/// Some objects have another type: the text names all of them, in the reference's words. Or the object exceeds the size
+/// or depth of a body.
 pub fn misnamed(object: &Value<'_>) -> Result<(), String> {
     let mut wrong = Vec::new();
     with_room(|| look(object, object_name(object).unwrap_or_default(), &mut wrong, &mut Room::new()))?;
@@ -131,10 +132,10 @@ fn look(value: &Value<'_>, path: &str, wrong: &mut Vec<String>, room: &mut Room)
     }
 }
 
-/// A value as a tree; `as_json` has numbers that JSON cannot hold exactly as text.
+/// Converts a value to a tree. With `as_json`, integers that JSON cannot represent exactly become text.
 ///
 /// # Errors
-/// Where it has no form in JSON, or is larger, or nests deeper, than a body may.
+/// The value has no JSON form, or exceeds the size or depth of a body.
 pub fn tree(value: &Value<'_>, as_json: bool) -> Result<Tree, String> {
     with_room(|| node(value, as_json, &mut Room::new()))
 }
@@ -197,7 +198,7 @@ mod tests {
         let why = tree(&nested(DEPTH_MAX + 1), false).unwrap_err();
         assert_eq!(why, "what it makes nests more than 512 levels deep");
         assert_eq!(misnamed(&nested(DEPTH_MAX + 1)).unwrap_err(), why);
-        // Each level stands twice in the one around it.
+        // Each level occurs twice in the level around it.
         let doubled = (0..60).fold(Value::Int(1), |value, _| Value::list(vec![value.clone(), value]));
         let why = tree(&doubled, false).unwrap_err();
         assert_eq!(why, "what it makes has more than 3145728 bytes");

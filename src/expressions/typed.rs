@@ -1,4 +1,4 @@
-//! Objects whose fields are known by the type of their kind, as expressions are checked against matched kinds.
+//! The fields of objects of a known kind, for checking expressions against the kinds that they match.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use flotilla_cel::schema::escape;
 use flotilla_cel::types::Type;
 use flotilla_proto::schema::{self, Kind, Ref, Shape};
 
-/// Steps to what is in lists and maps.
+/// Path steps to the items of a list and to the entries of a map.
 const ITEM: &str = "@idx";
 const ENTRY: &str = "@elem";
 
-/// The objects of a kind, each named by the way to it.
+/// Object types of a kind. Each is named by its path from the root.
 #[derive(Debug)]
 pub struct Typed {
     root: String,
     of: Ref<schema::Type>,
 }
 
-/// What a step of a way leads to.
+/// The schema at a path.
 enum Place<'s> {
     Struct(&'s schema::Type),
     Shape(&'s Shape),
 }
 
 impl Typed {
-    /// Of a kind. `root` tells its objects from others that are known at the same time.
+    /// Describes a kind. `root` distinguishes its objects from those of other kinds in the same environment.
     pub fn new(kind: &Kind, root: &str) -> Arc<Self> {
         Arc::new(Self { root: format!("{}{root}", kind.name), of: kind.of.clone() })
     }
 
-    /// The type of the objects.
+    /// Returns the type of the objects.
     pub fn object(&self) -> Type {
         Type::object(&self.root)
     }
 
-    /// The struct that an object type is.
+    /// Returns the struct with this type name.
     fn find(&self, object: &str) -> Option<&schema::Type> {
         let way = object.strip_prefix(self.root.as_str())?;
         let mut place = Place::Struct(&self.of);
@@ -71,7 +71,7 @@ impl Provider for Typed {
     }
 }
 
-/// The type of a value of a shape. Objects are named by the way to them.
+/// Returns the type of a value of a shape. Object types are named by their path.
 fn declared(shape: &Shape, way: &str) -> Type {
     match shape {
         Shape::Bool => Type::Bool,

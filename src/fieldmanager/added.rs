@@ -1,7 +1,7 @@
-//! What is new with all that is in it, as the set that the writer owns.
+//! Computes the set of fields that a new value adds, for the writer to own them.
 //!
-//! Of a new object that is nearly everything, and nobody looks into the set before it is stored: so it is written as
-//! the text that is stored, and becomes a tree only where somebody does.
+//! Creating an object adds nearly all of its fields, and usually nobody reads the set before it is stored. The set is
+//! therefore written as JSON text, and parsed only when it is read.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use flotilla_proto::value::{self, Map, Value};
 use super::element::{self, ItemError};
 use super::form::{Form, Members, Parts, items, members};
 
-/// The node of a set whose members are a value that is new and all that is in it.
+/// Returns the set below a new value: its members, its items, and everything below those.
 ///
 /// # Errors
-/// When a list holds an item without identity.
+/// A list holds an item that has no identity.
 pub fn added(form: Form<'_>, new: &Value) -> Result<Map, ItemError> {
     if is_one(form, new) {
         return Ok(Map::new());
@@ -26,7 +26,7 @@ pub fn added(form: Form<'_>, new: &Value) -> Result<Map, ItemError> {
     Ok(value::of_written(writer.out))
 }
 
-/// Whether nothing is below the node of a value.
+/// Returns whether a value has no elements below it.
 fn is_one(form: Form<'_>, new: &Value) -> bool {
     match form.parts(new) {
         Parts::Leaf => true,
@@ -35,8 +35,8 @@ fn is_one(form: Form<'_>, new: &Value) -> bool {
     }
 }
 
-/// Writes nodes. What is to be put in order first is kept in stacks, of which every node uses what lies above that of
-/// the nodes around it.
+/// Writes nodes. Members and items are collected on shared stacks for sorting. Each node uses the part of the stack
+/// above that of the node that contains it.
 #[derive(Default)]
 struct Writer<'v, 't> {
     out: Vec<u8>,
@@ -63,7 +63,7 @@ impl<'v, 't> Writer<'v, 't> {
         let (from, mut forms) = (self.members.len(), Members::of(form));
         self.members.extend(of.iter().map(|(key, value)| (key, value, forms.any(key))));
         self.members[from..].sort_unstable_by_key(|(key, ..)| *key);
-        // Its own mark comes first.
+        // The mark that makes the node itself a member comes first.
         self.out.extend_from_slice(b"{\".\":{}");
         for at in from..self.members.len() {
             let (key, value, form) = self.members[at];
@@ -97,7 +97,7 @@ impl<'v, 't> Writer<'v, 't> {
             self.out.push(b':');
             match count {
                 1 => self.node(form, item)?,
-                // Items that nothing tells from each other are one thing.
+                // Items with the same identity are one element.
                 _ => self.out.extend_from_slice(b"{}"),
             }
             at += count;
@@ -109,7 +109,7 @@ impl<'v, 't> Writer<'v, 't> {
     }
 }
 
-/// The JSON writer writes UTF-8 only.
+/// Returns the text. The JSON writer writes nothing but UTF-8.
 fn text(spelled: &[u8]) -> &str {
     std::str::from_utf8(spelled).unwrap_or_default()
 }

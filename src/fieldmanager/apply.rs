@@ -17,28 +17,28 @@ use crate::limits;
 use crate::patch::restore;
 use crate::status::{ApiError, ApiResult};
 
-/// Owns what was set before an object was first applied.
+/// The manager that owns the fields set before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The annotation in which client-side apply keeps what was applied.
+/// The annotation in which client-side apply stores the configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The manager whose applies take over from client-side apply.
+/// The manager whose server-side applies take over fields from client-side apply.
 const KUBECTL: &str = "kubectl";
 
-/// How many bytes all annotations of an object may have.
+/// Size limit of all annotations of an object together, in bytes.
 const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 
-/// What an apply comes to.
+/// The result of an apply.
 #[derive(Debug)]
 pub struct Applied {
-    /// The merged object, not decoded yet; `None` when the apply does not change the live object.
+    /// The merged object before decoding. `None` when the apply does not change the live object.
     pub object: Option<Value>,
     entries: Entries,
 }
 
 impl Applied {
-    /// Writes `metadata.managedFields` of the decoded object (or of the live one, if it stays).
+    /// Writes `metadata.managedFields` into the decoded object, or into the live object if that stays.
     pub fn finish(self, object: &mut Value) {
         object.remove_at(&["metadata", "managedFields"]);
         if let Some(list) = self.entries.write() {
@@ -47,11 +47,11 @@ impl Applied {
     }
 }
 
-/// Applies a configuration to the live object, `None` when there is none yet.
+/// Applies a configuration to the live object. `live` is `None` when the object does not exist yet.
 ///
 /// # Errors
-/// 400 for another kind than the path's or a configuration with `managedFields`, 409 with a cause for each field that
-/// another manager owns (unless `force`), 500 when the configuration does not fit the type.
+/// 400 if the configuration has another kind than the path, or has `managedFields`. 409 without `force`, with a cause
+/// for each field that another manager owns. 500 if the configuration does not fit the type.
 pub fn apply(
     target: &Target<'_>,
     write: &Write<'_>,
@@ -98,7 +98,7 @@ pub fn apply(
     Ok(outcome)
 }
 
-/// The configuration with `5.0` as `5`: to apply they are one number.
+/// Returns the configuration with `5` in place of `5.0`, because apply treats them as equal.
 fn with_whole_numbers(applied: &Value) -> Cow<'_, Value> {
     fn has_floats(value: &Value) -> bool {
         match value {
@@ -128,7 +128,7 @@ fn with_whole_numbers(applied: &Value) -> Cow<'_, Value> {
     Cow::Owned(applied)
 }
 
-/// An object of which nothing is set.
+/// Returns an object without any field set.
 fn empty(target: &Target<'_>) -> Value {
     let mut zero = conform::zero(target.of);
     if let Value::Object(map) = &mut zero {
@@ -168,7 +168,7 @@ fn check_configuration(target: &Target<'_>, live: &Value, applied: &Value) -> Ap
     }
 }
 
-/// The entry of all that is set in an object that was not tracked so far.
+/// Returns an entry that owns all fields of an object that had no owners so far.
 fn before_first_apply(target: &Target<'_>, write: &Write<'_>, live: &Value) -> ApiResult<Entries> {
     let mut change = compare(target.of, &conform::zero(target.of), live).map_err(|error| {
         let why = complaints(target.of, live, true).unwrap_or_else(|| error.to_string());
@@ -185,10 +185,10 @@ fn before_first_apply(target: &Target<'_>, write: &Write<'_>, live: &Value) -> A
     Ok(entries)
 }
 
-/// The fields of others that an apply would change.
+/// For each other manager, the fields that it owns and the apply would change.
 type Conflicts = BTreeMap<Writer, Map>;
 
-/// One apply, which may be repeated with force.
+/// An apply. It runs again with `force` when conflicts turn out to be allowed.
 struct Attempt<'a> {
     target: &'a Target<'a>,
     write: &'a Write<'a>,
@@ -236,7 +236,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Takes fields out that never have an owner.
+/// Removes the fields that never have an owner from a set.
 pub fn strip(fields: &mut Map) {
     fields.retain(|key, _| !super::element::name(key).is_some_and(|name| comparison::is_unowned(None, name)));
     let metadata = super::element::of_name("metadata");
@@ -251,8 +251,8 @@ pub fn strip(fields: &mut Map) {
     }
 }
 
-/// The conflicts that remain when fields that were last applied on the client's side, and have not changed since, may
-/// be taken over.
+/// Returns the conflicts that remain. Fields that were last set by client-side apply, and have not changed since, are
+/// no conflict.
 fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Conflicts {
     let text = live.str_at(&["metadata", "annotations", LAST_APPLIED]);
     let Ok(last) = json::parse(text.as_bytes()) else { return conflicts };
@@ -294,7 +294,8 @@ fn refusal(conflicts: &Conflicts) -> ApiError {
     })
 }
 
-/// Rewrites the annotation of client-side apply, if the object has it, so that both ways of applying stay in step.
+/// Rewrites the annotation of client-side apply, if the object has it, so that a later client-side apply compares with
+/// this configuration.
 fn keep_last_applied(outcome: &mut Applied, live: &Value, applied: &Value) {
     const PATH: [&str; 3] = ["metadata", "annotations", LAST_APPLIED];
     let object = outcome.object.as_ref().unwrap_or(live);

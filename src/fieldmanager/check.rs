@@ -1,4 +1,4 @@
-//! Whether a configuration fits its type, in the words in which apply refuses it.
+//! Checks whether a configuration fits its type. The texts are those with which apply refuses it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use crate::field::quote;
 use crate::limits;
 use crate::patch::go_text;
 
-/// What does not fit, one text for all; `None` when everything does. `duplicates` allows items of the same identity.
+/// Describes in one text everything that does not fit. `None` when everything fits. `duplicates` allows items that have
+/// the same identity.
 pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String> {
     let mut check = Check { duplicates, path: Vec::new(), found: Vec::new(), room: limits::ERROR_BYTES };
     check.value(Form::of_type(of), object);
@@ -26,11 +27,11 @@ struct Check<'v> {
     duplicates: bool,
     path: Vec<Step<'v>>,
     found: Vec<String>,
-    /// How many bytes more are told.
+    /// How many more bytes the complaints may have.
     room: usize,
 }
 
-/// A step of the path to the current value; spelled out only for complaints.
+/// A step of the path to the current value. It is formatted only for complaints.
 enum Step<'v> {
     Member(&'v str),
     Item(Str),
@@ -38,7 +39,7 @@ enum Step<'v> {
 }
 
 impl<'v> Check<'v> {
-    /// Complains about the current value, as long as not too much was told.
+    /// Adds a complaint about the current value, unless the complaints have reached their bound.
     fn complain(&mut self, what: impl FnOnce() -> String) {
         if self.room == 0 {
             return;
@@ -139,7 +140,7 @@ impl<'v> Check<'v> {
     }
 }
 
-/// A value as Go's `%#v` prints it inside an interface.
+/// Formats a value as Go's `%#v` prints it inside an interface.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),

@@ -1,7 +1,7 @@
-//! What differs between two objects, as apply sees them.
+//! Compares two objects field by field, as apply divides them.
 //!
-//! Both trees are walked side by side; subtrees that are equal cost one comparison and no look at the schema, so a
-//! change of one field of a large object costs little more than finding it.
+//! Both trees are walked side by side. Equal subtrees cost one comparison and no look-up in the schema. A change of one
+//! field of a large object therefore costs little more than finding it.
 
 use flotilla_proto::schema::{List, Type};
 use flotilla_proto::value::{Map, Str, Value};
@@ -11,23 +11,23 @@ use super::element::{self, ItemError};
 use super::form::{Form, Members, Parts, items, members};
 use super::set;
 
-/// What happened to one element.
+/// How an element changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mark {
-    /// Nothing, or only below it.
+    /// It did not change itself; elements below it may have.
     Kept,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It is new or has another value.
+    /// It was added, or its value changed.
     Touched,
 }
 
-/// What happened to an element and below it.
+/// How an element and the elements below it changed.
 #[derive(Debug)]
 pub struct Change {
     mark: Mark,
     below: Vec<(Str, Change)>,
-    /// The node of the set of all that is new, where there was nothing before: then nothing is in `below`.
+    /// The set below an element that was added. `below` is empty then.
     added: Option<Map>,
 }
 
@@ -44,7 +44,7 @@ const UNOWNED: [&str; 9] = [
     "resourceVersion",
 ];
 
-/// Whether a member of the object, or of its metadata, never has an owner.
+/// Returns whether a member never has an owner. `parent` is `None` for members of the object itself.
 pub fn is_unowned(parent: Option<&str>, key: &str) -> bool {
     match parent {
         None => matches!(key, "apiVersion" | "kind"),
@@ -53,10 +53,10 @@ pub fn is_unowned(parent: Option<&str>, key: &str) -> bool {
     }
 }
 
-/// The differences of two objects of one type, of fields that can have owners.
+/// Compares two objects of one type. Fields that never have an owner are left out.
 ///
 /// # Errors
-/// When a list holds an item without identity.
+/// A list holds an item that has no identity.
 pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<Change, ItemError> {
     let mut root = Change::KEPT;
     let mut form = Members::of(Form::of_type(of));
@@ -79,7 +79,7 @@ pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<Change, ItemError>
     Ok(root)
 }
 
-/// Visits the keys of both maps once: those of `new` in order, then those that only `old` has.
+/// Visits each key of both maps once: first the keys of `new` in order, then those that only `old` has.
 fn each_member<'v>(
     old: Option<&'v Map>,
     new: Option<&'v Map>,
@@ -104,7 +104,7 @@ fn each_member<'v>(
 impl Change {
     const KEPT: Self = Self { mark: Mark::Kept, below: Vec::new(), added: None };
 
-    /// Whether nothing changed.
+    /// Returns whether nothing changed.
     pub fn is_none(&self) -> bool {
         self.mark == Mark::Kept && self.below.is_empty()
     }
@@ -135,7 +135,7 @@ impl Change {
         Ok(())
     }
 
-    /// Compares two values of one form that are not equal; at least one is there.
+    /// Compares two values of one form that are not equal. At least one of them is present.
     fn walk(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>) -> Result<(), ItemError> {
         if let (None, Some(new)) = (old, new) {
             self.mark(Mark::Touched);
@@ -155,7 +155,7 @@ impl Change {
                 let (old, new) = (members(old), members(new));
                 let mut form = Members::of(form);
                 each_member(old, new, |key, old, new| self.member(&mut form, key, old, new))?;
-                // An object where there was a scalar, or the other way round, is also a new value.
+                // A scalar replaced by an object counts as a changed value, and so does an object replaced by a scalar.
                 matches!((before, after), (Some(Parts::Leaf), _) | (_, Some(Parts::Leaf)))
                     || (old.is_none() && new.is_none())
             }
@@ -181,7 +181,7 @@ impl Change {
         Ok(())
     }
 
-    /// Compares the items of one identity; usually there is one on either side.
+    /// Compares the items of one identity. Usually each side has one.
     fn item(&mut self, form: Form<'_>, element: &Str, old: Vec<&Value>, new: Vec<&Value>) -> Result<(), ItemError> {
         if old == new {
             return Ok(());
@@ -205,7 +205,7 @@ impl Change {
         Ok(())
     }
 
-    /// Forgets what happened at a path of member names and below it.
+    /// Drops the changes at a path of member names and below it.
     pub fn forget(&mut self, path: &[&str]) {
         let Some((first, rest)) = path.split_first() else { return };
         if let Some(added) = &mut self.added {
@@ -226,7 +226,7 @@ impl Change {
         });
     }
 
-    /// Takes every element that changed out of a set.
+    /// Removes all changed elements from a set.
     pub fn take_from(&self, set: &mut Map) {
         if let Some(added) = &self.added {
             set::subtract(set, added);
@@ -248,7 +248,7 @@ impl Change {
         }
     }
 
-    /// The elements of a set that are new or have another value.
+    /// Returns the elements of a set that were added or have another value.
     pub fn touched_in(&self, set: &Map) -> Map {
         if let Some(added) = &self.added {
             return set::intersection(set, added);
@@ -266,7 +266,7 @@ impl Change {
         set::of_entries(found)
     }
 
-    /// All elements that are new or have another value.
+    /// Returns all elements that were added or have another value.
     pub fn touched(self) -> Map {
         set::of_entries(self.touched_below())
     }
@@ -285,13 +285,13 @@ impl Change {
     }
 }
 
-/// A list's items by identity.
+/// The items of a list, indexed by identity.
 struct Items<'v> {
     items: &'v [Value],
     elements: Vec<Str>,
-    /// Positions, sorted by identity; those of one identity in the list's order.
+    /// Positions in the order of the identities. Positions of the same identity are in the list's order.
     sorted: Vec<usize>,
-    /// Whether no two items share an identity.
+    /// Whether every identity occurs once.
     distinct: bool,
 }
 
@@ -304,7 +304,7 @@ impl<'v> Items<'v> {
         Ok(Self { items, elements, sorted, distinct })
     }
 
-    /// Where the positions of an identity begin, or would.
+    /// Returns the index in `sorted` at which the positions of an identity begin or would begin.
     fn first(&self, element: &Str) -> usize {
         self.sorted.partition_point(|&at| self.elements[at] < *element)
     }
@@ -318,7 +318,7 @@ impl<'v> Items<'v> {
         &rest[..rest.iter().take_while(|&&at| self.elements[at] == *element).count()]
     }
 
-    /// Each identity once, in order of the first items.
+    /// Returns each identity once, in the order of the items that have it first.
     fn identities(&self) -> impl Iterator<Item = &Str> {
         let first = |(at, element): &(usize, &Str)| self.distinct || self.sorted[self.first(element)] == *at;
         self.elements.iter().enumerate().filter(first).map(|(_, element)| element)

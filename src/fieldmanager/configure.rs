@@ -1,4 +1,4 @@
-//! What a configuration makes of an object for which nobody owns fields: those of policies.
+//! Merges an apply configuration of an admission policy into an object, without tracking owners.
 
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::Value;
@@ -7,11 +7,11 @@ use super::check::complaints;
 use super::form::{Form, Members};
 use super::merge::merge;
 
-/// The object with the configuration merged in, list by list as its type has them.
+/// Returns the object with the configuration merged in. Lists are merged as their type says.
 ///
 /// # Errors
-/// In the reference's words: the configuration does not fit the type, or states something that is one value although
-/// it has parts, so that the rest of it would be lost.
+/// The configuration does not fit the type, or states part of an atomic value, whose other parts would be lost. The
+/// texts are those of the reference.
 pub fn configured(of: &Type, live: &Value, configuration: &Value) -> Result<Value, String> {
     if let Some(why) = complaints(of, configuration, false) {
         return Err(format!("failed to convert patch object to typed object: {why}"));
@@ -28,7 +28,7 @@ pub fn configured(of: &Type, live: &Value, configuration: &Value) -> Result<Valu
     Ok(merge(of, live, configuration))
 }
 
-/// The places of what is one value although it has parts.
+/// Collects the paths of atomic values.
 fn find_whole(form: Form<'_>, value: &Value, path: &str, whole: &mut Vec<String>) {
     match value {
         Value::Object(map) => {

@@ -14,7 +14,7 @@ fn of_spec(spec: &str) -> (Structural, Type) {
     (schema, of)
 }
 
-/// The object after an apply of a spec, or why not.
+/// Returns the object after a spec was applied, or the text of the error.
 fn applied(of: &(Structural, Type), by: &str, live: Option<&Value>, spec: &str) -> Result<Value, String> {
     let (group, version, kind) = ("x.example", "v1", "Free");
     let target = Target { of: &of.1, group, version, kind, fixed: false, reset: &[], versions: &OneVersion };
@@ -28,7 +28,7 @@ fn applied(of: &(Structural, Type), by: &str, live: Option<&Value>, spec: &str) 
     Ok(object)
 }
 
-/// What a manager owns of the spec.
+/// Returns the fields of the spec that a manager owns.
 fn owned(object: &Value, manager: &str) -> String {
     let entries = object.list_at(&["metadata", "managedFields"]);
     let entry = entries.iter().find(|entry| entry.str_at(&["manager"]) == manager);

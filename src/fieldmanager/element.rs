@@ -1,8 +1,8 @@
-//! Path elements in the form in which `fieldsV1` spells them.
+//! Path elements, in the form in which `fieldsV1` spells them.
 //!
-//! `f:name` is a member, `k:{"name":"c"}` an item of a list by its keys, `v:"x"` an item of a set, `i:0` an item by
-//! index. The canonical spelling (keys sorted, compact JSON) is the element's identity: two elements are equal exactly
-//! if their spellings are.
+//! `f:name` is a member, `k:{"name":"c"}` a list item by its keys, `v:"x"` an item of a set, `i:0` an item by index.
+//! Elements are compared by their canonical spelling: sorted keys, compact JSON. Two elements are equal exactly if
+//! their canonical spellings are.
 
 use std::cmp::Ordering;
 
@@ -12,10 +12,10 @@ use flotilla_proto::value::{Map, Str, Value};
 
 use crate::field::quote;
 
-/// Marks a node of a set as a member besides its children.
+/// The key that marks a node with children as a member of the set.
 pub const SELF: &str = ".";
 
-/// Why a list item has no identity, in the reference's words.
+/// The reason why a list item has no identity, in the reference's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
     /// A `null` in a list with keys.
@@ -49,10 +49,10 @@ pub fn of_name(name: &str) -> Str {
     spelled
 }
 
-/// Spells the identity of a list's item. Keys that are absent take their default; keys without one are left out.
+/// Spells the identity of a list item. Absent keys take their default. Absent keys without a default are left out.
 ///
 /// # Errors
-/// When the item has no identity; see [`ItemError`].
+/// The item has no identity. [`ItemError`] says why.
 pub fn of_item(list: &List, item: &Value) -> Result<Str, ItemError> {
     let mut spelled = Vec::with_capacity(64);
     spell_item(list, item, &mut spelled)?;
@@ -60,10 +60,10 @@ pub fn of_item(list: &List, item: &Value) -> Result<Str, ItemError> {
     Ok(Str::from_utf8(&spelled).unwrap_or_default())
 }
 
-/// As [`of_item`], behind what was spelled before.
+/// Appends what [`of_item`] returns to `out`.
 ///
 /// # Errors
-/// As [`of_item`]; then it is not known what was spelled of the item.
+/// As for [`of_item`]. `out` may then end with an incomplete spelling.
 pub fn spell_item(list: &List, item: &Value, out: &mut Vec<u8>) -> Result<(), ItemError> {
     match &list.topology {
         Topology::Map(keys) => spell_keyed(&list.item, keys, item, out),
@@ -127,7 +127,7 @@ fn spell_keyed(
     Ok(())
 }
 
-/// The default of a key, as JSON: the field's own, or the zero that OpenAPI states for fields that are always there.
+/// Returns the default of a key as JSON: the default of the field, or the zero value for fields that OpenAPI requires.
 fn default(field: &Field) -> Option<&str> {
     if let Some(text) = &field.default {
         return Some(text);
@@ -148,7 +148,7 @@ fn spell(prefix: &str, write: impl FnOnce(&mut Vec<u8>)) -> Str {
     Str::from_utf8(&out).unwrap_or_default()
 }
 
-/// Writes a number that is whole as an integer, so that 1 and 1.0 are one element.
+/// Writes a scalar. Whole floats are written as integers, so that 1 and 1.0 are the same element.
 fn write_scalar(value: &Value, out: &mut Vec<u8>) {
     #[expect(clippy::cast_possible_truncation, reason = "the number is whole and within 53 bits")]
     match value {
@@ -163,8 +163,11 @@ fn write_scalar(value: &Value, out: &mut Vec<u8>) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// The canonical spelling of an element that a client sent; `None` for kinds of elements that do not exist (yet),
-/// which are dropped.
+/// Returns the canonical spelling of an element that a client sent. `None` for kinds of elements that do not exist; the
+/// caller drops those.
+///
+/// # Errors
+/// The element is malformed.
 pub fn canonical(spelled: &str) -> Result<Option<Str>, Unreadable> {
     let (kind, rest) = spelled.split_at_checked(2).ok_or(Unreadable)?;
     match kind {
@@ -186,12 +189,12 @@ pub fn canonical(spelled: &str) -> Result<Option<Str>, Unreadable> {
     }
 }
 
-/// The name of a member, if the element is one.
+/// Returns the name of a member. `None` for other elements.
 pub fn name(spelled: &str) -> Option<&str> {
     spelled.strip_prefix("f:")
 }
 
-/// The element as messages show it: `.name`, `[name="c"]`, `[="x"]`, `[0]`.
+/// Formats an element for messages: `.name`, `[name="c"]`, `[="x"]`, `[0]`.
 pub fn shown(spelled: &str) -> String {
     let (kind, rest) = spelled.split_at_checked(2).unwrap_or((spelled, ""));
     let parsed = || json::parse(rest.as_bytes()).unwrap_or_default();
@@ -215,7 +218,8 @@ fn shown_value(value: &Value) -> String {
     }
 }
 
-/// The order in which `fieldsV1` lists elements: members by name, items by keys, items by value, items by index.
+/// Compares elements in the order in which `fieldsV1` lists them: members by name, items by keys, items by value, items
+/// by index.
 pub fn compare(a: &str, b: &str) -> Ordering {
     fn class(spelled: &str) -> u8 {
         match spelled.as_bytes().first() {
@@ -242,8 +246,8 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// Compares canonical spellings of one kind by their text, if they first differ inside a string without escapes; that
-/// is nearly always so.
+/// Compares two canonical spellings of one kind as text. `None` unless they first differ inside a string without
+/// escapes, which is rare.
 fn compare_text(a: &str, b: &str) -> Option<Ordering> {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let at = a.iter().zip(b).take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! The entries of `metadata.managedFields`: reading, writing, order, and the cap on their number.
+//! Reads, writes and orders the entries of `metadata.managedFields`, and bounds their number.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use flotilla_proto::value::{Map, Str, Value};
 use super::set;
 use crate::field::quote;
 
-/// How many entries updates may have; the oldest are merged into one per version above that.
+/// The maximum number of entries with the operation `Update`. Above it, the oldest are merged, one entry per version.
 pub const UPDATERS_MAX: usize = 10;
 
-/// The manager that the oldest updates are merged into.
+/// The manager of the merged entry of old updates.
 const ANCIENT: &str = "ancient-changes";
 
-/// Who wrote fields, and how. Orders as the reference's own identifiers do.
+/// The identity of an entry. Writers are ordered as the reference orders its identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Writer {
     /// Name of the field manager.
     pub manager: Str,
-    /// Whether the fields were applied, not updated.
+    /// Whether the fields were applied rather than updated.
     pub applied: bool,
-    /// The version that an updater wrote; empty for appliers, which have one entry for all versions.
+    /// The version in which an updater wrote. Empty for an applier, which has one entry for all versions.
     version: Str,
-    /// The subresource written through; may be empty.
+    /// The subresource through which the fields were written. Empty for the object itself.
     pub subresource: Str,
 }
 
 impl Writer {
-    /// A writer by its parts.
+    /// Returns the writer with these parts.
     pub fn new(manager: &str, applied: bool, api_version: &str, subresource: &str) -> Self {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         let version = if applied { "" } else { api_version };
@@ -38,7 +38,7 @@ impl Writer {
         if self.applied { "Apply" } else { "Update" }
     }
 
-    /// The writer as conflicts name it.
+    /// Formats the writer for conflict messages.
     pub fn shown(&self) -> String {
         let mut text = quote(&self.manager);
         if !self.subresource.is_empty() {
@@ -51,15 +51,15 @@ impl Writer {
     }
 }
 
-/// The fields of one writer.
+/// The fields that one writer owns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owned {
-    /// The version that the fields belong to.
+    /// The version in which the set names the fields.
     pub api_version: Str,
-    /// When they were last written, RFC 3339 in whole seconds; absent for fields that came by way of another resource,
-    /// and empty where a client has stated the zero time.
+    /// When the writer last wrote them: RFC 3339 in whole seconds. `None` for fields taken over from another resource's
+    /// entries. Empty if a client stated the zero time.
     pub time: Option<Str>,
-    /// The fields; see [`super::set`].
+    /// The fields; [`super::set`] describes the form.
     pub set: Map,
 }
 
@@ -67,28 +67,28 @@ pub struct Owned {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entries(pub BTreeMap<Writer, Owned>);
 
-/// Why `managedFields` cannot be read.
+/// The reason why `managedFields` cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Neither `Apply` nor `Update`.
+    /// The operation is neither `Apply` nor `Update`.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// No version.
+    /// The version is empty.
     #[error("apiVersion must not be empty")]
     Version,
-    /// No type of fields.
+    /// The type of the fields is missing.
     #[error("missing fieldsType in managed fields entry {0}")]
     MissingType(usize),
-    /// A type of fields that does not exist.
+    /// The type of the fields is unknown.
     #[error("invalid fieldsType {1:?} in managed fields entry {0}")]
     Type(usize, String),
-    /// Fields that are no set.
+    /// The fields are not a valid set.
     #[error("error decoding set in managed fields entry {0}")]
     Fields(usize),
 }
 
 impl Entries {
-    /// Reads what the server itself wrote; its sets are canonical and taken as they are.
+    /// Reads entries that the server wrote. Their sets are canonical and not converted.
     ///
     /// # Errors
     /// See [`Error`].
@@ -99,7 +99,7 @@ impl Entries {
         })
     }
 
-    /// Reads what a client wrote.
+    /// Reads entries that a client wrote.
     ///
     /// # Errors
     /// See [`Error`].
@@ -138,7 +138,7 @@ impl Entries {
         Ok(Self(entries))
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -148,12 +148,12 @@ impl Entries {
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
 
-    /// The value of `managedFields`, `None` when there are no entries.
+    /// Returns the value of `managedFields`. `None` when there are no entries.
     pub fn write(self) -> Option<Value> {
         Self::write_all(self.0.into_iter().collect())
     }
 
-    /// As [`Entries::write`], for entries of which two may have the same writer.
+    /// As [`Entries::write`], for entries that may have a writer twice.
     pub fn write_all(mut entries: Vec<(Writer, Owned)>) -> Option<Value> {
         if entries.is_empty() {
             return None;
@@ -169,7 +169,8 @@ impl Entries {
         Some(Value::Array(entries.into_iter().map(|(writer, owned)| write_entry(writer, owned)).collect()))
     }
 
-    /// Merges the oldest updates of one version into one entry until no more than [`UPDATERS_MAX`] are left.
+    /// Merges the oldest updates of each version into one entry until at most [`UPDATERS_MAX`] entries of updates
+    /// remain.
     pub fn cap(&mut self) {
         let mut count = self.0.keys().filter(|writer| !writer.applied).count();
         if count <= UPDATERS_MAX {

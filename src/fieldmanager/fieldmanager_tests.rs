@@ -32,14 +32,14 @@ fn decoded(target: &Target<'_>, mut object: Value) -> Value {
     object
 }
 
-/// The object after a create or update.
+/// Returns the object after a create or update.
 fn written(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new: &Value) -> Value {
     let mut new = decoded(target, new.clone());
     update(target, write, live, &mut new, false);
     new
 }
 
-/// The object after an apply, decoded but not defaulted.
+/// Returns the object after an apply, decoded but not defaulted.
 fn applied(
     target: &Target<'_>,
     write: &Write<'_>,
@@ -53,7 +53,7 @@ fn applied(
     Ok(object)
 }
 
-/// The fields of a manager's only entry.
+/// Returns the fields of a manager that has a single entry.
 fn fields(object: &Value, manager: &str) -> String {
     let entries = object.list_at(&["metadata", "managedFields"]);
     let entry = entries.iter().find(|entry| entry.str_at(&["manager"]) == manager);
@@ -252,7 +252,7 @@ fn kubectl_takes_over_what_it_applied_on_the_client() {
     );
 }
 
-/// Versions of a kind that differ in nothing but the version.
+/// Versions of a kind that differ only in `apiVersion`.
 struct Renamed;
 
 impl Versions for Renamed {
@@ -323,7 +323,7 @@ fn writes_that_change_only_times_are_none() {
     assert_eq!(other, before);
 }
 
-/// A small deterministic generator.
+/// A small deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -332,7 +332,7 @@ impl Dice {
         (self.0 >> 33) % sides
     }
 
-    /// A set in canonical form.
+    /// Returns a random set in canonical form.
     fn set(&mut self, depth: u32) -> Map {
         let mut set = Map::new();
         for name in ["a", "b", "c"] {
@@ -344,7 +344,7 @@ impl Dice {
         set
     }
 
-    /// A pod's configuration.
+    /// Returns a random configuration of a pod.
     fn pod(&mut self) -> Value {
         let mut containers = Vec::new();
         for name in ["x", "y", "z"] {
@@ -435,7 +435,7 @@ fn an_applier_that_leaves_takes_its_fields_along() {
         let left = applied(&target, &by("m2"), Some(&both), &nothing, false).expect("no conflict");
         let back = applied(&target, &by("m1"), Some(&left), &first, true).expect("forced");
         assert_eq!(fields(&left, "m2"), "none");
-        // The order of items may differ; what there is, does not.
+        // The order of items may differ, their content must not.
         let owned = |object: &Value| text(&owned::fields(target.of, object).into());
         let bare = |object: &Value| {
             let mut object = object.clone();
@@ -477,7 +477,7 @@ fn any_change_is_owned_by_who_made_it() {
             set::subtract(&mut nobody, set);
         }
         apply::strip(&mut nobody);
-        // What nobody owns is what every object has: the zero values of its type.
+        // The fields without an owner are the zero values of the type, which every object has.
         let zero = owned::fields(target.of, &conform::zero(target.of));
         assert!(set::is_within(&nobody, &zero), "{}", text(&nobody.into()));
     }

@@ -1,31 +1,31 @@
-//! How apply sees a value: what of it is one thing, and what has parts with owners of their own.
+//! Divides values into the parts that can have owners of their own.
 
 use flotilla_proto::schema::{AnyKind, Field, List, Map as MapShape, Shape, Topology, Type};
 use flotilla_proto::value::{Map, Value};
 
-/// How apply sees the values of a field, an item or a map entry.
+/// How apply divides the values of a field, an item or a map entry.
 #[derive(Clone, Copy)]
 pub enum Form<'t> {
     /// A scalar.
     Scalar(Scalar),
-    /// A struct; as one value, or field by field.
+    /// A struct, atomic or divided into its fields.
     Struct {
         /// Its fields.
         of: &'t Type,
-        /// Whether it is one value.
+        /// Whether the struct is atomic.
         atomic: bool,
     },
-    /// A map from strings; as one value, or entry by entry.
+    /// A map with string keys, atomic or divided into its entries.
     Map(&'t MapShape),
-    /// A list; as one value, or item by item.
+    /// A list, atomic or divided into its items.
     List(&'t List),
-    /// Whatever JSON holds: objects member by member, lists as one value.
+    /// Any JSON. Objects are divided into members; lists are atomic.
     Deduced,
-    /// Whatever JSON holds, as one value.
+    /// Any JSON, atomic.
     Opaque,
 }
 
-/// Which scalars a field takes.
+/// The scalars that a field accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
     /// Numbers.
@@ -38,24 +38,24 @@ pub enum Scalar {
     Untyped,
 }
 
-/// What apply does with a concrete value of a [`Form`].
+/// How apply divides a given value of a [`Form`].
 #[derive(Clone, Copy)]
 pub enum Parts<'t> {
-    /// It is one thing.
+    /// It is atomic or a scalar.
     Leaf,
-    /// It has items.
+    /// It is divided into items.
     Items(&'t List),
-    /// It has members.
+    /// It is divided into members.
     Members,
 }
 
 impl<'t> Form<'t> {
-    /// The form of an object.
+    /// Returns the form of an object.
     pub fn of_type(of: &'t Type) -> Self {
         Self::Struct { of, atomic: of.atomic }
     }
 
-    /// The form of items and entries of this shape.
+    /// Returns the form of items and entries of this shape.
     pub fn of_shape(shape: &'t Shape) -> Self {
         match shape {
             Shape::Bool => Self::Scalar(Scalar::Boolean),
@@ -70,7 +70,7 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// The form of a field's value.
+    /// Returns the form of a field's value.
     pub fn of_field(field: &'t Field) -> Self {
         match &field.shape {
             Shape::Struct(of) => Self::Struct { of, atomic: of.atomic && !field.granular },
@@ -78,7 +78,7 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// The form of the member `key`; `None` when a struct neither declares it nor is open for others.
+    /// Returns the form of the member `key`. `None` if a struct neither declares it nor is open for other members.
     pub fn member(self, key: &str) -> Option<Self> {
         match self {
             Self::Struct { of, .. } => {
@@ -91,12 +91,12 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// Whether a struct declares the member `key`; what is in a map is never declared.
+    /// Returns whether a struct declares the member `key`. Maps declare nothing.
     pub fn declares(self, key: &str) -> bool {
         matches!(self, Self::Struct { of, .. } if of.field(key).is_some())
     }
 
-    /// The form of the members and items that a set's element spells, `None` where there cannot be any.
+    /// Returns the form of the values that an element of a set names. `None` if this form cannot have such an element.
     pub fn below(self, element: &str) -> Option<Self> {
         match (super::element::name(element), self) {
             (Some(name), Self::Struct { .. } | Self::Map(_) | Self::Deduced) => self.member(name),
@@ -105,7 +105,7 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// Whether values are one thing although they may have members or items.
+    /// Returns whether values are atomic, that is, have one owner for everything in them.
     pub fn atomic(self) -> bool {
         match self {
             Self::Struct { atomic, .. } => atomic,
@@ -116,7 +116,7 @@ impl<'t> Form<'t> {
         }
     }
 
-    /// What to do with a value.
+    /// Returns how a value is divided.
     pub fn parts(self, value: &Value) -> Parts<'t> {
         match self {
             Self::Scalar(_) | Self::Opaque => Parts::Leaf,
@@ -131,22 +131,22 @@ impl<'t> Form<'t> {
     }
 }
 
-/// How many fields are looked at one by one from where the next member is expected.
+/// How many fields, from the expected one on, are compared with a name before the fields are searched.
 const AHEAD: usize = 64;
 
-/// Looks up the members of values of one form, fastest in the order in which the type declares them.
+/// Looks up the forms of the members of a value. This is fastest in the order in which the type declares them.
 pub struct Members<'t> {
     form: Form<'t>,
     next: usize,
 }
 
 impl<'t> Members<'t> {
-    /// Of a value of this form.
+    /// Begins with the first member of a value of this form.
     pub fn of(form: Form<'t>) -> Self {
         Self { form, next: 0 }
     }
 
-    /// The form of a member that the type declares; `None` for others, also for entries of maps.
+    /// Returns the form of a member that the type declares. `None` for other members and for entries of maps.
     pub fn declared(&mut self, key: &str) -> Option<Form<'t>> {
         let Form::Struct { of, .. } = self.form else { return None };
         let ahead = of.fields.get(self.next..)?.iter().take(AHEAD);
@@ -158,7 +158,7 @@ impl<'t> Members<'t> {
         Some(Form::of_field(&of.fields[found]))
     }
 
-    /// The form of a member; what a struct does not declare takes any form.
+    /// Returns the form of a member. Members that a struct does not declare may hold any JSON.
     pub fn any(&mut self, key: &str) -> Form<'t> {
         match self.form {
             Form::Struct { .. } => self.declared(key).unwrap_or(Form::Deduced),
@@ -167,12 +167,12 @@ impl<'t> Members<'t> {
     }
 }
 
-/// The members of a value, none when it is no object.
+/// Returns the members of a value. `None` if the value is no object or has none.
 pub fn members(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object).filter(|map| !map.is_empty())
 }
 
-/// The items of a value, none when it is no list.
+/// Returns the items of a value. Empty if the value is no list.
 pub fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or(&[])
 }

@@ -1,4 +1,4 @@
-//! Merging a configuration into an object: what the configuration states wins, the rest stays.
+//! Merges a configuration into an object: stated values replace those of the object, all others stay.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::form::{Form, Members, Parts, items, members};
 
 static NULL: Value = Value::Null;
 
-/// The object with the configuration merged in.
+/// Returns the object with the configuration merged in.
 pub fn merge(of: &Type, live: &Value, applied: &Value) -> Value {
     value(Form::of_type(of), Some(live), Some(applied)).unwrap_or_default()
 }
@@ -54,16 +54,16 @@ fn merge_members(form: Form<'_>, old: Option<&Map>, new: Option<&Map>) -> Map {
     Map::from_entries(merged).0
 }
 
-/// Merges lists item by item. Items stand in the order of the configuration; those that only the object has keep
-/// their place among the items that both have.
+/// Merges lists item by item. The result has the order of the configuration. Items that only the object has keep their
+/// position relative to the items that both have.
 fn merge_items(list: &List, live: &[Value], applied: &[Value]) -> Vec<Value> {
     let form = Form::of_shape(&list.item);
-    // Both were checked before: their items have identities.
+    // Both lists were checked before: all items have identities.
     let spell = |items: &[Value]| items.iter().filter_map(|item| element::of_item(list, item).ok()).collect();
     let (left, right): (Vec<Str>, Vec<Str>) = (spell(live), spell(applied));
     let mut in_live: HashMap<&Str, &Value> = HashMap::with_capacity(left.len());
     for (element, item) in left.iter().zip(live) {
-        // Of items that share an identity none is merged into.
+        // If several items of the object share an identity, nothing is merged into them.
         in_live.entry(element).and_modify(|item| *item = &NULL).or_insert(item);
     }
     let in_applied: HashMap<&Str, &Value> = right.iter().zip(applied).collect();
@@ -81,7 +81,7 @@ fn merge_items(list: &List, live: &[Value], applied: &[Value]) -> Vec<Value> {
                 continue;
             }
             if in_applied.contains_key(ours) && shared.peek().is_some_and(|next| *next != ours) {
-                // Both have it, but it is not its turn.
+                // Both lists have the item; the configuration places it later.
                 l += 1;
                 continue;
             }
@@ -108,8 +108,8 @@ fn merge_items(list: &List, live: &[Value], applied: &[Value]) -> Vec<Value> {
     out
 }
 
-/// The value without the members and items of a set. What loses everything becomes `null`, as it does for the
-/// reference; a decoder takes that for absent.
+/// Returns the value without the members and items of a set. A value that loses all of them becomes `null`, as in the
+/// reference; decoding treats that as absent.
 pub fn without(form: Form<'_>, current: &Value, gone: &Map) -> Value {
     match form.parts(current) {
         Parts::Leaf => match current {

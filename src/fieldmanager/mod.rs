@@ -1,23 +1,23 @@
-//! Who owns which fields: `metadata.managedFields` on every write, and server-side apply.
+//! Field ownership: `metadata.managedFields` on every write, and server-side apply.
 //!
-//! Rules are those of KEP-555 and of structured-merge-diff as Kubernetes uses it. Everything here is pure: the caller
-//! brings objects, types and the time. Objects are in the version of the request and conform to its type.
+//! The rules are those of KEP-555 and of structured-merge-diff as Kubernetes uses it. All functions are pure: the
+//! caller passes objects, types and the time. Objects are in the version of the request and conform to its type.
 //!
 //! # Where the registry calls
 //!
-//! - **POST, PUT, PATCH**: decode and default the body or patched object, then [`update`] (before mutating admission,
-//!   before the strategy clears what the client may not set). `managedFields: []` does not survive decoding: ask
-//!   [`untracks`] about the undecoded object and pass on what it says. After admission has changed an object whose
-//!   `managedFields` are not those that [`update`] wrote, check them with [`validate`].
-//! - **Apply**: parse the body as YAML, not decoded. [`apply`] gives the merged object, which is then decoded and
-//!   defaulted (if that fails: [`Target::unconvertible`]); then [`Applied::finish`] writes `managedFields`. Where
-//!   [`Applied::object`] is `None`, the live object stays as it is. From there on as for a patch.
-//! - Last, before an update is stored: [`settle`], so that an update that changes nothing but times is none.
-//! - **/scale** works on a Scale with the entries that [`scale::to_scale`] gives it; [`scale::to_parent`] takes the
-//!   outcome back. Its [`Target`] is `autoscaling/v1` Scale.
+//! - **POST, PUT, PATCH**: decode and default the body or the patched object, then call [`update`], before mutating
+//!   admission and before the strategy clears fields that the client may not set. Decoding drops `managedFields: []`:
+//!   therefore call [`untracks`] with the object before decoding, and pass its result on. If admission has replaced the
+//!   `managedFields` that [`update`] wrote, check them with [`validate`].
+//! - **Apply**: parse the body as YAML without decoding it. [`apply`] returns the merged object; decode and default it
+//!   ([`Target::unconvertible`] is the error if that fails), then [`Applied::finish`] writes `managedFields`. Where
+//!   [`Applied::object`] is `None`, the live object stays as it is. Continue as for a patch.
+//! - Before an update is stored, call [`settle`] last: an update that changes only times then changes nothing.
+//! - **/scale** works on a Scale with the entries that [`scale::to_scale`] returns; [`scale::to_parent`] converts the
+//!   resulting entries back. The [`Target`] is the Scale of `autoscaling/v1`.
 //!
-//! Objects that [`update`] cannot make sense of lose their `managedFields`, as with the reference; updates never fail
-//! because of them.
+//! If [`update`] cannot compare or convert the objects, they lose their `managedFields`, as in the reference. Updates
+//! never fail because of that.
 
 mod added;
 mod apply;
@@ -47,7 +47,7 @@ pub use entries::UPDATERS_MAX;
 pub use reset::{custom_reset_fields, reset_fields};
 pub use update::{settle, untracks, update, validate};
 
-/// The resource that is written, in the version of the request.
+/// The resource to write, in the version of the request.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// The type of the objects.
@@ -58,9 +58,9 @@ pub struct Target<'a> {
     pub version: &'a str,
     /// Kind.
     pub kind: &'a str,
-    /// Whether objects always fit the type. Those of custom resources may have been written under another schema.
+    /// Whether stored objects always fit the type. Custom resources may have been written under another schema.
     pub fixed: bool,
-    /// Fields that this endpoint does not write, with all below; see [`reset_fields`].
+    /// Fields that this endpoint does not write, with everything below them; see [`reset_fields`].
     pub reset: &'a [&'a [&'a str]],
     /// The other versions of the kind.
     pub versions: &'a dyn Versions,
@@ -68,15 +68,15 @@ pub struct Target<'a> {
 
 /// The served versions of a kind.
 pub trait Versions {
-    /// An object, in any served version, in the version `api_version` (as in `apps/v1`), with that version's type.
-    /// `None` when the version is not served. The object may lack required fields.
+    /// Converts an object from any served version to the version `api_version`, spelled as in `apps/v1`. Returns it
+    /// with the type of that version. `None` when the version is not served. The object may lack required fields.
     ///
     /// # Errors
-    /// When the object cannot be converted.
+    /// The object cannot be converted.
     fn convert(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>>;
 }
 
-/// For kinds of one version.
+/// The versions of a kind that has only one.
 #[derive(Debug, Clone, Copy)]
 pub struct OneVersion;
 
@@ -89,15 +89,15 @@ impl Versions for OneVersion {
 /// A request that writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Write<'a> {
-    /// The field manager: the query's `fieldManager`, or what is made of the user agent.
+    /// The field manager: `fieldManager` of the query, or a name derived from the user agent.
     pub manager: &'a str,
-    /// The subresource written through (`status`, `scale`); empty for the object itself.
+    /// The subresource through which the request writes (`status`, `scale`). Empty for the object itself.
     pub subresource: &'a str,
-    /// The time of the write, RFC 3339 in whole seconds.
+    /// The time of the write: RFC 3339 in whole seconds.
     pub now: &'a str,
 }
 
-/// How many bytes the name of a field manager may have.
+/// Maximum length of the name of a field manager, in bytes.
 pub const MANAGER_BYTES_MAX: usize = 128;
 
 impl Target<'_> {
@@ -109,7 +109,7 @@ impl Target<'_> {
         described(self.group, self.version, self.kind)
     }
 
-    /// The error when the merged object of an apply cannot be decoded; `why` is the decoder's complaint.
+    /// Returns the error for a merged object that cannot be decoded; `why` is the decoder's text.
     pub fn unconvertible(&self, applied: &Value, merged: &Value, why: &str) -> ApiError {
         let (object, kind) = (self.object(applied), self.described());
         let why = restore::complaint(self.of, merged, why);
@@ -119,19 +119,19 @@ impl Target<'_> {
         ))
     }
 
-    /// An object as errors of apply name it.
+    /// Formats an object for errors of apply.
     fn object(&self, object: &Value) -> String {
         let meta = |key| object.str_at(&["metadata", key]);
         format!("{}/{}; {}", meta("namespace"), meta("name"), self.described())
     }
 }
 
-/// A kind as errors of apply name it: `apps/v1, Kind=Deployment`.
+/// Formats a kind for errors of apply: `apps/v1, Kind=Deployment`.
 fn described(group: &str, version: &str, kind: &str) -> String {
     format!("{group}/{version}, Kind={kind}")
 }
 
-/// Whether two objects are equal in all but `metadata.managedFields` and, because it is the store's, the revision.
+/// Returns whether two objects are equal apart from `metadata.managedFields` and the revision, which the store sets.
 fn equal_besides_ownership(a: &Value, b: &Value) -> bool {
     fn equal(a: &Map, b: &Map, skip: &[&str], member: impl Fn(&str, &Value, &Value) -> bool) -> bool {
         let count = |map: &Map| map.keys().filter(|key| !skip.contains(key)).count();

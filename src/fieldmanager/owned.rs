@@ -1,4 +1,4 @@
-//! Which fields a configuration states: what its applier owns.
+//! Computes the fields that a configuration states. Its applier owns them.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use super::element;
 use super::form::{Form, Members, Parts, items, members};
 use super::set;
 
-/// The set of all fields that an object states: leaves, items, entries of maps, and empty objects.
+/// Returns the set of all fields that an object states: leaves, items, entries of maps, and empty objects.
 pub fn fields(of: &Type, object: &Value) -> Map {
     let mut fields = Vec::new();
     collect(Form::of_type(of), object, &mut fields);
     set::of_entries(fields)
 }
 
-/// Collects what is below a value; returns whether the value itself is one thing.
+/// Collects the elements below a value. Returns whether the value is a leaf.
 fn collect(form: Form<'_>, value: &Value, below: &mut Vec<(Str, Value)>) -> bool {
     match form.parts(value) {
         Parts::Leaf => return true,
@@ -36,7 +36,7 @@ fn collect(form: Form<'_>, value: &Value, below: &mut Vec<(Str, Value)>) -> bool
     false
 }
 
-/// Items are members; those that share an identity count as one thing.
+/// Collects items. Items that share an identity count as one leaf.
 fn of_items(list: &List, items: &[Value], below: &mut Vec<(Str, Value)>) {
     let form = Form::of_shape(&list.item);
     let elements: Vec<Option<Str>> = items.iter().map(|item| element::of_item(list, item).ok()).collect();
@@ -58,7 +58,8 @@ fn of_items(list: &List, items: &[Value], below: &mut Vec<(Str, Value)>) {
     }
 }
 
-/// The set with every declared field a member that has members below it. Pruning compares sets in this form.
+/// Returns the set with every declared field as a member, also fields of which it names only parts. Pruning compares
+/// sets in this form.
 pub fn with_named_fields(set: &Map, form: Option<Form<'_>>) -> Map {
     let mut all = Vec::with_capacity(set.len());
     for (key, node) in set::children(set) {
@@ -73,8 +74,8 @@ pub fn with_named_fields(set: &Map, form: Option<Form<'_>>) -> Map {
     set::of_entries(all)
 }
 
-/// Adapts a set that was written under another schema: what is below something that is one value by now counts as
-/// that value.
+/// Adapts a set that was written under another schema. Where a value is atomic by now, elements below it are replaced
+/// by the value itself.
 pub fn reconcile(set: &mut Map, form: Form<'_>) {
     set.retain(|key, node| {
         let Some(form) = form.below(key) else { return true };

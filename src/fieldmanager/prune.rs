@@ -1,4 +1,4 @@
-//! Removing what a manager applied before and does not apply any more, unless others own it.
+//! Removes the fields that a manager applied before and no longer applies, unless other managers own them.
 
 use flotilla_proto::schema::{Ref, Type};
 use flotilla_proto::value::{Map, Value};
@@ -9,7 +9,10 @@ use super::owned::{fields, with_named_fields};
 use super::{Target, merge, set};
 use crate::status::ApiResult;
 
-/// The merged object without the fields of `last` that nobody owns any more. `entries` holds the new sets.
+/// Returns the merged object without the fields of `last` that have no owner any more. `entries` holds the new sets.
+///
+/// # Errors
+/// The object cannot be converted to a version in which an entry names fields.
 pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option<&Owned>) -> ApiResult<Value> {
     let Some(last) = last.filter(|last| !last.set.is_empty()) else { return Ok(merged) };
     let version = target.api_version();
@@ -33,7 +36,7 @@ pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option
     let form = Form::of_type(of);
     let last_set = with_named_fields(&last.set, Some(form));
     let mut pruned = merge::without(form, whole, &last_set);
-    // First in the version that was pruned, so that conversion finds what it needs.
+    // First in the version that was pruned, so that the object can be converted to the others.
     pruned = add_back(of, whole, &pruned, &owned_at(entries, &last.api_version));
     let mut versions: Vec<&str> = entries.0.values().map(|entry| entry.api_version.as_str()).collect();
     versions.sort_unstable();
@@ -55,7 +58,7 @@ pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option
     Ok(convert(&pruned, &version)?.map_or(merged, |(_, object): (Ref<Type>, Value)| object))
 }
 
-/// What all managers together own in one version.
+/// Returns the fields that all managers together own in one version.
 fn owned_at(entries: &Entries, api_version: &str) -> Map {
     let mut all = Map::new();
     for entry in entries.0.values().filter(|entry| entry.api_version == api_version) {
@@ -64,7 +67,7 @@ fn owned_at(entries: &Entries, api_version: &str) -> Map {
     all
 }
 
-/// The whole object without what was pruned and nobody owns.
+/// Returns the whole object without the fields that were pruned and have no owner.
 fn add_back(of: &Type, whole: &Value, pruned: &Value, owned: &Map) -> Value {
     let form = Form::of_type(of);
     let mut gone = with_named_fields(&fields(of, whole), Some(form));
@@ -73,7 +76,8 @@ fn add_back(of: &Type, whole: &Value, pruned: &Value, owned: &Map) -> Value {
     merge::without(form, whole, &gone)
 }
 
-/// The whole object without what was pruned and had been applied: what was pruned only for what it stood in, stays.
+/// Returns the whole object without the fields that were pruned and are in `last`. Fields that were pruned only because
+/// the value around them was, stay.
 fn add_back_dangling(of: &Type, whole: &Value, pruned: &Value, last: &Map) -> Value {
     let form = Form::of_type(of);
     let mut gone = with_named_fields(&fields(of, whole), Some(form));

@@ -1,13 +1,14 @@
-//! Which fields an endpoint does not write, so that nobody comes to own them through it.
+//! Lists the fields that an endpoint does not write. A request through it therefore does not become their owner.
 
-/// Paths of fields; each stands for all below it.
+/// Paths of fields, each with everything below it.
 type Paths = &'static [&'static [&'static str]];
 
 const STATUS: Paths = &[&["status"]];
 const SPEC: Paths = &[&["spec"]];
 const SPEC_AND_METADATA: Paths = &[&["spec"], &["metadata"]];
 
-/// The same of a custom resource, which may have a status.
+/// Returns the fields that writes of a custom resource, or of a subresource of it, leave as they are. `status` says
+/// whether the resource has that subresource.
 pub fn custom_reset_fields(status: bool, subresource: &str) -> Paths {
     match subresource {
         "" if status => STATUS,
@@ -16,8 +17,7 @@ pub fn custom_reset_fields(status: bool, subresource: &str) -> Paths {
     }
 }
 
-/// The fields that writes of a built-in resource, or of a subresource of it, leave as they are. Kinds without a status
-/// have none.
+/// Returns the fields that writes of a built-in resource, or of a subresource of it, leave as they are.
 pub fn reset_fields(group: &str, resource: &str, subresource: &str) -> Paths {
     match (subresource, group, resource) {
         ("" | "finalize", _, _) if resets_status(group, resource) => STATUS,
@@ -45,7 +45,7 @@ pub fn reset_fields(group: &str, resource: &str, subresource: &str) -> Paths {
     }
 }
 
-/// Whether writes of the object itself leave the status as it is.
+/// Returns whether writes of the object itself leave the status as it is.
 fn resets_status(group: &str, resource: &str) -> bool {
     match group {
         "" => matches!(

@@ -1,4 +1,4 @@
-//! Field ownership across the scale subresource: whoever owns the replicas of the object owns those of its Scale.
+//! Translates field ownership for the subresource scale: the owner of an object's replicas owns those of its Scale.
 
 use flotilla_proto::value::{Str, Value};
 
@@ -9,10 +9,10 @@ use crate::status::{ApiError, ApiResult};
 /// The version of Scale.
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// Where a Scale has its replicas.
+/// The path of the replicas in a Scale.
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
 
-/// Where the object has its replicas, for each served version of its kind; `None` where that version has no scale.
+/// The path of the replicas for each served version of the kind. `None` for versions without the subresource.
 pub type Paths<'a> = &'a [(&'a str, Option<&'a [&'a str]>)];
 
 fn path_in<'a>(paths: Paths<'a>, api_version: &str) -> Option<Option<&'a [&'a str]>> {
@@ -23,10 +23,10 @@ fn read(managed_fields: &Value) -> ApiResult<Entries> {
     Entries::read(managed_fields.clone()).map_err(|error| ApiError::unknown(error.to_string()))
 }
 
-/// The `managedFields` of the Scale of an object with these; `null` when nobody owns the replicas.
+/// Returns the `managedFields` of the Scale of an object that has these. `null` if its replicas have no owner.
 ///
 /// # Errors
-/// 500 when the object's `managedFields` cannot be read.
+/// 500 if the `managedFields` cannot be read.
 pub fn to_scale(managed_fields: &Value, paths: Paths<'_>) -> ApiResult<Value> {
     let mut entries = read(managed_fields)?;
     entries.0.retain(|_, entry| {
@@ -39,10 +39,10 @@ pub fn to_scale(managed_fields: &Value, paths: Paths<'_>) -> ApiResult<Value> {
     Ok(entries.write().unwrap_or_default())
 }
 
-/// The `managedFields` of an object in version `api_version` after its Scale was written, from those of the Scale.
+/// Returns the `managedFields` of an object after its Scale was written, in the version `api_version`.
 ///
 /// # Errors
-/// 500 when either cannot be read.
+/// 500 if either of them cannot be read.
 pub fn to_parent(
     managed_fields: &Value,
     scale_fields: &Value,
@@ -53,7 +53,8 @@ pub fn to_parent(
     parent.0.retain(|writer, entry| match path_in(paths, &entry.api_version) {
         None => false,
         Some(Some(path)) if set::contains(&entry.set, path) => {
-            // An updater of the object is another writer than the same updater of its Scale: the versions differ.
+            // An updater of the object differs from an updater of its Scale with the same name, because the versions
+            // differ.
             if scale.0.remove(writer).is_none() {
                 set::remove(&mut entry.set, path);
             }

@@ -1,14 +1,14 @@
-//! Sets of fields, held as the `fieldsV1` objects that they are: no other form is made of them.
+//! Sets of fields, kept as the `fieldsV1` objects in which they are stored.
 //!
-//! A set is a map from elements (see [`super::element`]) to nodes. A node is an object: empty, it is a member; with
-//! members of its own it holds a subtree, and is a member itself only with `.`. No node is empty by accident: what
-//! takes the last child from a node that is no member takes the node too.
+//! A set is a map from elements (see [`super::element`]) to nodes. A node is an object. An empty node is a member of
+//! the set. A node with children holds a subtree, and is a member itself only if it has the key `.`. Nodes that are
+//! neither do not occur: removing the last child of a node that is no member removes the node.
 
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::element::{self, SELF};
 
-/// Whether a node is a member of its set.
+/// Returns whether a node is a member of its set.
 pub fn is_member(node: &Value) -> bool {
     match node {
         Value::Object(map) => map.is_empty() || map.contains_key(SELF),
@@ -16,12 +16,12 @@ pub fn is_member(node: &Value) -> bool {
     }
 }
 
-/// The elements below a node, without its own mark.
+/// Returns the elements below a node, without the key `.`.
 pub fn children(node: &Map) -> impl Iterator<Item = (&str, &Value)> {
     node.iter().filter(|(key, _)| *key != SELF)
 }
 
-/// Makes a node. `None` when it would be neither a member nor have children.
+/// Returns a node. `None` if it would neither be a member nor have children.
 pub fn node(member: bool, mut below: Map) -> Option<Value> {
     let marked = below.contains_key(SELF);
     match (member, marked, below.len() - usize::from(marked)) {
@@ -40,7 +40,7 @@ pub fn node(member: bool, mut below: Map) -> Option<Value> {
     }
 }
 
-/// Makes a set of elements that are all different.
+/// Returns the set of elements, which must all be different.
 pub fn of_entries(mut entries: Vec<(Str, Value)>) -> Map {
     if !entries.is_sorted_by(|a, b| element::compare(&a.0, &b.0).is_lt()) {
         entries.sort_by(|a, b| element::compare(&a.0, &b.0));
@@ -48,7 +48,7 @@ pub fn of_entries(mut entries: Vec<(Str, Value)>) -> Map {
     Map::from_unique(entries)
 }
 
-/// As [`node`], of elements that are all different.
+/// As [`node`], for a list of elements that are all different.
 pub fn node_of(member: bool, mut below: Vec<(Str, Value)>) -> Option<Value> {
     if below.is_empty() {
         return member.then(Value::object);
@@ -59,7 +59,7 @@ pub fn node_of(member: bool, mut below: Vec<(Str, Value)>) -> Option<Value> {
     Some(of_entries(below).into())
 }
 
-/// Puts elements into their order. Large maps have one of their own.
+/// Sorts the elements. Large maps keep their keys sorted by themselves.
 pub fn order(set: &mut Map) {
     if set.is_large() {
         return;
@@ -84,7 +84,7 @@ pub fn unite(set: &mut Map, other: &Map) {
             Some(Value::Object(ours)) if key != SELF => {
                 let Value::Object(theirs) = theirs else { continue };
                 if ours.is_empty() || theirs.is_empty() {
-                    // A bare member joins a subtree, or the other way round.
+                    // One side has the member alone, the other a subtree below it.
                     let joined = if ours.is_empty() { theirs.clone() } else { std::mem::take(ours) };
                     if let Some(Value::Object(node)) = node(true, joined) {
                         *ours = node;
@@ -101,7 +101,7 @@ pub fn unite(set: &mut Map, other: &Map) {
     }
 }
 
-/// Takes the members of `other` away. Children of a member that is taken away stay.
+/// Removes the members of `other`. The children of a removed member stay.
 pub fn subtract(set: &mut Map, other: &Map) {
     for (key, theirs) in children(other) {
         let Some(ours) = set.get_mut(key) else { continue };
@@ -123,7 +123,7 @@ pub fn subtract(set: &mut Map, other: &Map) {
     }
 }
 
-/// Whether all members are in `other` too.
+/// Returns whether all members of `set` are members of `other`.
 pub fn is_within(set: &Map, other: &Map) -> bool {
     children(set).all(|(key, ours)| {
         let Some(theirs) = other.get(key) else { return false };
@@ -135,7 +135,7 @@ pub fn is_within(set: &Map, other: &Map) -> bool {
     })
 }
 
-/// The members that are in both.
+/// Returns the members that both sets have.
 pub fn intersection(a: &Map, b: &Map) -> Map {
     let mut common = Vec::new();
     for (key, theirs) in children(b) {
@@ -151,7 +151,7 @@ pub fn intersection(a: &Map, b: &Map) -> Map {
     of_entries(common)
 }
 
-/// Takes the element at a path of member names away, with all below it. Returns whether the set is empty then.
+/// Removes the element at a path of member names, with everything below it.
 pub fn cut(set: &mut Map, path: &[&str]) {
     let Some((first, rest)) = path.split_first() else { return };
     let key = element::of_name(first);
@@ -172,12 +172,12 @@ pub fn cut(set: &mut Map, path: &[&str]) {
     }
 }
 
-/// Takes one member away, given by names; what is below it stays.
+/// Removes the member at a path of member names. Elements below it stay.
 pub fn remove(set: &mut Map, path: &[&str]) {
     subtract(set, &of_path(path));
 }
 
-/// Whether the element at a path of names is a member.
+/// Returns whether the element at a path of member names is a member.
 pub fn contains(set: &Map, path: &[&str]) -> bool {
     let Some((first, rest)) = path.split_first() else { return false };
     match (set.get(&element::of_name(first)), rest) {
@@ -187,7 +187,7 @@ pub fn contains(set: &Map, path: &[&str]) -> bool {
     }
 }
 
-/// The set of one member.
+/// Returns the set with one member, at a path of member names.
 pub fn of_path(path: &[&str]) -> Map {
     let mut set = Map::new();
     if let Some((first, rest)) = path.split_first() {
@@ -196,7 +196,10 @@ pub fn of_path(path: &[&str]) -> Map {
     set
 }
 
-/// Reads a set that a client wrote, into canonical form.
+/// Converts a set that a client wrote into canonical form.
+///
+/// # Errors
+/// The value is no object, or has a malformed element.
 pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
     let Value::Object(map) = fields else {
         return if fields.is_null() { Ok(Map::new()) } else { Err(element::Unreadable) };
@@ -209,14 +212,14 @@ pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
         let Some(key) = element::canonical(key)? else { continue };
         let member = is_member(below);
         let below = canonical(below)?;
-        // A subtree of which nothing could be read counts as a member, as an empty object does.
+        // A subtree without any readable element counts as a member, as an empty object does.
         let member = member || below.is_empty();
         let node = node(member, below).unwrap_or_default();
         if !set.contains_key(&key) {
             set.insert(key, node);
             continue;
         }
-        // Two spellings of one element.
+        // The client spelled one element in two ways.
         let mut single = Map::new();
         single.insert(key, node);
         unite(&mut set, &single);
@@ -225,8 +228,8 @@ pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
     Ok(set)
 }
 
-/// The paths of all members as messages show them, as long as they fit into `room` bytes: members of a node before what
-/// is below them.
+/// Formats the paths of all members for messages. The members of a node come before the elements below them. Stops once
+/// the paths exceed `room` bytes.
 pub fn paths(set: &Map, room: &mut usize) -> Vec<String> {
     fn walk(set: &Map, prefix: &str, room: &mut usize, out: &mut Vec<String>) {
         let path = |key: &str| format!("{prefix}{}", element::shown(key));

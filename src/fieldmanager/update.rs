@@ -1,4 +1,4 @@
-//! `managedFields` of creates, updates and patches.
+//! Updates `managedFields` on create, update and patch.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::form::Form;
 use super::{Target, Write, equal_besides_ownership, owned, set};
 use crate::status::ApiResult;
 
-/// Whether an object as the client sent it switches tracking off: `managedFields` is `[]` or `[{}]`.
+/// Returns whether a client's object switches tracking off: its `managedFields` is `[]` or `[{}]`.
 pub fn untracks(undecoded: &Value) -> bool {
     match undecoded.at(&["metadata", "managedFields"]) {
         Value::Array(entries) => match &entries[..] {
@@ -27,18 +27,18 @@ pub fn untracks(undecoded: &Value) -> bool {
 /// Checks entries that admission has changed.
 ///
 /// # Errors
-/// In words for a warning: what is wrong with the first bad entry.
+/// The reason why the first bad entry cannot be read, as text for a warning.
 pub fn validate(managed_fields: &Value) -> Result<(), String> {
     Entries::read_foreign(managed_fields.clone()).map(drop).map_err(|error| error.to_string())
 }
 
-/// Writes `metadata.managedFields` of `new`, which replaces `live` (`None` when it is created). `untracked` is what
-/// [`untracks`] said of the object as it was sent.
+/// Writes `metadata.managedFields` of `new`, which replaces `live`. `live` is `None` on create. `untracked` is what
+/// [`untracks`] returned for the object that the client sent.
 pub fn update(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new: &mut Value, untracked: bool) {
     let given = new.remove_at(&["metadata", "managedFields"]);
     let Some((mut entries, foreign)) = starting_point(write, live, given, untracked) else { return };
     if entries.is_empty() && live.is_some() {
-        // The object is not tracked, until it is applied.
+        // An object without owners stays untracked until it is applied.
         return;
     }
     if track(target, write, live, new, &mut entries, foreign).is_err() {
@@ -50,7 +50,7 @@ pub fn update(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new:
     }
 }
 
-/// The entries before the write, and whether a client wrote them. `None` when there is nothing to track.
+/// Returns the entries before the write, and whether a client wrote them. `None` when there is nothing to track.
 fn starting_point(
     write: &Write<'_>,
     live: Option<&Value>,
@@ -96,7 +96,7 @@ fn track(
         }
     };
     if !target.fixed {
-        // What was stored by another schema may not fit this one.
+        // Objects that were stored under another schema may not fit this one.
         let misfit = [new].into_iter().chain(live).find_map(|object| complaints(target.of, object, true));
         misfit.map_or(Ok(()), |why| Err(Untrackable(why)))?;
     }
@@ -124,10 +124,13 @@ fn track(
     Ok(())
 }
 
-/// The objects cannot be compared or converted.
+/// The objects cannot be compared or converted, for this reason.
 pub struct Untrackable(pub String);
 
-/// Adapts entries to the schema of today.
+/// Adapts entries to the present schema.
+///
+/// # Errors
+/// The live object cannot be converted to the version of an entry.
 pub fn reconcile(target: &Target<'_>, live: &Value, entries: &mut Entries) -> Result<(), Untrackable> {
     let version = target.api_version();
     for entry in entries.0.values_mut() {
@@ -146,7 +149,7 @@ fn converted(target: &Target<'_>, object: &Value, api_version: &str) -> Result<C
     target.versions.convert(object, api_version).map_err(|error| Untrackable(error.message))
 }
 
-/// What a write changed, in every version in which somebody owns fields.
+/// The changes of a write, in every version in which an entry names fields.
 pub struct Changes<'a> {
     target: &'a Target<'a>,
     old: &'a Value,
@@ -157,19 +160,25 @@ pub struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Compares in the version of the request.
+    /// Compares the objects in the version of the request.
+    ///
+    /// # Errors
+    /// A list holds an item that has no identity.
     pub fn new(target: &'a Target<'a>, version: &'a str, old: &'a Value, new: &'a Value) -> Result<Self, Untrackable> {
         let mut own = compare(target.of, old, new).map_err(|error| Untrackable(error.to_string()))?;
         target.reset.iter().for_each(|path| own.forget(path));
         Ok(Self { target, old, new, version, own, others: BTreeMap::new() })
     }
 
-    /// The changes in the version of the request.
+    /// Returns the changes in the version of the request.
     pub fn own(self) -> Change {
         self.own
     }
 
-    /// The changes in a version; `None` when it is not served.
+    /// Returns the changes in a version. `None` when it is not served.
+    ///
+    /// # Errors
+    /// The objects cannot be converted to the version or compared in it.
     pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&Change>, Untrackable> {
         if api_version == self.version {
             return Ok(Some(&self.own));
@@ -189,7 +198,11 @@ impl<'a> Changes<'a> {
         Ok(Some(change))
     }
 
-    /// Takes what changed from all entries but one; entries of versions that are no longer served go.
+    /// Removes the changed fields from all entries except that of `but`. Drops entries whose version is no longer
+    /// served.
+    ///
+    /// # Errors
+    /// As for [`Changes::in_version`].
     pub fn take_from_others(&mut self, entries: &mut Entries, but: Option<&Writer>) -> Result<(), Untrackable> {
         let mut failure = None;
         entries.0.retain(|writer, entry| {
@@ -207,8 +220,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Undoes changes of times in `managedFields` if nothing else differs between an object and its update, so that
-/// repeating a write is no change.
+/// Restores the times in `managedFields` if an update changes nothing else, so that repeating a write changes nothing.
 pub fn settle(live: &Value, new: &mut Value) {
     const PATH: [&str; 2] = ["metadata", "managedFields"];
     let (before, after) = (live.list_at(&PATH), new.list_at(&PATH));
@@ -229,7 +241,10 @@ pub fn settle(live: &Value, new: &mut Value) {
     }
 }
 
-/// As [`Untrackable`], for a result that apply answers.
+/// Converts the error of a result to the one that apply answers; `what` begins its message.
+///
+/// # Errors
+/// 500 if the objects cannot be compared or converted.
 pub fn or_unknown<T>(result: Result<T, Untrackable>, what: &str) -> ApiResult<T> {
     result.map_err(|Untrackable(why)| crate::status::ApiError::unknown(format!("{what}{why}")))
 }

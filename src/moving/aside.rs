@@ -1,4 +1,4 @@
-//! What cannot be taken over, in a file beside: a line of JSON for each key, with its value as it was.
+//! The aside file: it collects the keys that cannot be imported, a line of JSON for each, with their original values.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -19,26 +19,26 @@ struct Line<'a> {
     value: String,
 }
 
-/// Writes the file, which is there only if something is in it.
+/// Writes the aside file. The file is created only when a key is added.
 ///
-/// It has a second name until the import is complete. A file with both names is therefore what an import has left that
-/// was killed, and the next one of the same data directory replaces it.
+/// Until the import is complete, the file has a second name. If a file has both names, an import was killed before it
+/// was complete; the next import into the same data directory replaces the file.
 #[derive(Debug)]
 pub(super) struct Aside {
     path: PathBuf,
     unfinished: PathBuf,
-    /// The file, held as long as somebody writes it or may have to remove it.
+    /// The open file. It is kept until the import is complete, to hold its lock and to remove it after a failure.
     file: Option<BufWriter<File>>,
     count: u64,
-    /// Whether what was left by others is out of the way.
+    /// Whether the file of a killed import was looked for.
     begun: bool,
-    /// Whether the file has its name.
+    /// Whether the file has its final name.
     named: bool,
 }
 
 impl Aside {
-    /// A file that is not there yet, of an import to a data directory. What stands at its place is an error when
-    /// something is to be written.
+    /// Prepares a file at `path` for an import into `data_dir`, without creating it. If another file exists at `path`,
+    /// the first write fails.
     pub(super) fn new(path: &Path, data_dir: &Path) -> Self {
         let absolute = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
         let mut unfinished = path.to_owned().into_os_string();
@@ -47,12 +47,12 @@ impl Aside {
         Self { path, unfinished, file: None, count: 0, begun: false, named: false }
     }
 
-    /// Where the file is to be.
+    /// Returns the path of the complete file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds a key. There may be Secrets among them, so that nobody else may read the file.
+    /// Adds a key with its value. Only the owner may read the file, because it may contain Secrets.
     pub(super) fn add(&mut self, key: &str, revision: i64, why: &str, value: &[u8]) -> io::Result<()> {
         self.begin()?;
         let file = match &mut self.file {
@@ -68,27 +68,27 @@ impl Aside {
         file.write_all(b"\n")
     }
 
-    /// Makes the file durable, and gives it its name; where it is, and how many keys it has. The import must be said to
-    /// be complete then, or the file goes again.
+    /// Makes the file durable and gives it its final name. Returns the path and the number of keys. `None` if no key
+    /// was added. If [`Aside::complete`] is not called afterwards, the file is removed.
     pub(super) fn finish(&mut self) -> io::Result<Option<(PathBuf, u64)>> {
         self.begin()?;
         let Some(file) = &mut self.file else { return Ok(None) };
         file.flush()?;
         file.get_ref().sync_all()?;
-        // What stands at its place is somebody else's.
+        // A hard link never replaces another file.
         fs::hard_link(&self.unfinished, &self.path)?;
         self.named = true;
         Ok(Some((self.path.clone(), self.count)))
     }
 
-    /// The import is complete: the file stays.
+    /// Keeps the file, because the import is complete.
     pub(super) fn complete(&mut self) {
         if self.file.take().is_some() {
-            let _ = fs::remove_file(&self.unfinished); // a second name does no harm
+            let _ = fs::remove_file(&self.unfinished); // a remaining second name does no harm
         }
     }
 
-    /// Removes what an import to the same data directory has left that was killed before it was complete.
+    /// Removes the file of an import into the same data directory that was killed before it was complete.
     fn begin(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.begun, true) {
             return Ok(());
@@ -115,7 +115,7 @@ impl Drop for Aside {
         if self.file.take().is_none() {
             return;
         }
-        // It is of no use without the rest.
+        // Without the rest of the import, the file is useless.
         if self.named {
             let _ = fs::remove_file(&self.path);
         }

@@ -8,7 +8,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// As a killed process leaves it.
+/// Leaves the files of a killed process.
 fn killed(mut aside: Aside) {
     drop(aside.file.take());
 }
@@ -75,7 +75,7 @@ fn the_next_import_replaces_what_a_killed_one_has_left_and_nothing_else() {
         assert_eq!(names(&dir), ["aside"]);
         fs::remove_file(&path).unwrap();
     }
-    // Also when nothing is refused any more.
+    // The next import replaces the file even if it refuses nothing.
     let mut first = Aside::new(&path, &data_dir);
     first.add("/a", 1, "why", b"x").unwrap();
     first.finish().unwrap();

@@ -1,15 +1,15 @@
-//! Definitions of custom resources in the version in which kube-apiserver stores them, also in 1.36:
-//! `apiextensions.k8s.io/v1beta1`, in which what all versions share stands once
-//! (k8s.io/apiextensions-apiserver 0.36, conversions of `v1` and defaults of `v1beta1`).
+//! Reads definitions of custom resources in `apiextensions.k8s.io/v1beta1`. kube-apiserver stores them in this version,
+//! also in 1.36. It states once what all versions of a resource share. Source: k8s.io/apiextensions-apiserver 0.36, the
+//! conversions of `v1` and the defaults of `v1beta1`.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-/// The version.
+/// The older version, which is the stored one.
 pub(super) const VERSION: &str = "apiextensions.k8s.io/v1beta1";
 const PRESENT: &str = "apiextensions.k8s.io/v1";
 
-/// What all versions may share: its name beside them, and within each.
+/// The fields that all versions may share: the name in the spec, and the name within a version.
 const SHARED: [(&str, &str); 4] = [
     ("subresources", "subresources"),
     ("validation", "schema"),
@@ -17,7 +17,7 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// Turns a definition of the older version into one of the present version.
+/// Converts a definition from the older version to the present one.
 pub(super) fn upgrade(definition: &mut Value) {
     definition.set_at(&["apiVersion"], PRESENT);
     let mut spec = definition.remove_at(&["spec"]).unwrap_or_else(Value::object);
@@ -43,7 +43,7 @@ pub(super) fn upgrade(definition: &mut Value) {
     spec.set_at(&["versions"], Value::Array(versions));
     let conversion = spec.remove_at(&["conversion"]).unwrap_or_default();
     spec.set_at(&["conversion"], converted(&conversion));
-    // The present version drops what is not known, unless it says otherwise.
+    // The present version drops unknown fields unless it states otherwise. The older one keeps them.
     match spec.at(&["preserveUnknownFields"]).as_bool() {
         Some(false) => drop(spec.remove_at(&["preserveUnknownFields"])),
         Some(true) => {}
@@ -64,7 +64,7 @@ fn add_names(spec: &mut Value) {
     }
 }
 
-/// Columns name the path to their cells otherwise.
+/// The older version has another name for the path of a column.
 fn rename_paths(version: &mut Value) {
     let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
     for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -1,8 +1,8 @@
-//! Decrypting what kube-apiserver has encrypted at rest, with the keys of an `EncryptionConfiguration`
-//! (Kubernetes documentation, "Encrypting Confidential Data at Rest").
+//! Decrypts values that kube-apiserver has encrypted at rest, with the keys of an `EncryptionConfiguration` (Kubernetes
+//! documentation, "Encrypting Confidential Data at Rest").
 //!
-//! A value begins with `k8s:enc:PROVIDER:VERSION:KEY:`. Which resources a provider is for is not looked at: the name of
-//! the key says which one is meant, and keys of the same name are tried in turn.
+//! An encrypted value begins with `k8s:enc:PROVIDER:VERSION:KEY:`. The resources of a provider are ignored: the name of
+//! the key suffices, and keys of the same name are tried in turn.
 
 use std::path::{Path, PathBuf};
 
@@ -21,33 +21,33 @@ use flotilla_proto::yaml;
 use super::stored::ENCRYPTED;
 use crate::pki::{PkiError, read_credential};
 
-/// Bytes of an initial vector of AES in CBC mode.
+/// Length of an AES-CBC initialization vector, in bytes.
 const VECTOR_BYTES: usize = 16;
-/// Bytes of a nonce of AES in GCM.
+/// Length of an AES-GCM nonce, in bytes.
 const GCM_NONCE_BYTES: usize = 12;
-/// Bytes of a nonce of a secret box.
+/// Length of a secretbox nonce, in bytes.
 const BOX_NONCE_BYTES: usize = 24;
 
-/// Why an `EncryptionConfiguration` cannot be used.
+/// The reason why an `EncryptionConfiguration` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EncryptionError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the encryption configuration cannot be read")]
     Read(#[source] PkiError),
-    /// It is no YAML.
+    /// The file is not valid YAML.
     #[error("the encryption configuration {path} is no YAML")]
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The YAML error.
         source: yaml::Error,
     },
-    /// It is not as it must be.
+    /// The content is invalid.
     #[error("the encryption configuration {path} cannot be used: {why}")]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
@@ -68,12 +68,12 @@ struct Key {
     secret: Vec<u8>,
 }
 
-/// The keys that there are.
+/// The keys of the configuration.
 #[derive(Default)]
 pub(super) struct Keys(Vec<Key>);
 
 impl Keys {
-    /// Reads the keys of a configuration.
+    /// Reads the keys of a configuration file.
     pub(super) fn read(path: &Path) -> Result<Self, EncryptionError> {
         let text = read_credential(path).map_err(EncryptionError::Read)?;
         let parsed = yaml::parse(text.as_bytes());
@@ -106,17 +106,17 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What is stored under a key, decrypted if it is encrypted.
+    /// Returns the value of a key, decrypted if it is encrypted.
     ///
     /// # Errors
-    /// It is encrypted, and cannot be decrypted with these keys; what it takes.
+    /// The value cannot be decrypted with these keys. The text names the provider and the key that it needs.
     pub(super) fn open(&self, key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, String> {
         if !value.starts_with(ENCRYPTED) {
             return Ok(value);
         }
         let (scheme, name, sealed) = parts(&value).ok_or("in an unknown way")?;
         let Some((_, provider)) = PROVIDERS.iter().find(|(of, _)| scheme == format!("{of}:v1")) else {
-            // What a service outside of the cluster has encrypted only that can decrypt.
+            // Only the external service that has encrypted the value can decrypt it.
             return Err(format!("by {scheme} with {name:?}, which cannot be decrypted here"));
         };
         let mut keys = self.0.iter().filter(|known| known.provider == *provider && known.name == name);
@@ -125,7 +125,7 @@ impl Keys {
     }
 }
 
-/// The provider with its version, the name of the key, and what is encrypted.
+/// Splits an encrypted value into the provider with its version, the name of the key, and the ciphertext.
 fn parts(value: &[u8]) -> Option<(String, String, &[u8])> {
     let rest = value.strip_prefix(ENCRYPTED)?;
     let mut colons = rest.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
@@ -157,7 +157,7 @@ fn cbc_open<D: BlockDecryptMut + KeyIvInit>(secret: &[u8], sealed: &[u8]) -> Opt
     D::new_from_slices(secret, vector).ok()?.decrypt_padded_vec_mut::<Pkcs7>(sealed).ok()
 }
 
-/// The key of etcd is authenticated with the value, so that values cannot be exchanged.
+/// The etcd key is authenticated together with the value, so that values cannot be swapped.
 fn gcm_open<G: Aead<NonceSize = U12> + KeyInit>(secret: &[u8], key: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let (nonce, sealed) = sealed.split_at_checked(GCM_NONCE_BYTES)?;
     let nonce: [u8; GCM_NONCE_BYTES] = nonce.try_into().ok()?;

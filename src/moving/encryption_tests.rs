@@ -7,7 +7,7 @@ use super::*;
 const PLAIN: &[u8] = b"k8s\0 something that nobody else may read";
 const KEY: &[u8] = b"/registry/secrets/default/a";
 
-/// Provider, how many bytes of which value the key has, and what is sealed.
+/// Provider, key length in bytes, and ciphertext. All bytes of a key are equal.
 const SEALED: [(&str, u8, &str); 7] = [
     ("aescbc", 16, "BwcHBwcHBwcHBwcHBwcHB7glH1X5b0IM8FaYlwEspLlKxz+s+tJNtHAfNOObq7Nr7rsmMuK85kd/kclqYiKeCA=="),
     ("aescbc", 24, "BwcHBwcHBwcHBwcHBwcHB9fsayjbQ0VvKNCc/NR7RzpWmyoqxd2IFofSyBiLspK1wOcXc24JjBJ5z/zWnvS4qA=="),
@@ -28,7 +28,7 @@ fn stored(provider: &str, key: &str, sealed: &str) -> Vec<u8> {
     value
 }
 
-/// Keys of all providers. Each has another key of the same name before it, as after a mistake.
+/// Keys of all providers. Each follows another key of the same name, as after a configuration mistake.
 fn keys() -> Keys {
     let provider = |name: &str, bytes: u8| {
         let secret = |value: u8| STANDARD.encode(vec![value; bytes.into()]);
@@ -74,7 +74,7 @@ fn what_cannot_be_decrypted_is_told() {
             assert!(keys.open(KEY, changed).is_err(), "{provider}");
         }
         if provider == "aesgcm" {
-            // A value that was put under another key is not taken.
+            // A value that was copied to another key is refused.
             assert!(keys.open(b"/registry/secrets/default/b", stored(provider, &name, sealed)).is_err());
         }
     }

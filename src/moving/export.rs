@@ -17,43 +17,43 @@ use crate::backup::{BackupCommandError, Source};
 use crate::limits;
 use crate::registry::stored_text;
 
-/// How long events stay, as kube-apiserver has it unless `--event-ttl` says otherwise.
+/// How long events live: the default of kube-apiserver's `--event-ttl`, in seconds.
 const EVENT_SECONDS: i64 = 3_600;
-/// What stands before the digits of a revision.
+/// The text before the digits of a revision.
 const REVISION_NAME: &[u8] = b"\"resourceVersion\":\"";
 
-/// Writes what a cluster stores for others to take.
+/// Write the objects of a cluster for use in another one.
 #[derive(Debug, Args)]
 pub struct Export {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
     target: Target,
-    /// What the keys of kube-apiserver are to begin with in etcd.
+    /// Prefix of all keys in etcd, as kube-apiserver's flag of this name states it.
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
 }
 
-/// What is written.
+/// The output of an export.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Target {
-    /// Snapshot of etcd to write, of which `etcdutl snapshot restore` makes the directory of an etcd.
+    /// etcd snapshot to write. `etcdutl snapshot restore` turns it into an etcd data directory.
     #[arg(long, value_name = "FILE")]
     to_etcd_snapshot: Option<PathBuf>,
-    /// Directory to make, with a file of YAML for the objects of each resource and namespace.
+    /// Directory to create, with a YAML file for the objects of each resource and namespace.
     #[arg(long, value_name = "DIR")]
     to_yaml: Option<PathBuf>,
 }
 
-/// Why nothing was exported.
+/// The reason why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// What is stored cannot be had.
+    /// The objects cannot be fetched.
     #[error(transparent)]
     Source(#[from] BackupCommandError),
-    /// What was had cannot be read again.
-    #[error("what was fetched cannot be read")]
+    /// The fetched objects cannot be read.
+    #[error("the fetched objects cannot be read")]
     Backup(#[from] BackupReadError),
     /// The snapshot cannot be written.
     #[error(transparent)]
@@ -63,11 +63,11 @@ pub enum ExportError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// A file that is needed meanwhile cannot be written.
-    #[error("cannot write beside the snapshot")]
+    /// A temporary file cannot be written.
+    #[error("cannot write a temporary file beside the snapshot")]
     Beside(#[from] io::Error),
     /// An object cannot be encoded.
     #[error("{table} {key} cannot be exported: {why}")]
@@ -76,24 +76,23 @@ pub enum ExportError {
         table: TableId,
         /// Its key.
         key: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }
 
 impl Export {
-    /// Exports, and says on standard output what was written. With an error nothing stands at the place of what was to
-    /// be written, or what stood there before.
+    /// Exports, and prints on standard output what was written. On failure, the target is left as it was before.
     ///
     /// # Errors
     /// See [`ExportError`].
     pub fn run(&self) -> Result<(), ExportError> {
         let path = self.target.to_etcd_snapshot.as_ref().or(self.target.to_yaml.as_ref());
-        let Some(path) = path else { return Ok(()) }; // one of the two is demanded
+        let Some(path) = path else { return Ok(()) }; // clap demands one of the two
         let backup = beside(path, ".backup");
         let saved = self.source.save(&backup, &beside(path, ".data"))?;
         let written = self.write(path, &backup, saved.1.last.max(saved.0.revision).get());
-        let _ = fs::remove_file(&backup); // it has served
+        let _ = fs::remove_file(&backup); // no longer needed
         println!("{}", written?);
         Ok(())
     }
@@ -140,7 +139,7 @@ impl Exporting {
             spool.add(object.revision().get(), lease.cast_signed(), &key, &value)?;
             Ok(true)
         })?;
-        let _ = fs::remove_file(path); // what an export has left that was killed
+        let _ = fs::remove_file(path); // of an export that was killed
         let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|source| ExportError::File { path: path.to_owned(), source })?;
         let (mut writer, mut count) = (Writer::new(file)?, 0_u64);
@@ -172,7 +171,8 @@ impl Exporting {
         Ok(format!("{count} objects in {files} files{}", told(&skipped)))
     }
 
-    /// Shows every object of a backup; the tables that are none of the API's, with how many objects they have.
+    /// Calls `see` for every object of a backup. It returns whether it exported the object. Returns the tables that
+    /// were skipped, with their numbers of objects.
     fn each(
         &mut self,
         backup: &Path,
@@ -194,13 +194,14 @@ impl Exporting {
         Ok(skipped)
     }
 
-    /// Whether a table is one of the API: a built-in one, or of a definition, whose group has a dot in it.
+    /// Returns whether a table has API objects: those of a built-in resource, or of a definition, whose group has a
+    /// dot.
     fn is_object(&self, table: &TableId) -> bool {
         let is_custom = table.as_str().split_once('/').is_some_and(|(group, _)| group.contains('.'));
         self.places.of_table(table).is_some() || is_custom
     }
 
-    /// The folder of an object in etcd and its value there.
+    /// Returns the folder of an object in etcd and its value. `None` if the table has no API objects.
     fn etcd_value(&mut self, table: &TableId, object: &Object) -> Result<Option<(String, Vec<u8>)>, ExportError> {
         if !self.is_object(table) {
             return Ok(None);
@@ -221,7 +222,7 @@ fn refused(table: &TableId, object: &Object, why: String) -> ExportError {
     ExportError::Object { table: table.clone(), key: object.key().to_string(), why }
 }
 
-/// The text of an object without its revision, which etcd keeps beside it.
+/// Returns the text of an object without its revision, which etcd stores beside it.
 fn without_revision(table: &TableId, object: &Object) -> Result<Vec<u8>, ExportError> {
     let text = stored_text(object).map_err(|error| refused(table, object, error.message))?;
     let at = object.layout().revision_at as usize;
@@ -229,7 +230,7 @@ fn without_revision(table: &TableId, object: &Object) -> Result<Vec<u8>, ExportE
     let from = at.checked_sub(REVISION_NAME.len()).filter(|from| text[*from..].starts_with(REVISION_NAME));
     let from = from.ok_or_else(|| refused(table, object, "its revision is not where it must be".to_owned()))?;
     let (mut from, mut to) = (from, at + digits + 1);
-    // A comma goes with it, behind it or before it.
+    // A comma after or before the revision goes too.
     if text.get(to) == Some(&b',') {
         to += 1;
     } else if text[..from].ends_with(b",") {
@@ -240,6 +241,6 @@ fn without_revision(table: &TableId, object: &Object) -> Result<Vec<u8>, ExportE
 
 fn told(skipped: &[(TableId, u64)]) -> String {
     let each =
-        skipped.iter().map(|(table, count)| format!("\nleft out: {count} of {table}, which is of no use elsewhere"));
+        skipped.iter().map(|(table, count)| format!("\nleft out: {count} of {table}, which only Flotilla can use"));
     each.collect()
 }

@@ -1,9 +1,9 @@
-//! A running API server is copied, and followed until it is told that nobody writes to it any more.
+//! Copies a running API server and follows its changes, until a signal says that no client writes to it any more.
 //!
-//! What comes is kept in a [`Journal`], so that an interrupted import goes on where it was: with the resources that
-//! were not listed to their end, and with the changes since of those that were. In the end the names and versions of
-//! all objects are compared with what has come, and what differs is listed again: the watches make this last step
-//! short, and it does not depend on how far they are.
+//! The copied objects are kept in a [`Journal`]. An interrupted import therefore continues where it was: it lists only
+//! the resources that were not listed completely, and watches the others for changes since. At the end, the names and
+//! versions of all objects are compared with the journal, and resources that differ are listed again. The watches
+//! shorten this last step, but its result does not depend on them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -23,48 +23,48 @@ use super::orders::Orders;
 use super::watching::{Change, Sender, Shown, waiting, watch};
 use crate::limits;
 
-/// How long to wait for a change before it is looked whether something was told.
+/// How long to wait for a change before signals are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// Asks for the metadata of a list alone.
+/// Accepts the metadata of a list only.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
-/// Why a server is not followed to the end. What has come is kept.
+/// The reason why following a server failed. The journal stays.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowingError {
-    /// The server cannot be asked.
+    /// A request to the server failed.
     #[error(transparent)]
     Live(#[from] LiveError),
-    /// What has come cannot be kept.
+    /// The journal cannot be written.
     #[error("cannot write {path}")]
     Journal {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// What has come is of another cluster.
+    /// The journal has objects of another cluster.
     #[error("{path} has objects of another cluster, whose namespace kube-system has another UID")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// A group that was there does not answer.
-    #[error("{table} has come, and its group does not answer any more")]
+    /// The journal has objects of a group that the server no longer answers for.
+    #[error("{table} was copied before, but the server does not answer for its group any more")]
     Unanswered {
         /// The table.
         table: String,
     },
-    /// A list is forgotten by the server before it is read.
-    #[error("{path} cannot be listed to its end: the server forgets its state before")]
+    /// The server compacts the state of a list before it was read completely.
+    #[error("{path} cannot be listed completely: the server compacts its state too early")]
     Forgotten {
         /// The path.
         path: String,
     },
-    /// A thread or signals cannot be had.
-    #[error("signals or threads cannot be had")]
+    /// A thread cannot be started, or signals cannot be received.
+    #[error("cannot start a thread or receive signals")]
     Signals(#[source] io::Error),
-    /// It was told to stop.
-    #[error("it was interrupted")]
+    /// A signal has interrupted the import.
+    #[error("the import was interrupted")]
     Left,
 }
 
@@ -74,7 +74,7 @@ impl From<FollowingError> for flotilla_cluster::RestoreError {
     }
 }
 
-/// A server that is copied and followed.
+/// Copies a server and follows its changes.
 pub(super) struct Following {
     live: Live,
     journal: Journal,
@@ -85,7 +85,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Begins to copy a server, or goes on with what has come to a file.
+    /// Opens the journal at a path, or creates it.
     pub(super) fn open(live: Live, path: &Path, orders: Orders) -> Result<Self, FollowingError> {
         let failed = |source| FollowingError::Journal { path: path.to_owned(), source };
         let mut journal = Journal::open(path).map_err(failed)?;
@@ -101,7 +101,7 @@ impl Following {
         Ok(Self { live, journal, path: path.to_owned(), orders, synced: now, told: now })
     }
 
-    /// Copies, follows, and compares in the end.
+    /// Copies all objects, follows changes, and compares at the end.
     pub(super) fn run(&mut self) -> Result<(), FollowingError> {
         let resources = self.live.resources();
         for (at, listed) in resources.iter().enumerate() {
@@ -116,17 +116,17 @@ impl Following {
         self.sync()
     }
 
-    /// The last revision that the server has shown.
+    /// Returns the largest revision that the server has shown.
     pub(super) fn revision(&self) -> Revision {
         Revision::new(self.journal.last()).min(Revision::LAST).max(self.live.revision())
     }
 
-    /// The server, with the report of what was taken over.
+    /// Returns the server, with the report of the import.
     pub(super) fn into_live(self) -> Live {
         self.live
     }
 
-    /// Applies what watches show, until it is to be taken over.
+    /// Applies the changes of all watches until a signal requests the takeover.
     fn follow(&mut self, resources: Vec<Listed>) -> Result<(), FollowingError> {
         let (sender, changes) = waiting();
         self.is_to_leave()?;
@@ -137,7 +137,7 @@ impl Following {
             self.watch(Arc::new(listed), &sender)?;
         }
         eprintln!(
-            "flotilla: {} objects have come, and changes are followed; SIGUSR1 to process {} says to take over",
+            "flotilla: {} objects were copied and changes are followed; send SIGUSR1 to process {} to take over",
             self.journal.count_objects(),
             std::process::id()
         );
@@ -157,7 +157,7 @@ impl Following {
         }
     }
 
-    /// Applies what has been shown already; the watches end when nobody listens.
+    /// Applies the changes that already wait. The watches end once the receiver is dropped.
     fn rest(&mut self, changes: &Receiver<Change>) -> Result<(), FollowingError> {
         for _ in 0..limits::MOVING_CHANGES_WAITING {
             let Ok(change) = changes.try_recv() else { break };
@@ -196,7 +196,7 @@ impl Following {
         self.written(applied)
     }
 
-    /// Keeps an object; returns its version.
+    /// Writes an object to the journal. Returns its version.
     fn put(&mut self, listed: &Listed, object: Value) -> io::Result<String> {
         let (namespace, name, version) = named(&object);
         let of = (&*namespace, &*name);
@@ -206,7 +206,7 @@ impl Following {
         Ok(version)
     }
 
-    /// Lists a resource to its end, if it is still there.
+    /// Lists a resource completely. If the server no longer has it, drops it from the journal.
     fn list(&mut self, listed: &Listed) -> Result<(), FollowingError> {
         for _ in 0..limits::MOVING_LIST_ATTEMPTS {
             match self.list_once(listed) {
@@ -256,7 +256,8 @@ impl Following {
         Ok(self.live.get_as(&path, accept)?)
     }
 
-    /// Lists again what is not as it has come. Resources may have come and gone meanwhile.
+    /// Compares all resources with the journal, and lists those that differ. Resources may have been added or removed
+    /// meanwhile.
     fn compare(&mut self) -> Result<(), FollowingError> {
         self.live.discover()?;
         let resources = self.live.resources();
@@ -278,13 +279,13 @@ impl Following {
         Ok(())
     }
 
-    /// Whether a resource has the objects that have come, in their versions, and no others.
+    /// Returns whether a resource has exactly the objects of the journal, in the same versions.
     fn is_as_it_came(&self, listed: &Listed) -> Result<bool, FollowingError> {
         let (mut token, mut count) = (String::new(), 0);
         loop {
             let page = match self.page(listed, &token, METADATA) {
                 Ok(page) => page,
-                // To list it again finds out what is so.
+                // Listing the resource again shows which of these it is.
                 Err(FollowingError::Live(error)) if matches!(error.code(), Some(404 | 406 | 410)) => return Ok(false),
                 Err(error) => return Err(error),
             };
@@ -302,7 +303,7 @@ impl Following {
         }
     }
 
-    /// All objects that have come, definitions first, some at a time.
+    /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, FollowingError>> + '_ {
         let resources = self.live.resources().into_iter();
         let named = resources.map(|listed| (self.journal.names(listed.table()), listed));
@@ -333,7 +334,7 @@ impl Following {
         })
     }
 
-    /// Adds what the store is to keep of an object; returns how many bytes it had.
+    /// Adds the draft of an object. Returns the size of the object, in bytes.
     fn draft(&mut self, listed: &Listed, of: &(String, String), drafts: &mut Drafts) -> Result<usize, FollowingError> {
         let read = self.journal.read(listed.table(), of);
         let Some(bytes) = read.map_err(|source| self.failed(source))? else { return Ok(0) };
@@ -366,18 +367,18 @@ impl Following {
     fn progress(&mut self, what: &str) {
         if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
             self.told = Instant::now();
-            eprintln!("flotilla: {} objects have come, {what}", self.journal.count_objects());
+            eprintln!("flotilla: {} objects were copied, {what}", self.journal.count_objects());
         }
     }
 }
 
-/// Namespace, name and version of an object.
+/// Returns namespace, name and version of an object.
 fn named(object: &Value) -> (String, String, String) {
     let of = |field| object.str_at(&["metadata", field]).to_owned();
     (of("namespace"), of("name"), of("resourceVersion"))
 }
 
-/// Where a list goes on, and as of which version it is.
+/// Returns the continue token and the version of a list.
 fn continued(page: &Value) -> Option<(String, String)> {
     let of = |field| page.str_at(&["metadata", field]).to_owned();
     page.get("metadata").map(|_| (of("continue"), of("resourceVersion")))

@@ -18,85 +18,85 @@ use super::orders::Orders;
 use super::report::Report;
 use crate::backup::Founding;
 
-/// The file in a data directory where it is collected what a running API server has.
+/// The journal in a data directory, with the objects of a running API server.
 const JOURNAL: &str = "import";
 
-/// Makes a data directory out of what kube-apiserver keeps.
+/// Create a data directory from the objects of kube-apiserver.
 ///
-/// The same command goes on with an import that was interrupted, or begins it anew.
+/// After an interruption, the same command continues the import or starts it again.
 #[derive(Debug, Args)]
 pub struct Import {
     #[command(flatten)]
     from: Origin,
     #[command(flatten)]
     founding: Founding,
-    /// What the keys of kube-apiserver begin with in etcd, as its flag of this name says.
+    /// Prefix of all keys in etcd, as kube-apiserver's flag of this name states it.
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
-    /// EncryptionConfiguration with the keys by which kube-apiserver has encrypted what it stores.
+    /// EncryptionConfiguration with the keys that kube-apiserver uses for encryption at rest.
     #[arg(long, value_name = "FILE")]
     encryption_provider_config: Option<PathBuf>,
-    /// Where to put what cannot be taken over, a line of JSON for each key; without it beside the data directory.
+    /// File for keys that cannot be imported, a line of JSON for each. Default: DATA_DIR.aside.
     ///
-    /// The file is made only if there is such a thing. There may be Secrets in it.
+    /// The file is created only if there are such keys. It may contain Secrets.
     #[arg(long, value_name = "FILE")]
     aside: Option<PathBuf>,
-    /// Take a snapshot without a hash at its end, as one that was copied out of the directory of an etcd.
+    /// Accept a snapshot without a hash at its end, such as a file copied from an etcd data directory.
     ///
-    /// Nobody can tell then whether all of it is there.
+    /// Whether such a snapshot is complete cannot be checked.
     #[arg(long)]
     skip_hash_check: bool,
-    /// Take over from a running API server as soon as everything has come, and do not follow what changes.
+    /// Take over from a running API server once all objects were copied, without following later changes.
     #[arg(long, requires = "from_server", conflicts_with = "dry_run")]
     once: bool,
-    /// Only say what would come and what would not. Nothing is written.
+    /// Only report what would be imported and what would not. Nothing is written.
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Where objects come from.
+/// The source of the objects.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Origin {
-    /// Snapshot of etcd, as `etcdctl snapshot save` writes it, of releases 3.4 to 3.6.
+    /// etcd snapshot, as `etcdctl snapshot save` of releases 3.4 to 3.6 writes it.
     #[arg(long, value_name = "FILE")]
     from_etcd_snapshot: Option<PathBuf>,
-    /// Kubeconfig of a running API server, and of somebody who may list everything, Secrets included.
+    /// Kubeconfig of a running API server, for a user who may list and watch everything, Secrets included.
     ///
-    /// Once everything has come, changes are followed until SIGUSR1 to this process says to take over: nobody should
-    /// write to the server from then on. SIGINT and SIGTERM interrupt; the same command goes on.
+    /// After all objects were copied, the import follows changes until this process gets SIGUSR1. Stop all writing
+    /// clients before you send it. SIGINT and SIGTERM interrupt the import; the same command continues it.
     #[arg(long, value_name = "KUBECONFIG")]
     from_server: Option<PathBuf>,
 }
 
-/// Why nothing was imported.
+/// The reason why an import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The keys cannot be read.
+    /// The encryption keys cannot be read.
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
-    /// What is imported cannot be read.
+    /// The snapshot cannot be read.
     #[error("cannot import {path}")]
     Input {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: InputError,
     },
-    /// The server cannot be asked.
+    /// The server cannot be read.
     #[error("cannot import from the server")]
     Live(#[from] LiveError),
-    /// What the server has cannot be followed, or it was told to stop.
-    #[error("the import is not complete; the same command goes on with it")]
+    /// Following the server failed or was interrupted.
+    #[error("the import is not complete; the same command continues it")]
     Following(#[from] FollowingError),
-    /// The data directory cannot be made.
+    /// The data directory cannot be created.
     #[error(transparent)]
     Found(#[from] RestoreError),
 }
 
 impl Import {
-    /// Imports, and says on standard output what came and what did not. Without an error the data directory is
-    /// complete and durable; with one there is none.
+    /// Imports, and prints a report on standard output. On success, the data directory is complete and durable. On
+    /// failure, no server accepts it.
     ///
     /// # Errors
     /// See [`ImportError`].
@@ -121,7 +121,7 @@ impl Import {
         Ok(())
     }
 
-    /// Says what would come of a server.
+    /// Reports what would be imported from a server.
     fn try_live(&self, kubeconfig: &Path) -> Result<(), ImportError> {
         let mut live = Live::open(kubeconfig, None)?;
         let serve = self.make(live.revision(), live.drafts())?;
@@ -129,7 +129,7 @@ impl Import {
         Ok(())
     }
 
-    /// Copies a server, follows it until told to take over, and makes the data directory then.
+    /// Copies a server, follows it until a signal requests the takeover, and then creates the data directory.
     fn follow(&self, kubeconfig: &Path, aside: Option<Aside>) -> Result<(), ImportError> {
         let orders = Orders::listen(self.once).map_err(FollowingError::Signals)?;
         let collected = [JOURNAL, &*format!("{JOURNAL}.{}", journal::BESIDE)];
@@ -147,13 +147,13 @@ impl Import {
         live.complete();
         self.tell(Some(serve), &live.report, live.put_aside.as_ref());
         if let Err(error) = removed {
-            eprintln!("flotilla: {} is of no use any more, and cannot be removed: {error}", journal.display());
+            eprintln!("flotilla: {} is no longer needed, but cannot be removed: {error}", journal.display());
         }
         Ok(())
     }
 
-    /// Makes the data directory, with revisions above `last`, unless only a report is wanted. Returns the command that
-    /// serves it.
+    /// Creates the data directory, with revisions above `last`. Returns the command that serves it. With `dry_run`,
+    /// only reads all drafts and returns `None`.
     fn make<E>(
         &self,
         last: Revision,

@@ -1,4 +1,4 @@
-//! The objects of a snapshot of etcd, one after the other, as the store is to keep them.
+//! Reads the objects of an etcd snapshot and converts each to the form in which the store keeps it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,32 +18,32 @@ use crate::custom::{self, Definition};
 use crate::limits;
 use crate::served::Resources;
 
-/// Why a snapshot cannot be read.
+/// The reason why a snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// It is damaged, or something else.
+    /// The file is damaged, or is no snapshot.
     #[error(transparent)]
     Snapshot(#[from] flotilla_etcd_snapshot::Error),
-    /// Nothing in it has the prefix.
+    /// No key has the prefix.
     #[error("the snapshot has no key that begins with {prefix:?}, among {others} keys; --etcd-prefix names another")]
     Empty {
         /// The prefix.
         prefix: String,
-        /// How many keys there are.
+        /// The number of keys.
         others: u64,
     },
-    /// Its revisions are too large.
-    #[error("the snapshot goes up to revision {0}, after which there is none")]
+    /// Its revisions leave none for the store.
+    #[error("the snapshot has revision {0}, which leaves no larger ones")]
     Exhausted(i64),
-    /// It holds values that cannot be decrypted.
+    /// Some values cannot be decrypted.
     #[error("values are encrypted and cannot be decrypted with the keys that --encryption-provider-config gives: {0}")]
     Encrypted(String),
-    /// What is refused cannot be put aside.
+    /// The aside file cannot be written.
     #[error("cannot write {path}")]
     Aside {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -54,25 +54,25 @@ impl From<InputError> for RestoreError {
     }
 }
 
-/// A snapshot that is being read.
+/// Reads a snapshot.
 pub(super) struct Input {
     snapshot: Snapshot,
     current: Current,
-    /// The last revision that was handed out.
+    /// The last revision of the snapshot.
     last: i64,
-    /// What every key begins with, the slash behind it included.
+    /// The prefix of all keys, including the slash at its end.
     prefix: String,
     places: Places,
     keys: Keys,
-    /// What came and what did not.
+    /// What was imported and what was not.
     pub(super) report: Report,
     aside: Option<Aside>,
-    /// The file of what was put aside, once it is complete, and how many keys it has.
+    /// The path of the complete aside file, and its number of keys.
     pub(super) put_aside: Option<(PathBuf, u64)>,
 }
 
 impl Input {
-    /// Opens a snapshot, and reads which keys and which definitions it has. Refused objects are written to `aside`.
+    /// Opens a snapshot and reads its keys and definitions. Refused objects will be written to `aside`.
     pub(super) fn open(
         path: &Path,
         hash: Hash,
@@ -86,7 +86,7 @@ impl Input {
         if current.keys.is_empty() {
             return Err(InputError::Empty { prefix, others: current.others });
         }
-        // What was given up may have had the last revisions.
+        // Compacted revisions may be larger than those of the remaining keys.
         let last = current.revision.max(snapshot.versions()?.compacted.unwrap_or_default());
         let is_left = u64::try_from(last).is_ok_and(|last| Revision::new(last).next() < Revision::LAST);
         if !is_left {
@@ -100,12 +100,12 @@ impl Input {
         Ok(input)
     }
 
-    /// The last revision of the snapshot.
+    /// Returns the last revision of the snapshot.
     pub(super) fn revision(&self) -> Revision {
         Revision::new(self.last.cast_unsigned())
     }
 
-    /// Where definitions are kept, without the prefix of all keys.
+    /// Returns the folder of definitions, without the prefix of all keys.
     fn definitions(&self) -> String {
         format!("{}/{}/", custom::GROUP, custom::RESOURCE)
     }
@@ -115,7 +115,7 @@ impl Input {
         self.current.keys.sort_by_key(|live| !live.key.starts_with(begin.as_bytes()));
     }
 
-    /// Tells what is encrypted and cannot be decrypted, before anything is made of the rest.
+    /// Fails if some values cannot be decrypted, before anything is imported.
     fn check_encryption(&self) -> Result<(), InputError> {
         let mut closed = BTreeMap::<String, (u64, String)>::new();
         for live in &self.current.keys {
@@ -139,16 +139,16 @@ impl Input {
         Err(InputError::Encrypted(told))
     }
 
-    /// Adds the places of custom resources.
+    /// Adds the folders of custom resources.
     fn define(&mut self) -> Result<(), InputError> {
         let (resources, folder) = (Resources::builtin(), self.definitions());
         let Some(of) = self.places.of_folder(folder.trim_end_matches('/')).cloned() else { return Ok(()) };
         for live in &self.current.keys {
             if !live.key[self.prefix.len()..].starts_with(folder.as_bytes()) {
-                break; // they come first
+                break; // definitions come first
             }
             let value = self.read(live)?;
-            // What is wrong with a definition is told when it comes as an object.
+            // Errors in a definition are reported when it is imported as an object.
             let read = stored::object(&of, &value).ok().and_then(|object| Definition::of(&object));
             if let Some(served) = read.and_then(|definition| resources.defined_by(definition)) {
                 self.places.add(served);
@@ -164,12 +164,12 @@ impl Input {
             .map_err(|how| InputError::Encrypted(format!("{} {how}", String::from_utf8_lossy(&live.key))))
     }
 
-    /// All objects, definitions first, some at a time.
+    /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, InputError>> + '_ {
         Reading { input: self, at: 0, ended: false, told: Instant::now() }
     }
 
-    /// Makes of a key what the store keeps, if it is an object.
+    /// Converts a key to a draft. `None` if the key is no object or is refused.
     fn draft(&mut self, at: usize) -> Result<Option<(TableId, Key, Draft)>, InputError> {
         let live = &self.current.keys[at];
         let value = self.read(live)?;
@@ -197,7 +197,7 @@ impl Input {
         Ok(None)
     }
 
-    /// Nothing follows: what was put aside is durable before the store counts.
+    /// Makes the aside file durable. Called after the last object, before the store is complete.
     fn end(&mut self) -> Result<(), InputError> {
         if let Some(aside) = &mut self.aside {
             let finished = aside.finish();
@@ -206,13 +206,13 @@ impl Input {
         Ok(())
     }
 
-    /// The import is complete: what was put aside stays.
+    /// Keeps the aside file, because the import is complete.
     pub(super) fn complete(&mut self) {
         self.aside.iter_mut().for_each(Aside::complete);
     }
 }
 
-/// What keys that stand for no object are counted under: all but the last name.
+/// Returns the name under which an unknown key is counted: at most its first two parts.
 fn of_unknown(key: &str) -> String {
     let parts: Vec<&str> = key.split('/').collect();
     parts[..parts.len().saturating_sub(1).clamp(1, 2)].join("/")

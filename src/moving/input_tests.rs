@@ -1,4 +1,4 @@
-//! Snapshots with all that an import may find in one.
+//! Tests with snapshots that contain everything an import may find.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -23,7 +23,7 @@ fn snapshot(directory: &Path, values: &[(&str, Vec<u8>)]) -> PathBuf {
     path
 }
 
-/// An object as kube-apiserver stores it, in a message of the kind in the version `v1`.
+/// Encodes an object as kube-apiserver stores it: a protobuf message in the version `v1`.
 fn message(api_version: &str, kind: &str, mut object: Value) -> Vec<u8> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let of = catalogue::kind(group, "v1", kind).unwrap();
@@ -43,7 +43,7 @@ fn open(path: &Path, aside: Option<&Path>) -> Result<Input, InputError> {
     Input::open(path, Hash::Demanded, "/registry", Keys::default(), aside)
 }
 
-/// Everything that comes, by table and key.
+/// Returns all imported objects by table and key.
 fn taken(input: &mut Input) -> BTreeMap<String, Value> {
     let drafts = input.drafts().flat_map(|drafts| drafts.unwrap());
     let objects = drafts.map(|(table, key, draft)| (format!("{table} {key}"), json::parse(&draft.bytes).unwrap()));

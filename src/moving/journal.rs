@@ -1,7 +1,7 @@
-//! What has come from a running API server, in one file: it survives that the import is interrupted.
+//! Stores the objects copied from a running API server in one file, so that an interrupted import can continue.
 //!
-//! The file is a sequence of records, each with its length and checksum. What comes last counts; the end of a file that
-//! was cut off in the middle of a record is left out when it is read again.
+//! The file is a sequence of records with length and checksum. A later record replaces an earlier one about the same
+//! object. If the file ends in the middle of a record, that record is ignored.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
-/// The extension of the file that takes the place of the first one when that is written anew.
+/// The extension of the new file that replaces the old one after a rewrite.
 pub(super) const BESIDE: &str = "tmp";
 /// Bytes before each record: its length and its checksum.
 const HEAD: usize = 8;
 
-/// A record, without the bytes of the object that may follow it.
+/// A record. The bytes of an object may follow it.
 #[derive(Debug, Serialize, Deserialize)]
 enum Record {
-    /// Whose objects these are.
+    /// The cluster of the objects.
     Of { cluster: String },
-    /// An object is there, as of a resourceVersion of its own; its bytes follow.
+    /// An object exists in this version; its bytes follow.
     Put { table: String, namespace: String, name: String, version: String },
-    /// An object is not there.
+    /// An object does not exist.
     Deleted { table: String, namespace: String, name: String },
-    /// Everything of a table has come, as of a resourceVersion.
+    /// The journal has all objects of a table as of this resourceVersion.
     Reached { table: String, version: String },
-    /// It is not known what has changed in a table: it is to be listed again.
+    /// Changes of a table were missed: it must be listed again.
     Lost { table: String },
-    /// A table is not there any more.
+    /// The table no longer exists.
     Gone { table: String },
 }
 
-/// Where an object is in the file, and how many bytes its record has.
+/// The position of an object in the file, the length of its record, and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     offset: u64,
@@ -44,37 +44,37 @@ struct Place {
     version: String,
 }
 
-/// What has come of a table. Objects are by namespace and name.
+/// The objects of a table, by namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Came {
-    /// As of when all of it has come, if it has.
+    /// The resourceVersion up to which the table is complete. `None` if it is not complete.
     reached: Option<String>,
     objects: BTreeMap<(String, String), Place>,
 }
 
-/// The file, and what is where in it.
+/// The file, with an index of its records.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     file: BufWriter<File>,
     written: u64,
-    /// Bytes of the records of objects that are there.
+    /// Bytes in records of existing objects.
     live: u64,
-    /// Bytes that need not count, beside those that do, before the file is written anew.
+    /// How many outdated bytes are tolerated before the file is rewritten, in addition to as many bytes as are live.
     outdated: u64,
     cluster: Option<String>,
     tables: BTreeMap<String, Came>,
 }
 
 impl Journal {
-    /// Where a file is written anew.
+    /// Returns the path of the new file during a rewrite.
     fn beside(path: &Path) -> PathBuf {
         path.with_extension(BESIDE)
     }
 
-    /// Opens a file, or makes it. What cannot be read at its end is cut off.
+    /// Opens the file or creates it. Cuts off an incomplete record at its end.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // Of a process that was killed while it wrote the file anew.
+        // A process that was killed during a rewrite has left this file.
         match fs::remove_file(Self::beside(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Self::read_from(path),
@@ -102,7 +102,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Says whose objects these are; `false` if they are another cluster's.
+    /// Sets the cluster of the objects. Returns false if they are of another cluster.
     pub(super) fn is_of(&mut self, cluster: &str) -> io::Result<bool> {
         if self.cluster.is_none() {
             self.add(&Record::Of { cluster: cluster.to_owned() }, b"")?;
@@ -110,60 +110,60 @@ impl Journal {
         Ok(self.cluster.as_deref() == Some(cluster))
     }
 
-    /// Adds an object.
+    /// Adds or replaces an object.
     pub(super) fn put(&mut self, table: &str, of: (&str, &str), version: &str, object: &[u8]) -> io::Result<()> {
         let (table, namespace, name) = (table.to_owned(), of.0.to_owned(), of.1.to_owned());
         self.add(&Record::Put { table, namespace, name, version: version.to_owned() }, object)
     }
 
-    /// Takes an object away.
+    /// Removes an object.
     pub(super) fn delete(&mut self, table: &str, (namespace, name): (&str, &str)) -> io::Result<()> {
         let (table, namespace, name) = (table.to_owned(), namespace.to_owned(), name.to_owned());
         self.add(&Record::Deleted { table, namespace, name }, b"")
     }
 
-    /// All changes of a table up to a version have come.
+    /// Notes that a table is complete up to a version.
     pub(super) fn reach(&mut self, table: &str, version: &str) -> io::Result<()> {
         self.add(&Record::Reached { table: table.to_owned(), version: version.to_owned() }, b"")
     }
 
-    /// A table is to be listed again.
+    /// Notes that a table must be listed again.
     pub(super) fn lose(&mut self, table: &str) -> io::Result<()> {
         self.add(&Record::Lost { table: table.to_owned() }, b"")
     }
 
-    /// A table is not there any more.
+    /// Notes that a table no longer exists.
     pub(super) fn give_up(&mut self, table: &str) -> io::Result<()> {
         self.add(&Record::Gone { table: table.to_owned() }, b"")
     }
 
-    /// Up to which version all changes of a table have come, if it was listed.
+    /// Returns the version up to which a table is complete. `None` if it is not complete.
     pub(super) fn reached(&self, table: &str) -> Option<&str> {
         self.tables.get(table)?.reached.as_deref()
     }
 
-    /// The version of an object that has come.
+    /// Returns the version of an object.
     pub(super) fn version(&self, table: &str, (namespace, name): (&str, &str)) -> Option<&str> {
         let place = self.tables.get(table)?.objects.get(&(namespace.to_owned(), name.to_owned()))?;
         Some(&place.version)
     }
 
-    /// The tables of which something has come.
+    /// Returns all tables.
     pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
 
-    /// The names of all objects of a table.
+    /// Returns namespace and name of all objects of a table.
     pub(super) fn names(&self, table: &str) -> Vec<(String, String)> {
         self.tables.get(table).map(|came| came.objects.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub(super) fn count_objects(&self) -> usize {
         self.tables.values().map(|came| came.objects.len()).sum()
     }
 
-    /// The largest resourceVersion that is a number.
+    /// Returns the largest resourceVersion that is a number.
     pub(super) fn last(&self) -> u64 {
         let versions = self
             .tables
@@ -172,7 +172,7 @@ impl Journal {
         versions.filter_map(|version| version.parse().ok()).max().unwrap_or(0)
     }
 
-    /// The bytes of an object that has come; it must have been made durable.
+    /// Returns the bytes of an object. Records added since the last [`Journal::sync`] cannot be read.
     pub(super) fn read(&self, table: &str, of: &(String, String)) -> io::Result<Option<Vec<u8>>> {
         let Some(place) = self.tables.get(table).and_then(|came| came.objects.get(of)) else { return Ok(None) };
         let mut bytes = vec![0; place.length as usize];
@@ -180,7 +180,7 @@ impl Journal {
         Ok(Some(bytes))
     }
 
-    /// Makes durable what was added. When most of the file does not count any more, it is written anew.
+    /// Makes all added records durable. Rewrites the file if most of it is outdated.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         if self.written > 2 * self.live + self.outdated {
@@ -189,7 +189,7 @@ impl Journal {
         self.file.get_ref().sync_data()
     }
 
-    /// Writes what counts to a new file, which takes the place of this one.
+    /// Writes the current records to a new file, which replaces this one.
     fn rewrite(&mut self) -> io::Result<()> {
         let beside = Self::beside(&self.path);
         let _ = fs::remove_file(&beside); // of an attempt that failed
@@ -225,14 +225,14 @@ impl Journal {
         self.file.write_all(&length.to_le_bytes())?;
         self.file.write_all(&crc32c::crc32c(&body).to_le_bytes())?;
         self.file.write_all(&body)?;
-        // What is counted is read as it will be read again.
+        // Parsing the written bytes ensures that they are counted as they will be read.
         if let Some(record) = parse(&body) {
             self.count(record, body.len());
         }
         Ok(())
     }
 
-    /// Notes a record that ends where the next one begins.
+    /// Updates the index by a record, which is the last one written.
     fn count(&mut self, (record, object): (Record, usize), body: usize) {
         let whole = (HEAD + body) as u64;
         let end = self.written + whole;
@@ -259,14 +259,14 @@ impl Journal {
     }
 }
 
-/// A record, and how many bytes of an object follow it.
+/// Parses a record. Returns it with the number of the object's bytes that follow it.
 fn parse(body: &[u8]) -> Option<(Record, usize)> {
     let end = body.iter().position(|byte| *byte == b'\n')?;
     Some((serde_json::from_slice(&body[..end]).ok()?, body.len() - end - 1))
 }
 
-/// The next record and the length of its body, of a file of which so many bytes are left. `None` stands for the end,
-/// also for one in the middle of a record.
+/// Reads the next record and the length of its body. `left` is the number of bytes to the end of the file. `None` at
+/// the end, and for an incomplete record.
 fn read(reader: &mut impl Read, left: u64) -> io::Result<Option<((Record, usize), usize)>> {
     if left < HEAD as u64 {
         return Ok(None);

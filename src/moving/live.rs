@@ -1,4 +1,4 @@
-//! The objects of a running API server, page by page, as the store is to keep them.
+//! Reads the objects of a running API server page by page, and converts each to the form in which the store keeps it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::error::Error as _;
@@ -22,40 +22,40 @@ use crate::limits;
 use crate::pki::KubeconfigError;
 use crate::served::{Resources, Served};
 
-/// Resources that are lists of what is computed, or of what another resource has as well: group, plural name.
+/// Resources that are computed, or whose objects another resource has as well: group, plural name.
 const NOT_KEPT: [(&str, &str); 2] = [("", "componentstatuses"), ("events.k8s.io", "events")];
 
-/// Why the objects of a server cannot be had.
+/// The reason why the objects of a server cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// It is not known whom to ask.
+    /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The server does not answer, or refuses.
+    /// The server does not answer, or refuses the request.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The server refuses one path.
+    /// The server refuses the request for one path.
     #[error("{path}")]
     Path {
         /// The path.
         path: String,
-        /// Why.
+        /// The reason.
         source: ClientError,
     },
-    /// What it answers cannot be read.
-    #[error("what the server answers to {path} cannot be read: {why}")]
+    /// The answer cannot be parsed.
+    #[error("cannot parse the server's answer to {path}: {why}")]
     Answer {
         /// The path.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// What is refused cannot be put aside.
+    /// The aside file cannot be written.
     #[error("cannot write {path}")]
     Aside {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
 }
@@ -67,7 +67,7 @@ impl From<LiveError> for RestoreError {
 }
 
 impl LiveError {
-    /// The code with which the server refused, if it did.
+    /// Returns the code with which the server refused. `None` if it did not refuse.
     pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Client(ClientError::Refused { code, .. })
@@ -80,21 +80,21 @@ impl LiveError {
 /// A resource to list.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    /// Where its objects are.
+    /// The path of its objects.
     pub(super) path: String,
-    /// What each of them is, which lists do not say.
+    /// The version and kind of its objects, which items of lists do not state.
     api_version: String,
     kind: String,
     served: Arc<Served>,
 }
 
 impl Listed {
-    /// The table that is to keep them.
+    /// Returns the table of its objects.
     pub(super) fn table(&self) -> &str {
         self.served.table.as_str()
     }
 
-    /// An object of a list, which says what it is.
+    /// Adds version and kind to an object of a list.
     pub(super) fn stated(&self, mut object: Value) -> Value {
         object.set_at(&["apiVersion"], self.api_version.as_str());
         object.set_at(&["kind"], self.kind.as_str());
@@ -104,7 +104,7 @@ impl Listed {
 
 #[cfg(test)]
 impl Listed {
-    /// The config maps of a server.
+    /// Returns the config maps of a server.
     pub(super) fn of_config_maps() -> Self {
         let served = Resources::builtin().stored().into_iter().find(|served| served.table.as_str() == "configmaps");
         let (path, api_version, kind) = ("/api/v1/configmaps".into(), "v1".into(), "ConfigMap".into());
@@ -112,23 +112,23 @@ impl Listed {
     }
 }
 
-/// A server whose objects are being read.
+/// Reads the objects of a server.
 pub(super) struct Live {
     client: Arc<Client>,
-    /// The revision as of which the server told its definitions, if it tells numbers.
+    /// The revision of the server's list of definitions. Zero if the server's revisions are no numbers.
     revision: Revision,
     waiting: VecDeque<Listed>,
-    /// Groups of which a version did not answer.
+    /// Groups of which some version did not answer.
     unanswered: BTreeSet<String>,
-    /// What came and what did not.
+    /// What was imported and what was not.
     pub(super) report: Report,
     aside: Option<Aside>,
-    /// The file of what was put aside, once it is complete, and how many keys it has.
+    /// The path of the complete aside file, and its number of keys.
     pub(super) put_aside: Option<(PathBuf, u64)>,
 }
 
 impl Live {
-    /// Asks a server what it has. Refused objects are written to `aside`.
+    /// Discovers the resources of a server. Refused objects will be written to `aside`.
     pub(super) fn open(kubeconfig: &Path, aside: Option<Aside>) -> Result<Self, LiveError> {
         let client = Arc::new(Client::new(Kubeconfig::read(kubeconfig)?)?);
         let (waiting, unanswered, report) = (VecDeque::new(), BTreeSet::new(), Report::default());
@@ -137,32 +137,33 @@ impl Live {
         Ok(live)
     }
 
-    /// A revision that the server has handed out.
+    /// Returns a revision that the server has assigned.
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Whom it asks.
+    /// Returns the client of the server.
     pub(super) fn client(&self) -> &Arc<Client> {
         &self.client
     }
 
-    /// The resources that are to come, definitions first.
+    /// Returns the resources to import, definitions first.
     pub(super) fn resources(&self) -> Vec<Listed> {
         self.waiting.iter().cloned().collect()
     }
 
-    /// Whether a version of a table's group did not answer, so that it may be there although it was not found.
+    /// Returns whether some version of a table's group did not answer. The table may then exist although it was not
+    /// found.
     pub(super) fn is_unanswered(&self, table: &str) -> bool {
         self.unanswered.contains(table.split_once('/').map_or("", |(group, _)| group))
     }
 
-    /// What is at a path.
+    /// Requests the document at a path.
     pub(super) fn get(&self, path: &str) -> Result<Value, LiveError> {
         self.get_as(path, "application/json")
     }
 
-    /// What is at a path, in a form that an `Accept` header asks for.
+    /// Requests the document at a path, with an `Accept` header.
     pub(super) fn get_as(&self, path: &str, accept: &str) -> Result<Value, LiveError> {
         let answer = |why: String| LiveError::Answer { path: path.to_owned(), why };
         let failed = |source| LiveError::Path { path: path.to_owned(), source };
@@ -172,7 +173,7 @@ impl Live {
         json::parse(&body).map_err(|error| answer(error.to_string()))
     }
 
-    /// Finds out which resources there are, and in which version each is best read.
+    /// Discovers the resources, and chooses the version in which to read each.
     pub(super) fn discover(&mut self) -> Result<(), LiveError> {
         (self.waiting, self.unanswered, self.report) = Default::default();
         let mut places = Places::builtin();
@@ -184,7 +185,7 @@ impl Live {
             let resources = match self.get(&format!("{root}/{group_version}")) {
                 Ok(resources) => resources,
                 Err(error) => {
-                    // Another server that answers for this version is not there.
+                    // An aggregated server for this version is unavailable.
                     let why = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
                     self.report.refused(&group_version, &group_version, &why);
                     self.unanswered.insert(group.to_owned());
@@ -214,7 +215,7 @@ impl Live {
         Ok(found)
     }
 
-    /// Adds the places of custom resources.
+    /// Adds custom resources.
     fn define(&mut self, places: &mut Places) -> Result<(), LiveError> {
         let resources = Resources::builtin();
         let definitions = self.get(&format!("/apis/{}/v1/{}", custom::GROUP, custom::RESOURCE))?;
@@ -225,7 +226,7 @@ impl Live {
         Ok(())
     }
 
-    /// Adds a resource, in the version that is stored here if the server has that.
+    /// Adds a resource, in the version that the store keeps if the server has it.
     fn add(&mut self, places: &Places, (group, name): (String, String), versions: &[(String, String)]) {
         let table = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
         let readable = |served: &Served, version: &str, kind: &str| match &served.custom {
@@ -239,7 +240,7 @@ impl Live {
             stored.or_else(other).map(|(version, kind)| (served, version, kind))
         });
         let Some((served, version, kind)) = chosen else {
-            self.report.refused(&table, &table, "it is not kept by this server, or in no version that is known");
+            self.report.refused(&table, &table, "this server does not store it, or knows none of its versions");
             return;
         };
         let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
@@ -248,12 +249,12 @@ impl Live {
         self.waiting.push_back(Listed { path, api_version, kind, served });
     }
 
-    /// All objects, definitions first, a page at a time.
+    /// Returns all objects in pages, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, LiveError>> + '_ {
         Paging { live: self, token: String::new(), told: Instant::now(), ended: false }
     }
 
-    /// Makes of an object what the store is to keep, or puts it aside.
+    /// Converts an object to a draft, or writes it to the aside file.
     pub(super) fn draft(
         &mut self,
         listed: &Listed,
@@ -279,7 +280,7 @@ impl Live {
         Ok(())
     }
 
-    /// Nothing follows: what was put aside is durable before the store counts.
+    /// Makes the aside file durable. Called after the last object, before the store is complete.
     pub(super) fn end(&mut self) -> Result<(), LiveError> {
         if let Some(aside) = &mut self.aside {
             let finished = aside.finish();
@@ -288,7 +289,7 @@ impl Live {
         Ok(())
     }
 
-    /// The import is complete: what was put aside stays.
+    /// Keeps the aside file, because the import is complete.
     pub(super) fn complete(&mut self) {
         self.aside.iter_mut().for_each(Aside::complete);
     }
@@ -296,14 +297,14 @@ impl Live {
 
 struct Paging<'a> {
     live: &'a mut Live,
-    /// Where the list of the first resource goes on; empty at its beginning.
+    /// The continue token of the first waiting resource. Empty at the beginning of its list.
     token: String,
     told: Instant,
     ended: bool,
 }
 
 impl Paging<'_> {
-    /// The next page of the first resource that waits.
+    /// Reads the next page of the first waiting resource.
     fn page(&mut self, listed: &Listed) -> Result<Drafts, LiveError> {
         let token = utf8_percent_encode(&self.token, NON_ALPHANUMERIC);
         let path = format!("{}?limit={}&continue={token}", listed.path, limits::MOVING_PAGE_OBJECTS);
@@ -319,7 +320,7 @@ impl Paging<'_> {
         if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
             self.told = Instant::now();
             let (count, left) = (self.live.report.taken_count(), self.live.waiting.len() + 1);
-            eprintln!("flotilla: {count} objects have come, {left} resources are left");
+            eprintln!("flotilla: {count} objects were read, {left} resources are left");
         }
         Ok(drafts)
     }

@@ -1,10 +1,10 @@
-//! Moving in and out: the commands `flotilla import` and `flotilla export`.
+//! The commands `flotilla import` and `flotilla export`.
 //!
-//! What kube-apiserver keeps in etcd is read ([`stored`], [`encryption`], [`places`]) and becomes the data directory of
-//! a new cluster ([`Import`]), and so do the objects of a running API server ([`live`]), whose changes are followed
-//! meanwhile ([`following`]); what a cluster keeps is written as kube-apiserver would have it in etcd, or as YAML
-//! ([`Export`]). Objects are kept as they are, with their UIDs, times, owners and generations. What cannot be taken
-//! over is never dropped silently: it is counted, told, and put into a file beside ([`aside`]).
+//! An import creates the data directory of a new cluster ([`Import`]). It reads the values that kube-apiserver stores
+//! in etcd ([`stored`], [`encryption`], [`places`]), or the objects of a running API server ([`live`]), whose changes
+//! it follows ([`following`]). An export writes the objects of a cluster as kube-apiserver stores them in etcd, or as
+//! YAML ([`Export`]). Objects keep their UIDs, times, owners and generations. Objects that cannot be imported are never
+//! dropped silently: they are counted, reported, and written to the aside file ([`aside`]).
 
 mod aside;
 mod definitions;

@@ -1,15 +1,15 @@
-//! Objects that an older server has stored, in versions that are not served any more.
+//! Reads objects that an older server has stored in versions that are no longer served.
 //!
-//! Most of these say the same as the version that followed, with the same numbers in the same message; what they are
-//! called is all that differs. Others differ in what they hold, and are not read.
+//! Most of these versions have the same protobuf messages as their successors, and differ only in name. Versions with
+//! other messages are not read.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// Versions of kinds whose message is that of `v1`: group, versions, kinds (compared field by field with the messages
-/// that k8s.io/api 0.36 states).
+/// Versions of kinds whose message is that of `v1`: group, versions, kinds. Each was compared field by field with the
+/// messages of k8s.io/api 0.36.
 const SAME: &[(&str, &[&str], &[&str])] = &[
     (
         "admissionregistration.k8s.io",
@@ -41,7 +41,7 @@ const SAME: &[(&str, &[&str], &[&str])] = &[
     ("storage.k8s.io", &["v1beta1"], &["StorageClass", "CSIDriver", "CSINode"]),
 ];
 
-/// The kind that reads objects of a version: that kind, or the one that says the same.
+/// Returns the kind that can decode objects of a version: the kind itself, or one with the same message.
 pub(super) fn kind(group: &str, version: &str, name: &str) -> Option<&'static Kind> {
     if let Some(kind) = catalogue::kind(group, version, name) {
         return Some(kind);
@@ -53,9 +53,9 @@ pub(super) fn kind(group: &str, version: &str, name: &str) -> Option<&'static Ki
     catalogue::kind(group, "v1", name)
 }
 
-/// Writes down what an older version left to its readers.
+/// Writes explicitly what readers of an older version assumed.
 pub(super) fn make_explicit(object: &mut Value) {
-    // An empty selector chose nothing in this version, and chooses everything in the next one.
+    // An empty selector selects nothing in this version, and everything in its successor.
     let is_older = object.str_at(&["apiVersion"]) == "policy/v1beta1";
     if is_older && object.map_at(&["spec", "selector"]).is_some_and(|map| map.is_empty()) {
         let key = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";

@@ -1,20 +1,20 @@
-//! What an import that goes on is told by signals.
+//! Receives the signals that control a running import.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Something that an import is told.
+/// An instruction to an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Nobody writes to the server any more.
+    /// Take over: no client writes to the server any more.
     TakeOver,
-    /// Stop, so that the same command can go on.
+    /// Stop, in such a way that the same command can continue.
     Leave,
 }
 
-/// What has been told.
+/// The instructions so far.
 #[derive(Debug)]
 pub(super) struct Orders {
     told: Receiver<Order>,
@@ -22,22 +22,22 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Listens for signals from now on. `take_over` says that it is told already to take over.
+    /// Receives signals from now on. `take_over` sets that instruction at once.
     pub(super) fn listen(take_over: bool) -> io::Result<Self> {
         let (teller, told) = mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (ready, started) = mpsc::channel();
         let listen = move || {
             let listening = tell(teller, &ready);
-            // Without signals nothing can be told; that was said at the start.
+            // Without signals there are no instructions. An error was already reported at the start.
             let _ = runtime.block_on(listening);
         };
         std::thread::Builder::new().name("signals".into()).spawn(listen)?;
-        started.recv().map_err(|_| io::Error::other("signals cannot be listened for"))?;
+        started.recv().map_err(|_| io::Error::other("cannot receive signals"))?;
         Ok(Self { told, take_over })
     }
 
-    /// Whether to leave; what else is told is kept.
+    /// Returns whether to stop. Remembers an instruction to take over.
     pub(super) fn is_to_leave(&mut self) -> bool {
         while let Ok(order) = self.told.try_recv() {
             match order {
@@ -48,13 +48,13 @@ impl Orders {
         false
     }
 
-    /// Whether to take over, as far as was seen by [`Orders::is_to_leave`].
+    /// Returns whether [`Orders::is_to_leave`] has found an instruction to take over.
     pub(super) fn is_to_take_over(&self) -> bool {
         self.take_over
     }
 }
 
-/// Passes on what signals say; the second one to leave ends the process, which is as safe as to kill it.
+/// Forwards signals as instructions. The second signal to stop ends the process, which is as safe as killing it.
 async fn tell(teller: Sender<Order>, ready: &Sender<()>) -> io::Result<()> {
     let mut take_over = signal(SignalKind::user_defined1())?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -69,7 +69,7 @@ async fn tell(teller: Sender<Order>, ready: &Sender<()>) -> io::Result<()> {
         if order == Order::Leave && std::mem::replace(&mut left, true) {
             std::process::exit(1);
         }
-        // Who does not listen any more is about to end.
+        // If the receiver was dropped, the import is ending anyway.
         let _ = teller.send(order);
     }
 }

@@ -1,4 +1,4 @@
-//! Where kube-apiserver keeps objects in etcd: `PREFIX/FOLDER/[NAMESPACE/]NAME`.
+//! Maps objects to their keys in etcd, and back: `PREFIX/FOLDER/[NAMESPACE/]NAME`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use flotilla_cluster::TableId;
 
 use crate::served::{Resources, Served};
 
-/// Resources whose folder is not their plural name: group, plural name, folder
-/// (k8s.io/kubernetes 1.36, `SpecialDefaultResourcePrefixes`).
+/// Resources whose folder is not their plural name: group, plural name, folder (k8s.io/kubernetes 1.36,
+/// `SpecialDefaultResourcePrefixes`).
 const ELSEWHERE: [(&str, &str, &str); 5] = [
     ("", "replicationcontrollers", "controllers"),
     ("", "endpoints", "services/endpoints"),
@@ -17,38 +17,38 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
     ("networking.k8s.io", "ingresses", "ingress"),
 ];
 
-/// Groups whose resources have the group in their folder, as those of definitions have. They are those of the servers
-/// that kube-apiserver puts before and behind its own, and they keep JSON.
+/// Groups of built-in resources whose folders begin with the group and whose objects are JSON, as for custom resources.
+/// They belong to the other servers that kube-apiserver contains.
 const GROUPED: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Keys that are no objects of the API, by what they begin with, and why they are left out.
+/// Prefixes of keys that are no API objects, and why those are left out.
 const MADE_ANEW: [(&str, &str); 5] = [
-    ("ranges/", "which addresses and ports are taken follows from the services"),
-    ("masterleases/", "servers state anew where they are"),
-    ("peerserverleases/", "servers state anew where they are"),
-    ("storageversions/", "servers state anew what they store"),
-    ("health", "it is there to be asked for, and holds nothing"),
+    ("ranges/", "the services determine which addresses and ports are taken"),
+    ("masterleases/", "each server writes its own address again"),
+    ("peerserverleases/", "each server writes its own address again"),
+    ("storageversions/", "each server writes its own storage versions again"),
+    ("health", "the key serves health checks and holds no data"),
 ];
 
-/// What a key stands for.
+/// The meaning of a key.
 #[derive(Debug)]
 pub(super) enum Place<'a> {
     /// An object.
     Object {
-        /// Its resource, as it is stored here.
+        /// Its resource, in the stored version.
         served: &'a Arc<Served>,
-        /// Its namespace; empty for a resource without.
+        /// Its namespace. Empty for a cluster-scoped resource.
         namespace: &'a str,
         /// Its name.
         name: &'a str,
     },
-    /// Something that every server makes for itself, and why it is left out.
+    /// Data that every server writes by itself, and why it is left out.
     MadeAnew(&'static str),
-    /// Something else, and why it is none of these.
+    /// Anything else, and why it is no object.
     Unknown(String),
 }
 
-/// Finds what keys stand for.
+/// Finds the meaning of keys.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     by_folder: BTreeMap<String, Arc<Served>>,
@@ -56,40 +56,41 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The places of what is built in.
+    /// Knows the built-in resources.
     pub(super) fn builtin() -> Self {
         let mut places = Self::default();
         Resources::builtin().stored().into_iter().for_each(|served| places.add(served));
         places
     }
 
-    /// Adds a resource, as it is stored.
+    /// Adds a resource in its stored version.
     pub(super) fn add(&mut self, served: Arc<Served>) {
         self.by_table.entry(served.table.clone()).or_insert_with(|| Arc::clone(&served));
         self.by_folder.entry(folder(&served)).or_insert(served);
     }
 
-    /// The resource that a table has.
+    /// Returns the resource of a table.
     pub(super) fn of_table(&self, table: &TableId) -> Option<&Arc<Served>> {
         self.by_table.get(table)
     }
 
-    /// The resource that a folder has.
+    /// Returns the resource of a folder.
     pub(super) fn of_folder(&self, folder: &str) -> Option<&Arc<Served>> {
         self.by_folder.get(folder)
     }
 
-    /// What a key stands for, without the prefix of all keys and the slash behind that.
+    /// Returns the meaning of a key, given without the prefix of all keys and its slash.
     pub(super) fn find<'a>(&'a self, key: &'a str) -> Place<'a> {
         if let Some(&(_, why)) = MADE_ANEW.iter().find(|(begin, _)| key.starts_with(begin)) {
             return Place::MadeAnew(why);
         }
         let mut ends = key.match_indices('/').map(|(at, _)| at);
         let (first, second) = (ends.next(), ends.next());
-        // A folder of two names comes first: `services` alone is none, and no plural name has the dot of a group.
+        // Folders of two names are tried first: `services` alone is no folder, and plural names have no dot as groups
+        // do.
         let found = [second, first].into_iter().flatten().find_map(|end| Some((self.by_folder.get(&key[..end])?, end)));
         let Some((served, end)) = found else {
-            return Place::Unknown("no resource is kept there".to_owned());
+            return Place::Unknown("no resource has this folder".to_owned());
         };
         let rest = &key[end + 1..];
         let (namespace, name) = match served.resource.namespaced {
@@ -103,9 +104,9 @@ impl Places {
     }
 }
 
-/// The folder of a resource that is built in or custom.
+/// Returns the folder of a resource.
 pub(super) fn folder(served: &Served) -> String {
-    // What is shown in another group than it is stored in is kept where it is stored.
+    // A resource that is served in another group has the folder of the group in which it is stored.
     let (group, plural) = (&*served.stored.group, &*served.resource.name);
     if let Some((_, _, folder)) = ELSEWHERE.iter().find(|(of, name, _)| (*of, *name) == (group, plural)) {
         return (*folder).to_owned();
@@ -116,7 +117,7 @@ pub(super) fn folder(served: &Served) -> String {
     }
 }
 
-/// Whether objects are kept as JSON; they are kept as protobuf otherwise.
+/// Returns whether objects are stored as JSON. Other objects are stored as protobuf.
 pub(super) fn is_json(served: &Served) -> bool {
     served.custom.is_some() || GROUPED.contains(&&*served.stored.group)
 }

@@ -1,37 +1,37 @@
-//! What an import came to, by resource.
+//! The report of an import, by resource.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::limits::MOVING_TOLD;
 
-/// How many objects of a resource came.
+/// How many objects of a resource were imported and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     taken: u64,
     refused: u64,
 }
 
-/// What an import came to.
+/// The report of an import.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     by_resource: BTreeMap<String, Count>,
-    /// Keys that are no objects, by why they were left out.
+    /// Keys that are no objects, by the reason for leaving them out.
     left_out: BTreeMap<&'static str, u64>,
-    /// The first keys that were refused, and why.
+    /// The first refused keys, with reasons.
     refused: Vec<(String, String)>,
-    /// Bytes of the objects that came, as they are stored here.
+    /// Bytes of the imported objects, in their new stored form.
     bytes: u64,
 }
 
 impl Report {
-    /// An object came.
+    /// Counts an imported object.
     pub(super) fn taken(&mut self, resource: &str, bytes: usize) {
         self.count(resource).taken += 1;
         self.bytes += bytes as u64;
     }
 
-    /// An object did not.
+    /// Counts a refused object.
     pub(super) fn refused(&mut self, resource: &str, key: &str, why: &str) {
         self.count(resource).refused += 1;
         if self.refused.len() < MOVING_TOLD {
@@ -39,17 +39,17 @@ impl Report {
         }
     }
 
-    /// A key was no object that is to come.
+    /// Counts a key that is left out on purpose.
     pub(super) fn left_out(&mut self, why: &'static str) {
         *self.left_out.entry(why).or_default() += 1;
     }
 
-    /// How many objects came.
+    /// Returns how many objects were imported.
     pub(super) fn taken_count(&self) -> u64 {
         self.by_resource.values().map(|count| count.taken).sum()
     }
 
-    /// How many did not.
+    /// Returns how many objects were refused.
     pub(super) fn refused_count(&self) -> u64 {
         self.by_resource.values().map(|count| count.refused).sum()
     }
@@ -62,7 +62,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.by_resource.keys().map(String::len).max().unwrap_or(0).max("resource".len());
-        writeln!(f, "{:width$}  {:>9}  {:>9}", "resource", "came", "refused")?;
+        writeln!(f, "{:width$}  {:>9}  {:>9}", "resource", "imported", "refused")?;
         for (resource, Count { taken, refused }) in &self.by_resource {
             writeln!(f, "{resource:width$}  {taken:>9}  {refused:>9}")?;
         }

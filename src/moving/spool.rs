@@ -1,11 +1,11 @@
-//! Objects in the order of their revisions, whatever their number: their values wait in a file without a name.
+//! Sorts any number of objects by revision. Their values are kept in a temporary file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Where the value of a key waits.
+/// The position of a key and its value in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     revision: u64,
@@ -15,7 +15,7 @@ struct Waiting {
     mark: i64,
 }
 
-/// Keys and values that wait to be taken in order.
+/// Keys and values, returned in order at the end.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: BufWriter<File>,
@@ -24,14 +24,14 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// A spool whose file is made at a place where there is none, and has no name from then on.
+    /// Creates the temporary file at a path where no file exists, and removes its name.
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         fs::remove_file(path)?;
         Ok(Self { file: BufWriter::with_capacity(1 << 20, file), written: 0, waiting: Vec::new() })
     }
 
-    /// Adds a key with its value, and a mark that comes back with them.
+    /// Adds a key with its value. `mark` is returned with them.
     pub(super) fn add(&mut self, revision: u64, mark: i64, key: &str, value: &[u8]) -> io::Result<()> {
         let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
         self.waiting.push(Waiting { revision, offset: self.written, key_bytes, value_bytes, mark });
@@ -41,7 +41,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Takes everything, in the order of revisions: revision, mark, key, value.
+    /// Calls `take` for everything that was added, in the order of revisions: revision, mark, key, value.
     pub(super) fn take<E: From<io::Error>>(
         self,
         mut take: impl FnMut(u64, i64, Vec<u8>, Vec<u8>) -> Result<(), E>,

@@ -1,5 +1,5 @@
-//! What kube-apiserver stores as the value of a key: for built-in kinds a message in an envelope, or JSON; for custom
-//! resources JSON.
+//! Decodes the values that kube-apiserver stores: a protobuf message in an envelope, or JSON, for built-in kinds; JSON
+//! for custom resources.
 
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
@@ -9,32 +9,32 @@ use super::{definitions, older};
 use crate::registry::adopt;
 use crate::served::Served;
 
-/// What every value begins with that is encrypted.
+/// The beginning of every encrypted value.
 pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// Why a value is no object that can be taken over.
+/// The reason why a value cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredError {
-    /// It cannot be decoded.
+    /// The value cannot be decoded.
     #[error("it cannot be decoded: {0}")]
     Undecodable(String),
-    /// Its kind or the version of that is not known.
-    #[error("there is no kind {kind} of version {api_version} to read it by")]
+    /// The kind or its version is unknown.
+    #[error("there is no kind {kind} in version {api_version}")]
     Kind {
-        /// What it states.
+        /// The stated version.
         api_version: String,
-        /// What it states.
+        /// The stated kind.
         kind: String,
     },
-    /// It does not belong where it was found.
+    /// The object does not match its key.
     #[error("it is not the object that its key names: {0}")]
     Misplaced(String),
-    /// It cannot be stored here.
+    /// The store cannot keep the object.
     #[error("it cannot be stored: {0}")]
     Unstorable(String),
 }
 
-/// Makes what the store keeps of a value that was found as the object of this name.
+/// Converts a value to a draft. The value must be the object of this name.
 pub(super) fn draft(
     served: &Served,
     namespace: &str,
@@ -50,7 +50,7 @@ pub(super) fn draft(
     adopt(served, object).map_err(|error| StoredError::Unstorable(error.message))
 }
 
-/// The object that a value holds, in the version that is stored here, but for custom resources.
+/// Decodes a value. Built-in objects are converted to the version that the store keeps.
 pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError> {
     let undecodable = |error: &dyn std::fmt::Display| StoredError::Undecodable(error.to_string());
     if served.custom.is_some() {
@@ -62,7 +62,7 @@ pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError
     if bytes.starts_with(&protobuf::MAGIC) {
         let envelope = protobuf::open(bytes).map_err(|error| undecodable(&error))?;
         if !envelope.content_encoding.is_empty() || !envelope.content_type.is_empty() {
-            return Err(undecodable(&"its message is encoded in another way"));
+            return Err(undecodable(&"its message has an unknown encoding"));
         }
         of = kind(served, &envelope.api_version, &envelope.kind)?;
         object = protobuf::decode_object(&of.of, &envelope).map_err(|error| undecodable(&error))?;
@@ -78,21 +78,21 @@ pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError
     Ok(served.converted_to_stored(of, object))
 }
 
-/// The kind to read an object by that states this; it must be one of the resource's.
+/// Returns the kind by which to decode an object with this version and kind. It must be a kind of the resource.
 fn kind(served: &Served, api_version: &str, name: &str) -> Result<&'static Kind, StoredError> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let unknown = || StoredError::Kind { api_version: api_version.to_owned(), kind: name.to_owned() };
     if name != served.stored.name {
         return Err(StoredError::Misplaced(format!("it states the kind {name}")));
     }
-    // Events are those of two groups.
+    // Events belong to two groups.
     if group != served.stored.group && !(served.stored.name == "Event" && group == "events.k8s.io") {
         return Err(StoredError::Misplaced(format!("it states the version {api_version}")));
     }
     older::kind(group, version, name).ok_or_else(unknown)
 }
 
-/// A custom resource, if it is one of the definition's.
+/// Checks that a custom resource has the kind and a version of its definition.
 fn stated(served: &Served, object: Value) -> Result<Value, StoredError> {
     let (api_version, kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
     if kind != served.stored.name {

@@ -1,4 +1,4 @@
-//! The watches of an import, each read by a thread.
+//! The watches of an import. Each has its own thread.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use super::live::Listed;
 use crate::administration::{Client, ClientError};
 use crate::limits;
 
-/// What a watch has shown.
+/// An event of a watch.
 #[derive(Debug)]
 pub(super) enum Shown {
-    /// An object is there like this.
+    /// An object was added or changed.
     Put(Value),
     /// An object was deleted.
     Deleted(Value),
-    /// Everything up to a resourceVersion was shown.
+    /// All changes up to this resourceVersion were delivered.
     Reached(String),
-    /// What has changed since is not known any more: the resource is to be listed again. Nothing follows.
+    /// Changes were missed: the resource must be listed again. This is the last event.
     Lost,
 }
 
-/// Something that the watch of a resource has shown.
+/// An event with the resource that was watched.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// Whose watch it is.
+    /// The resource.
     pub(super) of: Arc<Listed>,
-    /// What it has shown.
+    /// The event.
     pub(super) shown: Shown,
-    /// Its part of what may wait.
+    /// Counts the event against the size limit of waiting events.
     pub(super) held: Held,
 }
 
-/// How many bytes of changes may still come to wait.
+/// The remaining size of waiting events, in bytes.
 #[derive(Debug)]
 struct Room {
     left: Mutex<usize>,
     given_back: Condvar,
 }
 
-/// Bytes of changes that wait; they are given back when this is dropped.
+/// The size of a waiting event. It is freed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     room: Arc<Room>,
@@ -53,7 +53,7 @@ pub(super) struct Held {
 }
 
 impl Room {
-    /// Waits until there is room for so many bytes. What is larger than all of it takes all of it.
+    /// Waits until an event of this size fits. An event larger than the limit counts as the whole limit.
     fn take(self: &Arc<Self>, bytes: usize) -> Held {
         let bytes = bytes.min(limits::MOVING_CHANGES_BYTES);
         let mut left = self.left.lock();
@@ -70,25 +70,26 @@ impl Drop for Held {
     }
 }
 
-/// Where watches put what they show.
+/// Sends the events of watches.
 #[derive(Clone)]
 pub(super) struct Sender {
     changes: SyncSender<Change>,
     room: Arc<Room>,
 }
 
-/// Changes that wait to be applied, bounded in number and bytes. When nobody listens any more, watches end.
+/// Returns both ends of the queue of events, which is bounded in number and bytes. The watches end when the receiver is
+/// dropped.
 pub(super) fn waiting() -> (Sender, Receiver<Change>) {
     let (changes, receiver) = sync_channel(limits::MOVING_CHANGES_WAITING);
     let room = Room { left: Mutex::new(limits::MOVING_CHANGES_BYTES), given_back: Condvar::new() };
     (Sender { changes, room: Arc::new(room) }, receiver)
 }
 
-/// Nobody wants to know any more.
+/// The receiver was dropped.
 #[derive(Debug)]
 struct Unheard;
 
-/// Watches a resource from a version on, on a thread of its own, as long as somebody listens.
+/// Watches a resource from a version on, on its own thread, until the receiver is dropped.
 pub(super) fn watch(client: Arc<Client>, of: Arc<Listed>, version: String, changes: Sender) -> io::Result<()> {
     let watch = Watch { of, version, changes, pause: limits::MOVING_WATCH_PAUSE };
     let thread = std::thread::Builder::new().name("watch".into()).stack_size(limits::MOVING_WATCH_STACK);
@@ -97,15 +98,15 @@ pub(super) fn watch(client: Arc<Client>, of: Arc<Listed>, version: String, chang
 
 struct Watch {
     of: Arc<Listed>,
-    /// Up to where everything was shown.
+    /// The version up to which all changes were delivered.
     version: String,
     changes: Sender,
-    /// How long to wait before it is begun again.
+    /// How long to wait before the watch begins again.
     pause: Duration,
 }
 
 impl Watch {
-    /// Watches until its place in the history is lost. `open` asks for what is at a path.
+    /// Watches until the server no longer has the version. `open` requests a path.
     fn run<R: Read>(mut self, open: impl Fn(&str) -> Result<R, ClientError>) -> Result<(), Unheard> {
         let mut told = false;
         loop {
@@ -118,11 +119,11 @@ impl Watch {
                 }
                 Err(ClientError::Refused { code: 404 | 410, .. }) => return self.tell(Shown::Lost, 0),
                 Err(error) if !std::mem::replace(&mut told, true) => {
-                    eprintln!("flotilla: {} cannot be watched, it is tried again: {error}", self.of.path);
+                    eprintln!("flotilla: {} cannot be watched; trying again: {error}", self.of.path);
                 }
                 Err(_) => {}
             }
-            // Also when it was begun: a server may end watches as soon as they begin.
+            // This also delays a watch that began: a server may end watches as soon as they begin.
             std::thread::sleep(self.pause);
         }
     }
@@ -133,7 +134,7 @@ impl Watch {
         format!("{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={timeout}&resourceVersion={version}")
     }
 
-    /// Reads to the end. Returns whether the place in the history is lost.
+    /// Reads a watch to its end. Returns whether the resource must be listed again.
     fn read(&mut self, reader: impl Read) -> Result<bool, Unheard> {
         let (mut reader, mut line) = (BufReader::new(reader), Vec::new());
         loop {
@@ -143,7 +144,7 @@ impl Watch {
             if line.len() as u64 == most && !line.ends_with(b"\n") {
                 return Ok(true);
             }
-            // A watch that ends goes on where it was.
+            // A watch that ends is continued from the last version.
             let (Ok(1..), Ok(mut event)) = (read, json::parse(&line)) else { return Ok(false) };
             let object = event.get_mut("object").map(std::mem::take).unwrap_or_default();
             let version = object.str_at(&["metadata", "resourceVersion"]).to_owned();
@@ -154,7 +155,7 @@ impl Watch {
                 _ => return Ok(object.at(&["code"]).as_int() == Some(410)),
             };
             if version.is_empty() {
-                return Ok(false); // this is no event
+                return Ok(false); // not an event
             }
             self.tell(shown, line.len())?;
             self.version = version;

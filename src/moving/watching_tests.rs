@@ -16,7 +16,7 @@ fn event(of: &str, version: &str, text: &str) -> String {
     format!(r#"{{"type":"{of}","object":{{"metadata":{metadata},"data":{{"a":"{text}"}}}}}}"#) + "\n"
 }
 
-/// The answers to one request after the other, and then that the place is lost; returns what was asked for.
+/// Answers the requests in order, and then states that the version is gone. Returns the requested paths.
 fn run(watch: Watch, answers: &[String]) -> (Vec<String>, Result<(), Unheard>) {
     let asked = RefCell::new(Vec::new());
     let result = watch.run(|path| {

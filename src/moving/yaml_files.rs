@@ -1,4 +1,4 @@
-//! Objects as YAML, in a file for each resource and namespace.
+//! Writes objects as YAML, in one file for each resource and namespace.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flotilla_cluster::{Key, TableId};
 use flotilla_proto::{json, yaml};
 
-/// Writes the files: `GROUP/RESOURCE/NAMESPACE.yaml`, or `GROUP/RESOURCE.yaml` for resources without namespaces.
+/// Writes the files `GROUP/RESOURCE/NAMESPACE.yaml`, and `GROUP/RESOURCE.yaml` for cluster-scoped resources.
 #[derive(Debug)]
 pub(super) struct YamlFiles {
     directory: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct YamlFiles {
 }
 
 impl YamlFiles {
-    /// Files in a directory that is empty.
+    /// Writes the files into an empty directory.
     pub(super) fn new(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), known: BTreeSet::new(), open: None, count: 0 }
     }
@@ -33,7 +33,8 @@ impl YamlFiles {
         self.file(table, key)?.write_all(&document)
     }
 
-    /// The file of an object. Those of a namespace come one after the other, or nearly so.
+    /// Returns the file of an object. The previous file stays open, since objects of a namespace usually follow each
+    /// other.
     fn file(&mut self, table: &TableId, key: &Key) -> io::Result<&mut BufWriter<File>> {
         let (group, resource) = table.as_str().split_once('/').unwrap_or(("core", table.as_str()));
         let folder = self.directory.join(group);
@@ -46,7 +47,7 @@ impl YamlFiles {
             if self.known.insert(path.clone()) {
                 fs::create_dir_all(path.parent().unwrap_or(&folder))?;
             }
-            // There are Secrets in it.
+            // The file may contain Secrets.
             let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
             self.open = Some((path, BufWriter::new(file)));
         }
@@ -61,7 +62,7 @@ impl YamlFiles {
         Ok(())
     }
 
-    /// Ends the last file; how many objects there are, and in how many files.
+    /// Closes the last file. Returns the number of objects and the number of files.
     pub(super) fn finish(mut self) -> io::Result<(u64, usize)> {
         self.close()?;
         Ok((self.count, self.known.len()))

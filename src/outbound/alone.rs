@@ -1,4 +1,4 @@
-//! Requests that have a connection for themselves: those that last long, or ask for another protocol.
+//! Requests with a connection of their own: long-running ones, and those that upgrade to another protocol.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use super::transport::Duplex;
 use super::{Answer, Body, Error, Outbound, Peer, wording};
 use crate::limits;
 
-/// The bytes of a connection that has gone on as another protocol.
+/// The bytes of a connection after it was upgraded.
 pub type Switched = TokioIo<Upgraded>;
 
-/// What came of a request that had a connection for itself.
+/// The answer to a request with a connection of its own.
 #[derive(Debug)]
 pub enum Alone {
-    /// The peer goes on with the protocol that was asked for. What is behind the head is not HTTP.
+    /// The peer has switched to the protocol that was requested. The bytes after the head are not HTTP.
     Switched(Parts, Switched),
-    /// The peer answered. Its connection serves nobody else: it ends with the answer.
+    /// The peer has sent an ordinary answer. The connection is closed after it.
     Answered(Response<Answer>),
 }
 
 impl Outbound {
-    /// Makes a request over a connection of HTTP/1.1 that is nobody else's.
+    /// Makes a request over its own HTTP/1.1 connection.
     ///
     /// # Errors
-    /// As [`Outbound::send`].
+    /// As for [`Outbound::send`].
     pub async fn send_alone(&self, peer: &Peer, mut request: Request<Body>, deadline: Instant) -> Result<Alone, Error> {
         let stream = self.connect(peer, deadline).await?;
         let ends = Arc::clone(&stream.ends);
@@ -49,7 +49,7 @@ impl Outbound {
                 .map_err(failed)?;
             tokio::spawn(async move {
                 if let Err(error) = connection.with_upgrades().await {
-                    tracing::debug!(%error, "a connection with another server broke");
+                    tracing::debug!(%error, "a connection to another server failed");
                 }
             });
             let mut response = sender.send_request(of_version_1(request)).await.map_err(failed)?;

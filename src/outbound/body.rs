@@ -1,4 +1,4 @@
-//! Bodies of requests and answers.
+//! Bodies of requests to other servers, and of their answers.
 
 use std::error::Error as StdError;
 
@@ -13,17 +13,17 @@ use super::{Answer, Error};
 /// The body of a request.
 pub type Body = UnsyncBoxBody<Bytes, Box<dyn StdError + Send + Sync>>;
 
-/// No body.
+/// Returns an empty body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is there as a whole.
+/// Returns a body whose bytes are all known.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is read as fast as the peer takes it.
+/// Returns a body that is read as fast as the peer receives it.
 pub fn streamed<E>(parts: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Body
 where
     E: Into<Box<dyn StdError + Send + Sync>> + 'static,
@@ -31,10 +31,10 @@ where
     StreamBody::new(parts.map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
 }
 
-/// Reads a whole answer of at most so many bytes.
+/// Reads a whole answer of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// When it has more, or breaks off.
+/// The answer is longer, or ends too early.
 pub async fn read(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
     let too_large = || Error::TooLarge(bytes_max);
     if body.size_hint().lower() > bytes_max as u64 {
@@ -51,10 +51,10 @@ pub async fn read(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
     Ok(read.freeze())
 }
 
-/// Reads the beginning of an answer, of at most so many bytes.
+/// Reads the beginning of an answer, at most `bytes_max` bytes.
 ///
 /// # Errors
-/// When it breaks off.
+/// The answer ends too early.
 pub async fn read_beginning(mut body: Answer, bytes_max: usize) -> Result<Bytes, Error> {
     let mut read = BytesMut::new();
     while read.len() < bytes_max

@@ -1,4 +1,4 @@
-//! Connections of TCP.
+//! Establishes TCP connections.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -10,11 +10,11 @@ use super::Error;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// Whether a host may be connected with on behalf of clients: not the server itself, nor what is no single host. Of a
-/// name this is asked again of the addresses that it leads to, when it is dialled.
+/// Checks that the server may connect to a host on behalf of clients. Loopback, link-local, multicast, broadcast and
+/// unspecified addresses are forbidden. The addresses of a name are checked when it is dialled.
 ///
 /// # Errors
-/// 400 where it may not.
+/// 400 if the host is forbidden.
 pub fn check_proxyable(host: &str) -> ApiResult<()> {
     let is_allowed = match host.parse::<IpAddr>() {
         Ok(address) => is_proxyable(address),
@@ -23,7 +23,7 @@ pub fn check_proxyable(host: &str) -> ApiResult<()> {
     if is_allowed { Ok(()) } else { Err(ApiError::bad_request(Error::Forbidden.to_string())) }
 }
 
-/// Whether an address may be connected with on behalf of clients.
+/// Returns whether the server may connect to an address on behalf of clients.
 fn is_proxyable(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let is_local = match address {
@@ -33,10 +33,10 @@ fn is_proxyable(address: IpAddr) -> bool {
     !is_local && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()
 }
 
-/// Connects; with `guarded` only where [`check_proxyable`] allows it.
+/// Connects to a host. With `guarded`, forbidden addresses are refused as by [`check_proxyable`].
 ///
 /// # Errors
-/// In Go's words.
+/// No connection was established. The text is that of Go.
 pub async fn dial(host: &str, port: u16, guarded: bool) -> Result<TcpStream, Error> {
     let timed_out = |_| Err(Error::Dial(format!("dial tcp {}: i/o timeout", shown(host, port))));
     tokio::time::timeout(limits::DIAL_TIMEOUT, connect(host, port, guarded)).await.unwrap_or_else(timed_out)
@@ -47,13 +47,13 @@ async fn connect(host: &str, port: u16, guarded: bool) -> Result<TcpStream, Erro
     if guarded && !addresses.iter().all(|address| is_proxyable(address.ip())) {
         return Err(Error::Forbidden);
     }
-    // What is told is why the first address failed, as in Go.
+    // The error is that of the first address, as in Go.
     let mut first = None;
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
-                // Nothing else tells of a server that is gone where nothing is to be said.
+                // Without keep-alive, nothing would reveal the loss of a peer on an idle connection.
                 let keep = TcpKeepalive::new().with_time(limits::OUTBOUND_KEEP_ALIVE_TIME);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keep);
                 return Ok(stream);
@@ -77,7 +77,7 @@ async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
     }
 }
 
-/// Host and port, as Go joins them.
+/// Joins host and port as Go does.
 pub(super) fn shown(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

@@ -1,57 +1,58 @@
-//! What can go wrong with another server, in Go's words.
+//! Errors of calls to other servers, in Go's words.
 
 use http::header::{HeaderMap, UPGRADE};
 
-/// What is said of a certificate without alternative names.
+/// Go's text for a certificate without subject alternative names.
 pub(super) const NAMELESS: &str = "certificate relies on legacy Common Name field, use SANs instead";
 
-/// Why a server did not answer. The text is what Go's client says, without the method and URL before it.
+/// The reason why a call failed. The text is that of Go's client, without the method and URL that precede it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No connection came about.
+    /// No connection was established.
     #[error("{0}")]
     Dial(String),
-    /// The host may not be connected with on behalf of clients.
+    /// The server must not connect to this host on behalf of clients.
     #[error("address not allowed")]
     Forbidden,
-    /// Trust, identity or name of the peer cannot be used.
+    /// The trust, identity or name given for the peer is invalid.
     #[error("{0}")]
     Setup(String),
-    /// The handshake of TLS failed.
+    /// The TLS handshake failed.
     #[error("{0}")]
     Handshake(String),
-    /// The connection broke before the answer was there.
+    /// The connection failed before the answer was complete.
     #[error("{0}")]
     Broken(String),
-    /// The time was over.
+    /// The deadline has passed.
     #[error("context deadline exceeded")]
     Deadline,
-    /// More requests wait for this peer than may.
+    /// Too many requests wait for this peer.
     #[error("too many requests wait for {0}")]
     Busy(String),
-    /// An answer has more bytes than are read.
+    /// The answer is longer than the bound.
     #[error("http: response body too large: more than {0} bytes")]
     TooLarge(usize),
 }
 
 impl Error {
-    /// That a peer goes on with a protocol that it was not asked for.
+    /// Returns the error for a peer that switches to a protocol that was not requested.
     pub fn switched(headers: &HeaderMap) -> Self {
         let protocol = headers.get(UPGRADE).map_or_else(String::new, |value| format!("{value:?}"));
         Self::Broken(format!("backend tried to switch protocol {protocol} when \"\" was requested"))
     }
 
-    /// Whether the peer did not prove who it is.
+    /// Returns whether the peer's certificate was not accepted.
     pub fn is_of_certificate(&self) -> bool {
         matches!(self, Self::Handshake(why) if why.contains("x509:"))
     }
 
-    /// Whether the certificate of the peer names nobody, but for the old field that is not looked at.
+    /// Returns whether the peer's certificate has no subject alternative names, but only the common name, which is
+    /// ignored.
     pub fn is_of_nameless(&self) -> bool {
         matches!(self, Self::Handshake(why) if why.ends_with(NAMELESS))
     }
 
-    /// Whether no request can have reached the peer.
+    /// Returns whether the failure preceded the request, so that the peer cannot have received it.
     pub const fn is_before_request(&self) -> bool {
         !matches!(self, Self::Broken(_) | Self::Deadline | Self::TooLarge(_))
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Identity, Trust};
 
-/// The files by which this server and others prove who they are to each other.
+/// The files with this server's certificate for other servers, and with the authorities that it trusts.
 #[derive(Debug, Default)]
 pub struct CredentialFiles {
     identity: Option<(Reread, Reread)>,
@@ -17,25 +17,25 @@ pub struct CredentialFiles {
 }
 
 impl CredentialFiles {
-    /// The files of a certificate and its key, and of the authorities that vouch for others.
+    /// Takes the files of a certificate and its key, and the file of the trusted authorities.
     pub fn new(identity: Option<(&Path, &Path)>, authority: Option<&Path>) -> Self {
         let identity = identity.map(|(certificate, key)| (Reread::new(certificate), Reread::new(key)));
         Self { identity, authority: authority.map(Reread::new) }
     }
 
-    /// What this server proves itself with, as the files are now.
+    /// Returns the present certificate and key. `None` if no files were given.
     pub fn identity(&self) -> Option<Identity> {
         let (certificates, key) = self.identity.as_ref()?;
         Some(Identity { certificates: certificates.get(), key: key.get() })
     }
 
-    /// Whom to believe; everybody where no authority is given, as the reference has it.
+    /// Returns the trusted authorities. Without a file of them, every peer is trusted, as in the reference.
     pub fn trust(&self) -> Trust {
         self.authority.as_ref().map_or(Trust::Anybody, |authority| Trust::Bundle(authority.get()))
     }
 }
 
-/// A file that is read again when it changed.
+/// A file that is read again after it changed.
 #[derive(Debug)]
 pub struct Reread {
     path: PathBuf,
@@ -43,19 +43,19 @@ pub struct Reread {
 }
 
 impl Reread {
-    /// The file at a path; nothing is read yet.
+    /// Takes the path of a file, without reading it.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), kept: Mutex::default() }
     }
 
-    /// What is in the file; what was there before when it cannot be read now.
+    /// Returns the content of the file. If it cannot be read, returns the last content that could.
     pub fn get(&self) -> Bytes {
         let changed = fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok();
         let mut kept = self.kept.lock();
         if changed.is_some() && kept.0 != changed {
             match fs::read(&self.path) {
                 Ok(bytes) => *kept = (changed, bytes.into()),
-                Err(error) => tracing::warn!(path = %self.path.display(), %error, "cannot read a file again"),
+                Err(error) => tracing::warn!(path = %self.path.display(), %error, "cannot reread a changed file"),
             }
         }
         kept.1.clone()

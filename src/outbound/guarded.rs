@@ -1,4 +1,4 @@
-//! The body of an answer, which holds its place among the requests of a pool until it was read.
+//! The body of an answer. It counts as a request of its pool until it was read.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Error, wording};
 
-/// The body of an answer, as it comes.
+/// The body of an answer, read as it arrives.
 #[derive(Debug)]
 pub struct Answer {
     body: Incoming,
-    /// Both ends of the connection, as errors name them.
+    /// The addresses of both ends of the connection, for errors.
     ends: Arc<str>,
-    #[expect(dead_code, reason = "it is given back when the body was read or is dropped")]
+    #[expect(dead_code, reason = "dropping it returns the permit")]
     place: Option<OwnedSemaphorePermit>,
 }
 

@@ -1,6 +1,6 @@
-//! Names of headers that are made of what others say.
+//! Names of headers that contain text from elsewhere.
 
-/// A text as a part of the name of a header: what may not stand there is written as `%` and two digits.
+/// Escapes a text for use in a header name: bytes that are not allowed become `%` and two hexadecimal digits.
 pub fn escape_name(text: &str) -> String {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     text.bytes().fold(String::new(), |mut out, byte| {

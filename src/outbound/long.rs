@@ -1,4 +1,4 @@
-//! Requests with a longer path and query than a URI can hold here.
+//! Requests whose path and query are longer than the URI type allows.
 
 use std::io;
 use std::pin::Pin;
@@ -10,22 +10,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::transport::Duplex;
 
-/// Path and query that are asked for in the place of those that the URI of a request has. In its extensions; the
-/// request is then made over a connection of its own.
+/// The path and query to send in place of those in the URI of a request. Callers put it into the request's extensions.
+/// Such a request gets a connection of its own.
 #[derive(Debug, Clone)]
 pub struct LongTarget(pub String);
 
-/// A connection on which the target of the first request, which is `/`, is written as another one.
+/// A connection that replaces the target of its first request. The caller writes `/` as the target.
 pub struct Renamed {
     io: Box<dyn Duplex>,
-    /// Bytes of what is written that are left out: the method, a space, and the target.
+    /// How many written bytes remain to be dropped: the method, a space, and the target.
     skipped: usize,
-    /// What stands in their place.
+    /// The bytes that replace them.
     instead: Bytes,
 }
 
 impl Renamed {
-    /// Renames the target of a request with this method.
+    /// Replaces the target of a request with this method.
     pub fn new(io: Box<dyn Duplex>, method: &Method, LongTarget(target): LongTarget) -> Self {
         Self { io, skipped: format!("{method} /").len(), instead: format!("{method} {target}").into() }
     }

@@ -1,10 +1,9 @@
-//! The one way out: everything that this server asks of other servers goes through here.
+//! Requests of this server to other servers. All of them pass through this module.
 //!
-//! A [`Peer`] says where a server is and how it is trusted. [`Outbound::send`] makes one HTTP request of it, over
-//! connections that are kept in a pool for each peer; [`Outbound::send_alone`] makes it over a connection of its own,
-//! which upgrades and what lasts long need. Redirects are never followed. What goes wrong is an [`Error`], in the words
-//! that Go has for it, since clients see them. How many connections, waiting requests and bytes there may be says
-//! `limits`.
+//! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
+//! connections; each peer has a pool. [`Outbound::send_alone`] makes a request over a connection of its own, which
+//! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
+//! since clients see them. [`limits`] bounds connections, waiting requests and bytes.
 
 mod alone;
 mod body;
@@ -44,7 +43,7 @@ use crate::limits;
 use crate::prometheus::Meter;
 use pool::Pool;
 
-/// Asks other servers. Clones share their connections.
+/// Makes requests to other servers. Clones share their connections.
 #[derive(Clone, Default)]
 pub struct Outbound(Arc<Mutex<HashMap<Peer, Arc<Pool>>>>);
 
@@ -55,13 +54,13 @@ impl std::fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    /// Makes a request. Its URI is what is sent: the path and query alone, with the header `Host`, or the whole URI,
-    /// out of which HTTP/2 takes the authority; whom to connect with says the peer. The answer's body comes as it is
-    /// read, and the connection serves others once it was read to its end.
+    /// Makes a request. The peer, not the URI, decides which server gets it. The URI is either a path and query, with
+    /// the header `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it
+    /// arrives. After that, other requests can use the connection.
     ///
     /// # Errors
-    /// When the peer cannot be reached, is not who it should be, breaks the connection off, or has not begun its answer
-    /// by the deadline.
+    /// The peer cannot be reached, its certificate is not accepted, the connection fails, or the answer does not begin
+    /// before the deadline.
     pub async fn send(
         &self,
         peer: &Peer,
@@ -79,18 +78,17 @@ impl Outbound {
         answered.unwrap_or(Err(Error::Deadline))
     }
 
-    /// A connection that nobody else uses, after the handshake of TLS if the peer has it. With TLS only HTTP/1.1 is
-    /// offered.
+    /// Opens a connection for a single user, with a TLS handshake if the peer has TLS. Only HTTP/1.1 is offered.
     ///
     /// # Errors
-    /// As [`Outbound::send`].
+    /// As for [`Outbound::send`].
     pub async fn connect(&self, peer: &Peer, deadline: Instant) -> Result<Stream, Error> {
         let pool = self.pool(peer)?;
         let connected = tokio::time::timeout_at(deadline, pool.connect_alone()).await;
         connected.unwrap_or(Err(Error::Deadline))
     }
 
-    /// The pool of a peer. Those that nobody used for long make room for others.
+    /// Returns the pool of a peer. Drops idle pools if there are too many.
     fn pool(&self, peer: &Peer) -> Result<Arc<Pool>, Error> {
         let mut pools = self.0.lock();
         if let Some(pool) = pools.get(peer) {
@@ -110,7 +108,7 @@ impl Outbound {
         Ok(pool)
     }
 
-    /// Tells how many connections there are, and how many requests of them wait.
+    /// Sets the gauges of connections and of requests.
     pub fn measure(&self, meter: &Meter) {
         let (mut connections, mut requests) = (0, 0);
         for pool in self.0.lock().values() {

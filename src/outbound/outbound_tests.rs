@@ -21,7 +21,7 @@ fn get() -> Request<Body> {
     Request::get("https://a.example/x?y=z").body(empty()).unwrap()
 }
 
-/// Listens with a certificate for a name; what of HTTP it speaks is `protocol`.
+/// Listens with a certificate for a name. `protocol` is the HTTP version that it offers.
 async fn listen(name: &str, protocol: &[u8]) -> (TlsAcceptor, TcpListener, Peer) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -37,7 +37,7 @@ async fn listen(name: &str, protocol: &[u8]) -> (TlsAcceptor, TcpListener, Peer)
     (TlsAcceptor::from(Arc::new(config)), listener, peer)
 }
 
-/// Serves connections that each answer `answers` times and close then.
+/// Serves connections. Each gives `answers` answers and then closes.
 async fn serve(name: &str, answers: usize) -> Peer {
     let (acceptor, listener, peer) = listen(name, b"http/1.1").await;
     tokio::spawn(async move {
@@ -59,7 +59,7 @@ async fn serve(name: &str, answers: usize) -> Peer {
     peer
 }
 
-/// Serves HTTP/2, and answers with how many connections there were and what was asked for.
+/// Serves HTTP/2. Answers with the number of connections and the requested URI.
 async fn serve_streams() -> Peer {
     let (acceptor, listener, peer) = listen("a.example", b"h2").await;
     tokio::spawn(async move {

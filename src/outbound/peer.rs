@@ -1,46 +1,47 @@
-//! Whom to connect with, and whom to believe.
+//! The address of another server, and the certificates to trust.
 
 use bytes::Bytes;
 
-/// A server: where it is, and how it proves who it is.
+/// A server: its address, and how it is authenticated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Name or address that is dialled.
+    /// The name or address to dial.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// Whether hosts that upstream forbids to proxy to are refused, also where a name leads to them.
+    /// Whether the connection is on behalf of a client. Addresses to which upstream forbids to proxy are then refused,
+    /// also where a name resolves to them.
     pub guarded: bool,
-    /// TLS; `None` for a plain connection.
+    /// The TLS settings. `None` for a connection without TLS.
     pub secure: Option<Secure>,
 }
 
-/// How TLS is spoken with a server.
+/// The TLS settings for a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Secure {
-    /// The name, or address, that its certificate must be for.
+    /// The name or address for which its certificate must be valid.
     pub server_name: String,
-    /// Whom to believe that.
+    /// The authorities that may have issued its certificate.
     pub trust: Trust,
-    /// What this server proves itself with.
+    /// The certificate of this server.
     pub identity: Option<Identity>,
-    /// Whether HTTP/2 is offered.
+    /// Whether to offer HTTP/2.
     pub http2: bool,
 }
 
-/// Who may vouch for a server.
+/// The authorities that may have issued a server's certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// Whom this machine trusts.
+    /// Those that this machine trusts.
     System,
     /// These certificates, in PEM.
     Bundle(Bytes),
-    /// Nobody needs to.
+    /// Any: the certificate is not verified.
     Anybody,
 }
 
 impl Trust {
-    /// A bundle in PEM, where none means whom this machine trusts.
+    /// Trusts a bundle in PEM. An empty bundle means the authorities that this machine trusts.
     pub fn bundle(pem: impl Into<Bytes>) -> Self {
         let pem = pem.into();
         if pem.is_empty() { Self::System } else { Self::Bundle(pem) }
@@ -50,7 +51,7 @@ impl Trust {
 /// A client certificate and its key, in PEM.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The certificate, and those between it and the authority.
+    /// The certificate, followed by intermediate certificates.
     pub certificates: Bytes,
     /// The key.
     pub key: Bytes,
@@ -63,7 +64,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Peer {
-    /// Host and port, as errors show them.
+    /// Joins host and port for errors.
     pub fn address(&self) -> String {
         super::dial::shown(&self.host, self.port)
     }

@@ -1,4 +1,4 @@
-//! The connections with one peer.
+//! The connections to one peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,13 +21,13 @@ use crate::limits;
 
 type Tls = (Arc<ClientConfig>, ServerName<'static>);
 
-/// The connections with one peer, and the requests that are made over them.
+/// The connections to one peer, and the requests over them.
 pub struct Pool {
     peer: Peer,
     tls: Option<Tls>,
-    /// For connections that are handed over.
+    /// The settings for connections with a single user.
     tls_alone: Option<Tls>,
-    /// As many as requests may be made at a time.
+    /// One permit for each request that may be in progress.
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
     open: Arc<AtomicUsize>,
@@ -35,16 +35,16 @@ pub struct Pool {
 }
 
 struct Kept {
-    /// Connections of HTTP/1.1 without a request, those used last at the end.
+    /// Idle connections of HTTP/1.1, the most recently used last.
     idle: Vec<(Instant, Sender)>,
-    /// A connection of HTTP/2, which all share.
+    /// The connection of HTTP/2, which all requests share.
     shared: Option<Sender>,
     used: Instant,
-    /// Whether a task looks after what is idle.
+    /// Whether a task closes idle connections.
     is_swept: bool,
 }
 
-/// Where requests of one connection are given in.
+/// Sends the requests of one connection.
 struct Sender {
     requests: Requests,
     ends: Arc<str>,
@@ -55,7 +55,7 @@ enum Requests {
     Many(http2::SendRequest<Body>),
 }
 
-/// An open connection, counted until it is dropped.
+/// Counts an open connection until it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -65,7 +65,10 @@ impl Drop for Counted {
 }
 
 impl Pool {
-    /// A pool without connections.
+    /// Returns a pool without connections.
+    ///
+    /// # Errors
+    /// The TLS settings of the peer are invalid.
     pub fn new(peer: Peer) -> Result<Self, Error> {
         let tls = peer.secure.as_ref().map(|secure| tls::config(secure, secure.http2)).transpose()?;
         let tls_alone = peer.secure.as_ref().map(|secure| tls::config(secure, false)).transpose()?;
@@ -75,28 +78,34 @@ impl Pool {
         Ok(Self { peer, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
     }
 
-    /// Whether nothing was asked for so long, and nothing is asked now.
+    /// Returns whether no request is in progress, and none was for this time.
     pub fn is_idle_for(&self, time: Duration) -> bool {
         self.requests() == 0 && self.kept.lock().used.elapsed() >= time
     }
 
-    /// Open connections.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Requests that are under way or wait.
+    /// Returns the number of requests in progress or waiting.
     pub fn requests(&self) -> usize {
         let waiting = self.waiting.load(Ordering::Relaxed);
         waiting + limits::OUTBOUND_REQUESTS - self.places.available_permits()
     }
 
-    /// A connection that is nobody else's.
+    /// Opens a connection for a single user.
+    ///
+    /// # Errors
+    /// The connection or the TLS handshake failed.
     pub async fn connect_alone(&self) -> Result<Stream, Error> {
         transport::connect(&self.peer, self.tls_alone.as_ref()).await
     }
 
-    /// Makes a request, over a connection that is there or a new one.
+    /// Makes a request, over a kept connection or a new one.
+    ///
+    /// # Errors
+    /// As for [`super::Outbound::send`], or too many requests wait for the peer.
     pub async fn send(self: &Arc<Self>, mut request: Request<Body>) -> Result<Response<Answer>, Error> {
         let place = self.place().await?;
         loop {
@@ -112,7 +121,7 @@ impl Pool {
                     self.keep(sender);
                     return Ok(answer.map(|body| Answer::new(body, ends, Some(place))));
                 }
-                // The connection had ended before the request was sent: another one may do.
+                // The kept connection had closed before the request was sent: another one is tried.
                 Err(TrySendErrorOf { error: _, request: Some(unsent) }) if !is_new => request = unsent,
                 Err(TrySendErrorOf { error, .. }) => return Err(wording::request(&error, &sender.ends)),
             }
@@ -135,7 +144,7 @@ impl Pool {
         Arc::clone(&self.places).acquire_owned().await.map_err(|_| busy())
     }
 
-    /// A connection that is there and, as far as is known, still works.
+    /// Takes a kept connection that is still open, as far as is known.
     fn take(&self) -> Option<Sender> {
         let mut kept = self.kept.lock();
         kept.used = Instant::now();
@@ -148,7 +157,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, one of HTTP/1.1 once it has answered.
+    /// Keeps a connection for later requests: HTTP/2 at once, HTTP/1.1 after its answer.
     fn keep(self: &Arc<Self>, mut sender: Sender) {
         match sender.requests {
             Requests::Many(_) => {
@@ -174,7 +183,7 @@ impl Pool {
         }
     }
 
-    /// Has connections closed that nobody needs for long.
+    /// Starts the task that closes idle connections, unless it runs.
     fn sweep(self: &Arc<Self>, kept: &mut Kept) {
         if std::mem::replace(&mut kept.is_swept, true) {
             return;
@@ -231,11 +240,11 @@ impl Pool {
     }
 }
 
-/// A connection ended; those who wait for answers are told why by themselves.
+/// Handles the end of a connection. The requests that wait for answers get the error by themselves.
 fn ended(how: Result<(), hyper::Error>, counted: Counted) {
     drop(counted);
     if let Err(error) = how {
-        tracing::debug!(%error, "a connection with another server broke");
+        tracing::debug!(%error, "a connection to another server failed");
     }
 }
 
@@ -249,7 +258,7 @@ impl Kept {
     }
 }
 
-/// Why a request was not answered, and the request if it was never sent.
+/// The reason why a request failed, with the request if it was not sent.
 struct TrySendErrorOf {
     error: hyper::Error,
     request: Option<Request<Body>>,
@@ -277,7 +286,7 @@ impl Sender {
         }
     }
 
-    /// Waits until the answer was read; false when the connection ends instead.
+    /// Waits until the answer was read. Returns false if the connection closes instead.
     async fn is_ready(&mut self) -> bool {
         match &mut self.requests {
             Requests::One(one) => one.ready().await.is_ok(),
@@ -286,7 +295,7 @@ impl Sender {
     }
 }
 
-/// HTTP/1.1 names the host in a header, and only the path in the first line.
+/// Adapts a request to HTTP/1.1: the host goes into a header, and only the path into the first line.
 pub(super) fn of_version_1(mut request: Request<Body>) -> Request<Body> {
     *request.version_mut() = Version::HTTP_11;
     if let Some(authority) = request.uri().authority() {
@@ -301,7 +310,7 @@ pub(super) fn of_version_1(mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// HTTP/2 names the host in the URI.
+/// Adapts a request to HTTP/2: the host goes into the URI.
 fn of_version_2(mut request: Request<Body>) -> Request<Body> {
     *request.version_mut() = Version::HTTP_2;
     let host = request.headers_mut().remove(HOST);

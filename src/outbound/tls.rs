@@ -1,4 +1,4 @@
-//! What TLS needs to know of a peer.
+//! TLS settings for connections to a peer.
 
 use std::sync::Arc;
 
@@ -11,7 +11,10 @@ use super::trust::Verifier;
 use super::{Error, Identity, Secure, Trust};
 use crate::pki::provider;
 
-/// How to speak with a peer that has TLS.
+/// Returns the TLS configuration for a peer, and the name to verify.
+///
+/// # Errors
+/// The name, the trusted certificates or the identity are invalid.
 pub fn config(secure: &Secure, http2: bool) -> Result<(Arc<ClientConfig>, ServerName<'static>), Error> {
     let name = ServerName::try_from(secure.server_name.clone())
         .map_err(|_| Error::Setup(format!("tls: invalid server name {:?}", secure.server_name)))?;

@@ -1,4 +1,4 @@
-//! A connection with a peer, with or without TLS.
+//! Connections to a peer, with or without TLS.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use tokio_rustls::TlsConnector;
 use super::{Error, Peer, dial, wording};
 use crate::limits;
 
-/// Bytes in both directions.
+/// A stream of bytes in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A connection with a peer.
+/// A connection to a peer.
 pub struct Stream {
-    /// What is sent and received.
+    /// The bytes, after decryption.
     pub io: Box<dyn Duplex>,
-    /// Both ends, as Go names them in errors: `read tcp A->B`.
+    /// The addresses of both ends, as Go's errors have them: `read tcp A->B`.
     pub ends: Arc<str>,
-    /// Whether the peer chose HTTP/2.
+    /// Whether the peer has chosen HTTP/2.
     pub is_http2: bool,
 }
 
@@ -31,7 +31,10 @@ impl std::fmt::Debug for Stream {
     }
 }
 
-/// Connects with a peer.
+/// Connects to a peer.
+///
+/// # Errors
+/// The connection or the TLS handshake failed.
 pub async fn connect(peer: &Peer, tls: Option<&(Arc<ClientConfig>, ServerName<'static>)>) -> Result<Stream, Error> {
     let tcp = dial(&peer.host, peer.port, peer.guarded).await?;
     let ends = match (tcp.local_addr(), tcp.peer_addr()) {

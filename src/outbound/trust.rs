@@ -1,4 +1,4 @@
-//! Who vouches for a peer, as Go judges it.
+//! Verifies the certificate of a peer, as strictly as Go.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
@@ -9,18 +9,18 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// Judges the certificates of peers.
+/// Verifies the certificates of peers.
 #[derive(Debug)]
 pub struct Verifier {
-    /// Judges chains; `None` when anybody is believed.
+    /// Verifies chains. `None` when any certificate is accepted.
     chains: Option<Arc<WebPkiServerVerifier>>,
-    /// Who is trusted: also as a peer itself, which chains cannot say.
+    /// The trusted certificates. One of them may also be the peer's own, which chains do not allow.
     trusted: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    /// Believes these, and whom they vouch for.
+    /// Accepts certificates that chain to a trusted one, and the trusted ones themselves.
     pub const fn new(
         chains: Option<Arc<WebPkiServerVerifier>>,
         trusted: Vec<CertificateDer<'static>>,

@@ -1,4 +1,4 @@
-//! Errors of TLS and HTTP in Go's words.
+//! Translates errors of TLS and HTTP into Go's words.
 
 use std::error::Error as StdError;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 use super::Error;
 use super::error::NAMELESS;
 
-/// Why a handshake with the peer of this name failed.
+/// Describes why a handshake with the peer of this name failed.
 pub fn handshake(error: &io::Error, name: &ServerName<'_>, ends: &str) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(why)) => {
@@ -48,7 +48,8 @@ fn certificate(error: &CertificateError, name: &ServerName<'_>) -> String {
     }
 }
 
-/// That a certificate is for others. `presented` has entries as `DnsName("a")` and `IpAddress(1.2.3.4)`.
+/// Describes that a certificate is valid for other names. Entries of `presented` look like `DnsName("a")` and
+/// `IpAddress(1.2.3.4)`.
 fn wrong_name(presented: &[String], wanted: &str) -> String {
     let of_kind = |kind: &str| -> Vec<String> {
         let entries = presented.iter().filter_map(|entry| entry.strip_prefix(kind)?.strip_suffix(')'));
@@ -89,7 +90,7 @@ fn alert_text(alert: AlertDescription) -> String {
     }
 }
 
-/// Why a connection was lost.
+/// Describes why a connection failed.
 fn broken(error: &io::Error, ends: &str) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof => "EOF".into(),
@@ -100,12 +101,12 @@ fn broken(error: &io::Error, ends: &str) -> String {
     }
 }
 
-/// Why no answer began.
+/// Returns the error for a request to which no answer began.
 pub fn request(error: &hyper::Error, ends: &str) -> Error {
     Error::Broken(text(error, ends, "EOF"))
 }
 
-/// Why the body of an answer broke off.
+/// Returns the error for an answer whose body ended too early.
 pub fn body(error: &hyper::Error, ends: &str) -> Error {
     Error::Broken(text(error, ends, "unexpected EOF"))
 }

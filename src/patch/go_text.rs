@@ -1,25 +1,25 @@
-//! Values as Go's `%v` prints them, which error messages of strategic merge show.
+//! Formats values as Go's `%v` does. Errors of strategic merge show them in this form.
 
 use std::fmt::Write;
 
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
-/// `map[a:1 b:[x y]]`, keys sorted.
+/// Formats a map as `map[a:1 b:[x y]]`, with sorted keys.
 pub fn map(map: &Map) -> String {
     let mut out = String::new();
     write_map(map, &mut out);
     out
 }
 
-/// `[a b]`.
+/// Formats a list as `[a b]`.
 pub fn list(items: &[Value]) -> String {
     let mut out = String::new();
     write_list(items, &mut out);
     out
 }
 
-/// Any value, without quotes.
+/// Formats any value, without quotes.
 pub fn value(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
@@ -67,7 +67,7 @@ fn write_map(map: &Map, out: &mut String) {
     out.push(']');
 }
 
-/// The Go type of a JSON value, as `%s` of its `reflect.Type`.
+/// Returns the Go type of a JSON value, as `%s` prints its `reflect.Type`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -77,7 +77,7 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The Go kind of a JSON value.
+/// Returns the Go kind of a JSON value.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

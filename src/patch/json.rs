@@ -1,5 +1,5 @@
-//! JSON Patch (RFC 6902) with the reference's leniency: `replace` and `test` on an absent member are no error, indices
-//! may be negative, and what stands before a pointer's first slash is ignored.
+//! JSON Patch (RFC 6902), as lenient as the reference: `replace` and `test` accept an absent member, indices may be
+//! negative, and text before the first slash of a pointer is ignored.
 
 use flotilla_proto::json::{DEPTH_MAX, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
@@ -16,7 +16,7 @@ pub struct Operations(Vec<Operation>);
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub(super) verb: Verb,
-    /// How it is called, where that is none of them.
+    /// The verb as the client spelled it, if it is unknown.
     pub(super) unknown: Option<String>,
     pub(super) path: Option<String>,
     pub(super) from: Option<String>,
@@ -48,12 +48,12 @@ impl Verb {
     }
 }
 
-/// Why an operation is not done.
+/// The reason why an operation was not carried out.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// It does not fit the document; of patches by clients the reference says no more either.
+    /// It does not fit the document. The reference gives no more detail for a client's patch either.
     DoesNotApply,
-    /// It takes too much, after all that was done.
+    /// The operations so far have moved more values than allowed.
     Endless,
 }
 
@@ -63,7 +63,7 @@ const ENDLESS: &str = "Request entity too large: the operations of the patch mov
 
 type Step<T> = Result<T, Failed>;
 
-/// What operations have taken so far.
+/// The work that the operations have done so far.
 #[derive(Default)]
 struct Work {
     copied_bytes: usize,
@@ -71,7 +71,7 @@ struct Work {
 }
 
 impl Work {
-    /// Counts values that are moved within a list, or looked at one by one.
+    /// Counts values that are moved within a list or visited one by one.
     fn take(&mut self, values: usize) -> Step<()> {
         self.moved_values += values;
         if self.moved_values > limits::JSON_PATCH_MOVED_VALUES { Err(Endless) } else { Ok(()) }
@@ -79,7 +79,10 @@ impl Work {
 }
 
 impl Operations {
-    /// Takes a body as a list of operations; returns what strict decoding complains about too.
+    /// Reads a body as a list of operations. Returns with it the complaints of strict decoding.
+    ///
+    /// # Errors
+    /// 400 if the body is no list of operations, 413 if there are too many.
     pub fn read(body: Value, checked: bool) -> ApiResult<(Self, Vec<String>)> {
         let (list_type, item_type) = match checked {
             true => ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp"),
@@ -115,10 +118,10 @@ impl Operations {
         Ok((Self(operations), complaints))
     }
 
-    /// Reads a patch that no client sent.
+    /// Reads a patch from another source than a client.
     ///
     /// # Errors
-    /// It is none, in the reference's words.
+    /// The text is not a JSON patch. The error has the reference's words.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let parsed = parse_tracking(text).map_err(|error| error.to_string())?;
         if parsed.deep || parsed.overflow.is_some() {
@@ -127,15 +130,15 @@ impl Operations {
         Self::read(parsed.value, false).map(|(operations, _)| operations).map_err(|error| error.message)
     }
 
-    /// Whether there is nothing to be done.
+    /// Returns whether there are no operations.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Applies all operations, and says why one does not fit.
+    /// Applies all operations, with a detailed error.
     ///
     /// # Errors
-    /// As the library says it that Kubernetes applies patches with.
+    /// The first operation that does not apply, in the words of the library that Kubernetes uses.
     pub fn apply_telling(&self, mut document: Value) -> Result<Value, String> {
         let mut work = Work::default();
         for operation in &self.0 {
@@ -147,7 +150,10 @@ impl Operations {
         Ok(document)
     }
 
-    /// Applies all operations; 422 when one does not fit.
+    /// Applies all operations.
+    ///
+    /// # Errors
+    /// 422 if an operation does not apply, 413 if the operations move too many values.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
         let mut work = Work::default();
         for operation in &self.0 {
@@ -159,7 +165,7 @@ impl Operations {
         Ok(document)
     }
 
-    /// Sorts the objects that the operations went through, as the reference shows them in errors.
+    /// Sorts the members of objects that the operations passed through, since errors of the reference show them sorted.
     pub fn sort_touched(&self, shown: &mut Value) {
         for operation in &self.0 {
             for pointer in [&operation.path, &operation.from].into_iter().flatten() {
@@ -181,7 +187,7 @@ impl Operations {
     }
 }
 
-/// Checks the members of one operation as strict decoding does.
+/// Checks the members of an operation as strict decoding does.
 fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<(), String> {
     for (key, value) in map.iter() {
         match key {
@@ -285,7 +291,8 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
     if equal { Ok(()) } else { Err(DoesNotApply) }
 }
 
-/// A patch can nest an object into itself again and again; trees are walked by recursion, so depth stays bounded.
+/// Bounds the depth of the document. A patch can nest an object into itself repeatedly, and trees are walked by
+/// recursion.
 fn check_depth(path: &str, value: &Value, work: &mut Work) -> Step<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
     if above + depth(value, work)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
@@ -311,7 +318,7 @@ fn depth(value: &Value, work: &mut Work) -> Step<usize> {
     Ok(1 + deepest)
 }
 
-/// The container that a pointer leads to, and the last segment.
+/// The container of the value that a pointer names, and the last segment of the pointer.
 pub(super) struct Place<'a> {
     pub(super) container: &'a mut Value,
     pub(super) key: String,
@@ -361,7 +368,7 @@ impl<'a> Place<'a> {
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
-                // One place more than there are items: the end.
+                // The index after the last item is valid: it appends.
                 let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
                 work.take(items.len() - at)?;
                 items.insert(at, value);
@@ -395,7 +402,7 @@ fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a mut Value> 
     }
 }
 
-/// A segment as an index below `len`; negative ones count from the end.
+/// Parses a segment as an index below `len`. Negative ones count from the end.
 pub(super) fn index(segment: &str, len: usize) -> Option<usize> {
     let number: i64 = segment.parse().ok()?;
     let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };

@@ -1,4 +1,4 @@
-//! Merging lists of a strategic merge patch: by key, as sets of scalars, and into an order.
+//! Merges the lists of a strategic merge patch: by merge key, as sets of scalars, and into a given order.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use super::go_text;
 use super::strategic::{DIRECTIVE, Error, Schema, bad_directive, bad_type, merge_map, no_key, without_directives};
 
-/// What identifies an item: its merge key's value, or the item itself in a list of scalars.
+/// The identity of an item: the value of its merge key, or the item itself in a list of scalars.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Id {
     Null,
@@ -19,7 +19,7 @@ enum Id {
 }
 
 impl Id {
-    /// `None` for lists and maps, which identify nothing.
+    /// Returns the identity that a value is. `None` for lists and maps.
     fn of(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -31,7 +31,7 @@ impl Id {
         })
     }
 
-    /// The identity of an item in a list with this merge key.
+    /// Returns the identity of an item in a list with this merge key.
     fn of_item(item: &Value, key: Option<&str>) -> Option<Self> {
         match key {
             Some(key) => Self::of(item.get(key)?),
@@ -40,7 +40,7 @@ impl Id {
     }
 }
 
-/// The first position of every identity in a list.
+/// Returns the first position of each identity in a list.
 fn positions(items: &[Value], key: Option<&str>) -> HashMap<Id, usize> {
     let mut positions = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
@@ -55,7 +55,10 @@ fn position(positions: &HashMap<Id, usize>, item: &Value, key: Option<&str>) -> 
     positions.get(&Id::of_item(item, key)?).copied()
 }
 
-/// Merges a list of the patch into the target's by the field's rules.
+/// Merges a list of the patch into that of the target, by the rules of the field.
+///
+/// # Errors
+/// The types of the items differ, a directive is invalid, or an item has no merge key.
 pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
     if !rules.merge {
         return Ok(patch);
@@ -85,7 +88,10 @@ pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: R
     arrange(merged, &order, &server_order, rules.merge_key)
 }
 
-/// `$deleteFromPrimitiveList`: takes scalars out of a list.
+/// Carries out `$deleteFromPrimitiveList`: removes scalars from a list.
+///
+/// # Errors
+/// The types of the items differ, or one is a list.
 pub fn delete(target: Vec<Value>, gone: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
     if target.is_empty() && gone.is_empty() {
         return Ok(target);
@@ -98,7 +104,10 @@ pub fn delete(target: Vec<Value>, gone: Vec<Value>, schema: Schema<'_>, rules: R
     Ok(target.into_iter().filter(|item| position(&gone, item, None).is_none()).collect())
 }
 
-/// Merges two lists of which at least one is there, and arranges the items by `$setElementOrder`.
+/// Merges two lists and arranges the items by `$setElementOrder`. At least one of the lists is present.
+///
+/// # Errors
+/// The lists cannot be merged, or the order has items of another type.
 pub fn merge_ordered(
     target: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -124,7 +133,10 @@ pub fn merge_ordered(
     arrange(merged, &positions(order, rules.merge_key), &server_order, rules.merge_key)
 }
 
-/// Checks that the items of the patch stand in `$setElementOrder`, in the same order.
+/// Checks that `$setElementOrder` has all items of the patch, in the same order.
+///
+/// # Errors
+/// The orders differ, or an item has the wrong type.
 pub fn check_order(patch: &[Value], order: &[Value], rules: Rules) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -161,7 +173,7 @@ fn same(a: &Value, b: &Value, key: Option<&str>) -> Result<bool, Error> {
     Ok(id(a)? == id(b)?)
 }
 
-/// Whether the items are maps; all must be of one type, and none a list.
+/// Returns whether the items are maps. All items must have one type, and none may be a list.
 fn are_maps(target: &[Value], patch: &[Value]) -> Result<bool, Error> {
     let mut items = target.iter().chain(patch);
     let Some(first) = items.next() else {
@@ -177,11 +189,11 @@ fn are_maps(target: &[Value], patch: &[Value]) -> Result<bool, Error> {
     Ok(matches!(first, Value::Object(_)))
 }
 
-/// Two lists without the patch's directives.
+/// The two lists after the directives were carried out.
 struct Split {
     target: Vec<Value>,
     patch: Vec<Value>,
-    /// The patch's items replace the list.
+    /// Whether the items of the patch replace the list.
     replace: bool,
 }
 
@@ -211,7 +223,7 @@ fn directives(mut target: Vec<Value>, patch: Vec<Value>, key: &str) -> Result<Sp
     Ok(Split { target, patch: plain, replace })
 }
 
-/// Merges items that share a key, and adds the others.
+/// Merges items that share a key, and appends the others.
 fn merge_maps(mut target: Vec<Value>, patch: Vec<Value>, key: &str, schema: Schema<'_>) -> Result<Vec<Value>, Error> {
     let mut at = positions(&target, Some(key));
     for item in patch {
@@ -236,8 +248,8 @@ fn check_keys(items: &[Value], key: &str) -> Result<(), Error> {
     keyless.map_or(Ok(()), |item| Err(no_key(item, key)))
 }
 
-/// Puts the items that `order` names into its order and weaves the others between them: each before the first item
-/// that followed it on the server.
+/// Sorts the items that `order` names into that order. Inserts each other item before the first named item that
+/// followed it in the stored list.
 fn arrange(
     merged: Vec<Value>,
     order: &HashMap<Id, usize>,

@@ -1,14 +1,17 @@
-//! JSON Merge Patch (RFC 7386): objects merge, `null` removes, everything else replaces.
+//! JSON Merge Patch (RFC 7386): objects are merged, `null` removes a member, all else replaces.
 
 use flotilla_proto::value::{Map, Value};
 
 use super::{decoding, unmarshal};
 use crate::status::{ApiError, ApiResult};
 
-/// What a body that is no merge patch is told.
+/// The message for a body that is no merge patch.
 pub const INVALID: &str = "Invalid JSON Patch";
 
-/// Takes a body as a merge patch.
+/// Reads a body as a merge patch.
+///
+/// # Errors
+/// 400 if it is neither an object nor, without `checked`, a list.
 pub fn read(body: Value, checked: bool) -> ApiResult<Value> {
     match body {
         Value::Object(_) => Ok(body),
@@ -20,7 +23,7 @@ pub fn read(body: Value, checked: bool) -> ApiResult<Value> {
     }
 }
 
-/// What the patch makes of `current`.
+/// Returns `current` with the patch applied.
 pub fn apply(mut current: Value, patch: &Value) -> Value {
     match (&mut current, patch) {
         (Value::Object(target), Value::Object(patch)) => {
@@ -44,7 +47,7 @@ fn merge(target: &mut Map, patch: &Map) {
                 }
             },
             Value::Array(_) => {
-                // A list that takes an object's place is kept as it is, nulls in its items too.
+                // A list that replaces an object is kept unchanged, with the nulls in its items.
                 let keep = matches!(target.get(key), Some(Value::Object(_)));
                 target.insert(key, if keep { value.clone() } else { pruned(value) });
             }
@@ -55,7 +58,7 @@ fn merge(target: &mut Map, patch: &Map) {
     }
 }
 
-/// A copy without members that are `null`; `null` items of lists stay.
+/// Returns a copy without members that are `null`. `null` items of lists stay.
 fn pruned(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -69,7 +72,7 @@ fn pruned(value: &Value) -> Value {
     }
 }
 
-/// Sorts the objects that a patch went through, as the reference shows them in errors.
+/// Sorts the members of objects that a patch passed through, since errors of the reference show them sorted.
 pub fn sort_touched(shown: &mut Value, patch: &Value) {
     match (shown, patch) {
         (Value::Object(shown), Value::Object(patch)) => {
@@ -80,7 +83,7 @@ pub fn sort_touched(shown: &mut Value, patch: &Value) {
                 }
             }
         }
-        // Lists are those of the patch, through and through.
+        // Lists come from the patch as a whole.
         (Value::Array(shown), Value::Array(patch)) => {
             shown.iter_mut().zip(patch).for_each(|(shown, patch)| sort_touched(shown, patch));
         }

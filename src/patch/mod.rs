@@ -1,9 +1,9 @@
-//! What a PATCH body does to an object: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386) and strategic merge patch.
+//! Applies PATCH bodies: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386) and strategic merge patch.
 //!
-//! All three work on the object as the request's version shows it. The result is as the client made it: it still has
-//! to be decoded against the type, so unknown fields and wrong types are found there and become
-//! [`Patch::undecodable`]. A body is read after the object was found, so that a missing object answers 404 whatever
-//! the body says, and once for all retries. Server-side apply is in [`crate::fieldmanager`].
+//! All three work on the object in the request's version. The result must still be decoded by the type, which finds
+//! unknown fields and wrong types; [`Patch::undecodable`] is the error for them. A body is read after the object was
+//! found, so that a missing object answers 404 whatever the body holds, and only once for all retries. Server-side
+//! apply is in [`crate::fieldmanager`].
 
 pub(crate) mod go_text;
 mod json;
@@ -23,7 +23,7 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::{ErrorKind, FieldError, quote};
 use crate::status::{ApiError, ApiResult, Details};
 
-/// Which rules a body follows.
+/// The format of a PATCH body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `application/json-patch+json`.
@@ -35,18 +35,18 @@ pub enum Format {
 }
 
 impl Format {
-    /// What webhooks call a JSON patch.
+    /// The name of JSON patches in answers of webhooks.
     pub const JSON_PATCH_TYPE: &str = "JSONPatch";
 }
 
-/// A PATCH body that was read.
+/// A PATCH body after reading.
 #[derive(Debug, Clone)]
 pub struct Patch {
     body: Body,
-    /// What strict decoding holds against the body itself, as `duplicate field "data.k"`; errors or warnings according
-    /// to `fieldValidation`, together with what decoding the result finds.
+    /// Complaints of strict decoding about the body itself, such as `duplicate field "data.k"`. `fieldValidation` makes
+    /// them errors or warnings, together with the complaints about the result.
     pub complaints: Vec<String>,
-    /// Whether there are numbers in it that no tree keeps, which nobody decoded so far.
+    /// Whether the body has numbers that a tree cannot hold and that were not decoded yet.
     pub has_holes: bool,
 }
 
@@ -58,15 +58,15 @@ enum Body {
 }
 
 impl Patch {
-    /// Reads a body. `checked` is false for `fieldValidation=Ignore`, which looks less closely.
+    /// Reads a body. `checked` is false for `fieldValidation=Ignore`, which checks less.
     ///
     /// # Errors
-    /// 400 when the body is no patch of its format, 413 for more operations than
+    /// 400 if the body is not a patch of its format, 413 if it has more operations than
     /// [`JSON_PATCH_OPERATIONS`](crate::limits::JSON_PATCH_OPERATIONS).
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
         let kept = |parsed: text::Parsed| match parsed {
             text::Parsed { deep: true, .. } => Err(text::Error::TooDeep),
-            // Operations, and what nobody looks at, are decoded when they are applied.
+            // Operations and values that nothing reads before are decoded when the patch is applied.
             text::Parsed { overflow: Some(number), .. }
                 if format == Format::Strategic || (format == Format::Merge && checked) =>
             {
@@ -105,16 +105,17 @@ impl Patch {
         Ok(Self { body, complaints, has_holes })
     }
 
-    /// Whether this is a strategic merge patch, whose result needs no kind.
+    /// Returns whether this is a strategic merge patch. Its result needs no kind.
     pub fn is_strategic(&self) -> bool {
         matches!(self.body, Body::Strategic(_))
     }
 
-    /// What the patch makes of `current`. `of` is the type of the object in the request's version, `None` for custom
-    /// resources.
+    /// Returns `current` with the patch applied. `of` is the type of the object in the request's version. `None` stands
+    /// for custom resources.
     ///
     /// # Errors
-    /// 422 when an operation does not fit the object, 400 or 500 for directives that make no sense.
+    /// 422 if an operation does not fit the object or lists are nested in lists, 413 if operations move too many
+    /// values, 400 or 500 for invalid directives.
     pub fn apply(&self, of: Option<&Type>, current: Value) -> ApiResult<Value> {
         match &self.body {
             Body::Json(operations) => operations.apply(current),
@@ -129,8 +130,8 @@ impl Patch {
         }
     }
 
-    /// The answer when what the patch made of `current` cannot be decoded: 422 that shows what could not. `why` is the
-    /// decoder's complaint; strategic merge states complaints of its own where it knows better.
+    /// Returns the error 422 for a result that cannot be decoded. It shows the part that cannot. `why` is the decoder's
+    /// complaint; a strategic merge replaces it where the reference has another text.
     pub fn undecodable(&self, of: Option<&Type>, current: &Value, patched: &Value, why: &str) -> ApiError {
         let (shown, detail) = match (&self.body, of) {
             (Body::Strategic(patch), Some(of)) => {
@@ -152,7 +153,7 @@ impl Patch {
     }
 }
 
-/// 422 in the general words that the reference has for patches that do not fit.
+/// The error 422 with the reference's general text for patches that do not fit.
 fn rejected() -> ApiError {
     let message = "the server rejected our request due to an error in our request";
     ApiError { details: Some(Box::<Details>::default()), ..ApiError::new(422, "Invalid", message) }
@@ -162,7 +163,7 @@ fn decoding(why: &impl std::fmt::Display) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {why}"))
 }
 
-/// Go's words for JSON of another type than asked for.
+/// Formats Go's error for JSON of another type than expected.
 fn unmarshal(value: &Value, into: &str) -> String {
     format!("json: cannot unmarshal {} into Go value of type {into}", value.type_name())
 }

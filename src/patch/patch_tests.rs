@@ -93,7 +93,7 @@ fn json_patch_is_bounded() {
     let many =
         format!("[{}]", vec![r#"{"op":"test","path":"/a"}"#; crate::limits::JSON_PATCH_OPERATIONS + 1].join(","));
     assert_eq!(refused(Format::Json, "{}", &many).0, 413);
-    // Nests the object into its own innermost object, over and over.
+    // Nests the object into its own innermost object again and again.
     let mut nest = Vec::new();
     for n in 0..14 {
         let path = "/a".repeat(1 << n);
@@ -141,7 +141,7 @@ fn merge_patch_follows_rfc_7386() {
     }
 }
 
-/// A deployment whose pod template has this spec.
+/// Returns a deployment whose pod template has this spec.
 fn with(spec: &str) -> String {
     format!(r#"{{"spec":{{"template":{{"spec":{spec}}}}}}}"#)
 }
@@ -185,7 +185,7 @@ fn strategic_merge_follows_the_reference() {
             r#"{"volumes":[{"name":"v","emptyDir":null,"hostPath":{"path":"/x"}}]}"#,
             r#"{"volumes":[{"name":"v","hostPath":{"path":"/x"}}]}"#,
         ),
-        // Lists without a key and maps of a directive.
+        // Lists without a merge key, and maps with a directive.
         (r#"{"tolerations":[{"key":"k"}]}"#, r#"{"tolerations":[{"key":"l"}]}"#, r#"{"tolerations":[{"key":"l"}]}"#),
         (
             r#"{"nodeSelector":{"x":"y","z":"w"}}"#,
@@ -324,7 +324,7 @@ fn what_was_followed_of_a_strategic_patch_is_not_shown() {
     }
 }
 
-/// A small deterministic generator: patches must take anything without a panic.
+/// A small deterministic random number generator.
 struct Dice(u64);
 
 impl Dice {

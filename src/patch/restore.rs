@@ -1,13 +1,12 @@
-//! Which value of a merged object does not fit its type, in the words that
-//! strategic merge and apply have for it.
+//! Finds the value of a merged object that does not fit its type. The texts are those of strategic merge and apply.
 
 use flotilla_proto::schema::{Shape, Type};
 use flotilla_proto::value::Value;
 
 use super::go_text::kind_of;
 
-/// The first value that does not fit. Where a value's own syntax (a time, a quantity) is wrong, that is `why`, the
-/// complaint of the decoder.
+/// Describes the first value that does not fit. If all types fit and only the syntax of a text is wrong, as in a time
+/// or a quantity, the description is `why`, the decoder's complaint.
 pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
     check_struct(of, object).err().unwrap_or_else(|| match why.starts_with("illegal base64") {
         true => format!("error decoding from json: {why}"),
@@ -15,9 +14,9 @@ pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
     })
 }
 
-/// Makes numbers what the converter makes of them: whole floats are integers where the type has integers, and what is
-/// too large for 32 bits keeps its low bits.
-/// What is shared with `before`, in which they are that, is left as it is.
+/// Converts numbers as the reference's converter does: whole floats become integers where the type has integers, and
+/// integers too large for 32 bits keep their low bits. Parts shared with `before` were converted earlier and are
+/// skipped.
 pub fn numbers(of: &Type, object: &mut Value, before: &Value) {
     if object.is_same(before) {
         return;
@@ -52,12 +51,12 @@ fn number(shape: &Shape, value: &mut Value, before: &Value) {
     }
 }
 
-/// Whether values of a shape are never numbers.
+/// Returns whether values of a shape are never numbers.
 fn holds_text(shape: &Shape) -> bool {
     matches!(shape, Shape::String { .. } | Shape::Bytes | Shape::Quantity)
 }
 
-/// The integer that a number is, if it is whole and fits 64 bits.
+/// Returns a number as an integer. `None` unless it is whole and fits 64 bits.
 pub fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -109,7 +108,7 @@ fn check(shape: &Shape, value: &Value) -> Result<(), String> {
             other => Err(format!("cannot restore map from {}", kind_of(other))),
         },
         Shape::Bytes if !matches!(value, Value::Str(_)) => Err(format!("cannot restore slice from {}", kind_of(value))),
-        // These read JSON themselves and complain as when they are decoded.
+        // These shapes decode JSON by themselves, and the decoder's complaint stands for them.
         Shape::Bytes
         | Shape::Quantity
         | Shape::IntOrString

@@ -1,5 +1,5 @@
-//! What a strategic merge leaves of its patch, which the reference shows when the outcome cannot be decoded: directives
-//! that were followed are gone from it, and with them the lists that they put into order.
+//! Computes what strategic merge leaves of its patch. The reference shows this rest when the result cannot be decoded.
+//! Merging removes directives from the patch, and the lists that they order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::strategic::{DIRECTIVE, ORDER_PREFIX, RETAIN_KEYS, Schema, discard_nulls, prefixed, without_directives};
 
-/// What is left of `patch` once it was merged into `target`, which is of type `of`.
+/// Returns the rest of `patch` after it was merged into `target`, which has the type `of`.
 pub fn rest(of: &Type, target: &Value, patch: &Map) -> Map {
     let mut rest = patch.clone();
     if let Value::Object(target) = target {
@@ -52,7 +52,7 @@ fn spend(patch: &mut Map, target: &Map, schema: Schema<'_>) {
     }
 }
 
-/// The same of the items of a list that are merged into those of the target that have their key.
+/// Removes the directives from items of a list that are merged into the items of the target with the same key.
 fn spend_items(patch: &mut [Value], target: &[Value], key: &str, schema: Schema<'_>) {
     if patch.iter().any(|item| item.str_at(&[DIRECTIVE]) == "replace") {
         return;

@@ -1,8 +1,9 @@
-//! Strategic merge patch: maps merge by the type's fields, lists by their merge keys, with directives in the patch.
+//! Strategic merge patch: maps are merged by the fields of the type, lists by their merge keys, and both by directives
+//! in the patch.
 //!
-//! See "Update API Objects in Place Using kubectl patch" of the Kubernetes documentation, and the design proposals
-//! "strategic merge patch" and "preserve order in strategic merge patch". What the reference does with nonsense is
-//! kept: mostly a 500 with a text that says what was wrong.
+//! Sources: "Update API Objects in Place Using kubectl patch" of the Kubernetes documentation, and the design proposals
+//! "strategic merge patch" and "preserve order in strategic merge patch". Invalid patches get the reference's answer,
+//! mostly a 500 with a text that says what is wrong.
 
 use flotilla_proto::schema::{Patch as Rules, Presence, Shape, Type};
 use flotilla_proto::value::{Map, Value};
@@ -12,26 +13,26 @@ use super::lists;
 use super::rejected;
 use crate::status::ApiError;
 
-/// Marks a map or list item as replacing or deleting; `replace`, `delete` or `merge`.
+/// The directive of a map or list item: `replace`, `delete` or `merge`.
 pub const DIRECTIVE: &str = "$patch";
-/// Names the members of a map that stay.
+/// The directive that lists the members of a map that stay.
 pub const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList";
-/// Begins the name of a member that puts a list into order.
+/// Begins the name of a member that states the order of a list.
 pub const ORDER_PREFIX: &str = "$setElementOrder";
 
 const BAD_ORDER: Error = Error::Malformed("invalid patch format of setElementOrder list");
 
-/// Why a patch makes no sense.
+/// The reason why a patch cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A directive of the wrong form: 400.
+    /// A directive has the wrong form: 400.
     #[error("{0}")]
     Malformed(&'static str),
-    /// A list in a list: 422.
+    /// A list is an item of a list: 422.
     #[error("lists of lists are not supported")]
     ListOfLists,
-    /// Anything else: 500 with this text.
+    /// Any other reason: 500 with this text.
     #[error("{0}")]
     Other(String),
 }
@@ -46,28 +47,28 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Another JSON type than was expected, in Go's words.
+/// Returns the error for an unexpected JSON type, in Go's words.
 pub fn bad_type(expected: &str, found: &Value) -> Error {
     Error::Other(format!("expected a {expected}, but received a {}", go_text::type_of(found)))
 }
 
-/// An item of a list that is merged by key, without the key.
+/// Returns the error for an item without the merge key of its list.
 pub fn no_key(item: &Map, key: &str) -> Error {
     Error::Other(format!("map: {} does not contain declared merge key: {key}", go_text::map(item)))
 }
 
-/// A directive that does not exist.
+/// Returns the error for an unknown directive.
 pub fn bad_directive(directive: &Value, map: &Map) -> Error {
     let (directive, map) = (go_text::value(directive), go_text::map(map));
     Error::Other(format!("unknown patch type: {directive} in map: {map}"))
 }
 
-/// What is known of the values that are merged.
+/// The schema of the values that are merged.
 #[derive(Clone, Copy)]
 pub enum Schema<'a> {
-    /// A struct, whose fields have rules.
+    /// A struct. Its fields have merge rules.
     Struct(&'a Type),
-    /// Something of this Go kind, whose members have none.
+    /// Another Go kind. Its members have no merge rules.
     Other(&'static str),
 }
 
@@ -86,7 +87,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The Go kind of the values.
+    /// Returns the Go kind of the values.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Struct(_) => "struct",
@@ -108,13 +109,19 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// The values of a member that is an object, and its rules.
+    /// Returns the schema and the rules of a member that is an object.
+    ///
+    /// # Errors
+    /// The values are no struct, or the struct has no such field.
     pub fn member(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         Ok((Self::of(&field.shape), field.patch))
     }
 
-    /// The items of a member that is a list, and its rules.
+    /// Returns the schema of the items of a member that is a list, and the rules of the member.
+    ///
+    /// # Errors
+    /// As for [`Schema::member`], or the field is no list, or a list of lists.
     pub fn items(self, key: &str) -> Result<(Self, Rules), Error> {
         let field = self.field(key)?;
         match &field.shape {
@@ -128,7 +135,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// What the patch makes of an object of type `of`.
+/// Returns an object of type `of` with the patch applied.
 ///
 /// # Errors
 /// See [`Error`].
@@ -140,7 +147,10 @@ pub fn apply(of: &Type, target: Value, patch: Map) -> Result<Value, Error> {
     merge_map(target, patch, Schema::Struct(of)).map(Value::Object)
 }
 
-/// Merges a map of the patch into the target's.
+/// Merges a map of the patch into that of the target.
+///
+/// # Errors
+/// See [`Error`].
 pub fn merge_map(mut target: Map, mut patch: Map, schema: Schema<'_>) -> Result<Map, Error> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
@@ -165,7 +175,7 @@ pub fn merge_map(mut target: Map, mut patch: Map, schema: Schema<'_>) -> Result<
     Ok(target)
 }
 
-/// The name behind a directive's prefix; the inner `None` when there is no slash between them.
+/// Returns the name that follows a directive's prefix. The inner `None` means that no slash separates them.
 pub fn prefixed<'k>(key: &'k str, prefix: &str) -> Option<Option<&'k str>> {
     key.strip_prefix(prefix).map(|rest| rest.strip_prefix('/'))
 }
@@ -216,7 +226,7 @@ fn delete_from_list(target: &mut Map, name: &str, value: Value, schema: Schema<'
     }
 }
 
-/// `$retainKeys`: clears the keys of the target that are not named; the patch may not set others than those.
+/// Carries out `$retainKeys`: removes the keys of the target that it does not list. The patch may set only listed keys.
 fn retain_keys(target: &mut Map, patch: &mut Map) -> Result<(), Error> {
     const BAD: Error = Error::Malformed("invalid patch format of retainKeys");
     let Some(directive) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
@@ -234,7 +244,7 @@ fn retain_keys(target: &mut Map, patch: &mut Map) -> Result<(), Error> {
     Ok(())
 }
 
-/// `$setElementOrder/x`: merges the lists concerned and puts their items into the order given.
+/// Carries out `$setElementOrder/x`: merges these lists and sorts their items into the stated order.
 fn set_element_orders(target: &mut Map, patch: &mut Map, schema: Schema<'_>) -> Result<(), Error> {
     if !patch.keys().any(|key| key.starts_with(ORDER_PREFIX)) {
         return Ok(());
@@ -266,7 +276,7 @@ fn set_element_orders(target: &mut Map, patch: &mut Map, schema: Schema<'_>) -> 
     Ok(())
 }
 
-/// Takes members out that are maps with a directive, at any depth; `None` when the value itself is one.
+/// Removes maps with a directive, at any depth. `None` when the value itself is one.
 pub fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,
@@ -278,7 +288,7 @@ pub fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// Takes members out that are `null`, at any depth.
+/// Removes members that are `null`, at any depth.
 pub fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|_, value| {

@@ -1,4 +1,4 @@
-//! Why an operation of a JSON patch does not apply, in the words of the library that Kubernetes has for it.
+//! Describes why an operation of a JSON patch does not apply, in the words of the library that Kubernetes uses.
 
 use flotilla_proto::value::Value;
 
@@ -8,7 +8,7 @@ const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
 impl Operation {
-    /// Why the operation does not apply to a document.
+    /// Describes why the operation does not apply to a document.
     pub(super) fn why(&self, document: &mut Value) -> String {
         let no_path = |verb: &str, why: &str| format!("{verb} operation failed to decode {why}: {MISSING}");
         let from = || self.from.as_deref().ok_or_else(|| "from: operation, missing from field".to_owned());
@@ -68,7 +68,7 @@ fn missing_place(verb: &str, what: &str, path: &str) -> String {
     format!("{verb} operation does not apply: doc is missing {what}: {path}: {MISSING}")
 }
 
-/// What keeps a value from being added; `None` when there is no place for it.
+/// Describes why a value cannot be added at a path. `None` if the container does not exist.
 fn add_fault(document: &mut Value, path: &str) -> Option<String> {
     let place = Place::find(document, path).ok()?;
     let Value::Array(items) = &*place.container else { return Some("the document would be too deep".into()) };
@@ -79,7 +79,8 @@ fn add_fault(document: &mut Value, path: &str) -> Option<String> {
     })
 }
 
-/// What keeps a value from being taken: nothing is the empty text. `None` when there is no place for it.
+/// Describes why the value at a path cannot be read or removed. Empty if it can. `None` if the container does not
+/// exist.
 fn take_fault(document: &mut Value, path: &str, must_be: bool) -> Option<String> {
     let place = Place::find(document, path).ok()?;
     Some(match &*place.container {

@@ -1,11 +1,11 @@
-//! The text form in which metrics are shown (Prometheus documentation, "Exposition formats", version 0.0.4).
+//! The text form of metrics (Prometheus documentation, "Exposition formats", version 0.0.4).
 
 use std::fmt::Write as _;
 
 /// The media type of the text form.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-/// Labels as they stand between the braces.
+/// Formats labels as they stand between the braces.
 pub fn label_text(labels: &[(&'static str, &str)]) -> String {
     let mut out = String::new();
     for (name, value) in labels {
@@ -26,7 +26,7 @@ pub fn label_text(labels: &[(&'static str, &str)]) -> String {
     out
 }
 
-/// Text that grows by families that are read when they are asked for.
+/// Text to which families are appended. Their values are read at the time of the request.
 #[derive(Debug, Default)]
 pub struct Page(pub String);
 
@@ -47,7 +47,7 @@ impl Page {
     }
 }
 
-/// Orders families by name, and series by their labels, so that what is shown twice looks alike.
+/// Sorts families by name and series by labels, so that two requests show them in the same order.
 pub fn sorted(text: &str) -> String {
     let mut families: Vec<Vec<&str>> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -59,7 +59,7 @@ pub fn sorted(text: &str) -> String {
     families.sort_unstable();
     let mut out = String::with_capacity(text.len());
     for mut family in families {
-        // Buckets stand in the order of their bounds.
+        // Buckets stay in the order of their bounds.
         if !family.get(1).is_some_and(|kind| kind.ends_with(" histogram")) {
             let samples = family.len().min(2);
             family[samples..].sort_unstable();
@@ -84,7 +84,7 @@ impl Samples<'_> {
     }
 }
 
-/// A number as Go writes it, since bounds of buckets are compared as text.
+/// Formats a number as Go does, because clients compare bounds of buckets as text.
 pub fn go_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };

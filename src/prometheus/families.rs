@@ -1,12 +1,12 @@
-//! Names, meanings and buckets of everything that is measured: those of Kubernetes where it has the same, and
-//! `flotilla_` for what only this server has.
+//! Names, help texts and buckets of all metrics. Metrics that Kubernetes has too have its names; the others begin with
+//! `flotilla_`.
 
 use super::histogram::{Family, Unit};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-/// Time that requests take.
+/// How long requests take.
 pub static REQUEST_DURATION: Family = Family {
     name: "apiserver_request_duration_seconds",
     help: "Time from the head of a request to the end of its answer, in seconds.",
@@ -40,23 +40,24 @@ const REQUEST_BOUNDS: &[u64] = &[
     60 * S,
 ];
 
-/// The same for service level indicators: without watches, and without what the server is not to blame for.
+/// How long requests take, for service level indicators: without watches, and without time for which the server is not
+/// responsible.
 pub static REQUEST_SLI_DURATION: Family = Family {
     name: "apiserver_request_sli_duration_seconds",
-    help: "Time of requests other than watches that the server answers for, in seconds.",
+    help: "Time of requests other than watches for which the server is responsible, in seconds.",
     unit: Unit::Seconds,
     bounds: REQUEST_BOUNDS.split_at(2).1,
 };
 
-/// Bytes of answers.
+/// Sizes of answers.
 pub static RESPONSE_SIZES: Family = Family {
     name: "apiserver_response_sizes",
-    help: "Bytes of the bodies that reads are answered with.",
+    help: "Bytes of the bodies of answers to reads.",
     unit: Unit::Bytes,
     bounds: &[1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000],
 };
 
-/// Bytes of watch events.
+/// Sizes of watch events.
 pub static WATCH_EVENTS_SIZES: Family = Family {
     name: "apiserver_watch_events_sizes",
     help: "Bytes of the events of watches.",
@@ -66,7 +67,7 @@ pub static WATCH_EVENTS_SIZES: Family = Family {
 
 const ADMISSION_BOUNDS: &[u64] = &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS];
 
-/// Time of the steps of admission.
+/// How long each step of admission takes.
 pub static ADMISSION_STEP_DURATION: Family = Family {
     name: "apiserver_admission_step_admission_duration_seconds",
     help: "Time of admission as a whole, by step, in seconds.",
@@ -74,17 +75,17 @@ pub static ADMISSION_STEP_DURATION: Family = Family {
     bounds: ADMISSION_BOUNDS,
 };
 
-/// Time of the plugins of admission.
+/// How long each admission plugin takes.
 pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
     name: "apiserver_admission_controller_admission_duration_seconds",
-    help: "Time of each plugin of admission that had to do with a request, in seconds.",
+    help: "Time of each admission plugin that concerned the request, in seconds.",
     unit: Unit::Seconds,
     bounds: ADMISSION_BOUNDS,
 };
 
 const POLICY_BOUNDS: &[u64] = &[500, MS, 10 * MS, 100 * MS, S];
 
-/// Time of the expressions of validating policies.
+/// How long validations of policies take.
 pub static VALIDATING_POLICY_DURATION: Family = Family {
     name: "apiserver_validating_admission_policy_check_duration_seconds",
     help: "Time of a validation of an admission policy, in seconds.",
@@ -92,7 +93,7 @@ pub static VALIDATING_POLICY_DURATION: Family = Family {
     bounds: POLICY_BOUNDS,
 };
 
-/// Time of the expressions of mutating policies.
+/// How long mutations of policies take.
 pub static MUTATING_POLICY_DURATION: Family = Family {
     name: "apiserver_mutating_admission_policy_check_duration_seconds",
     help: "Time of a mutation of an admission policy, in seconds.",
@@ -118,7 +119,7 @@ const ACCESS_BOUNDS: &[u64] = &[
     16_384 * MS,
 ];
 
-/// Time of authentication.
+/// How long authentication takes.
 pub static AUTHENTICATION_DURATION: Family = Family {
     name: "authentication_duration_seconds",
     help: "Time that it takes to find the user of a request, in seconds.",
@@ -126,15 +127,15 @@ pub static AUTHENTICATION_DURATION: Family = Family {
     bounds: ACCESS_BOUNDS,
 };
 
-/// Time of authorization.
+/// How long authorization takes.
 pub static AUTHORIZATION_DURATION: Family = Family {
     name: "authorization_duration_seconds",
-    help: "Time that it takes to decide whether the user may, in seconds.",
+    help: "Time that it takes to decide whether the user is allowed, in seconds.",
     unit: Unit::Seconds,
     bounds: ACCESS_BOUNDS,
 };
 
-/// Time of writes of the store, under the name by which the storage of Kubernetes is known.
+/// How long the store takes for a write. The name is that of Kubernetes for its storage.
 pub static STORE_DURATION: Family = Family {
     name: "etcd_request_duration_seconds",
     help: "Time until the store has made a write durable or refused it, in seconds.",
@@ -144,7 +145,7 @@ pub static STORE_DURATION: Family = Family {
 
 const QUEUE_BOUNDS: &[u64] = &[10, 100, 1_000, 10_000, 100_000, MS, 10 * MS, 100 * MS, S, 10 * S];
 
-/// Time in queues of controllers.
+/// How long keys wait in the queues of controllers.
 pub static QUEUE_DURATION: Family = Family {
     name: "workqueue_queue_duration_seconds",
     help: "Time that a key waits in the queue of a controller, in seconds.",
@@ -152,7 +153,7 @@ pub static QUEUE_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
-/// Time that controllers work on a key.
+/// How long controllers work on a key.
 pub static WORK_DURATION: Family = Family {
     name: "workqueue_work_duration_seconds",
     help: "Time that a controller works on a key, in seconds.",
@@ -160,10 +161,10 @@ pub static WORK_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
-/// Time of webhooks that are asked about writes.
+/// How long admission webhooks take.
 pub static WEBHOOK_DURATION: Family = Family {
     name: "apiserver_admission_webhook_admission_duration_seconds",
-    help: "Time that a webhook takes which is asked about a write, in seconds.",
+    help: "Time that an admission webhook takes to answer, in seconds.",
     unit: Unit::Seconds,
     bounds: &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS, 10 * S, 25 * S],
 };
@@ -186,7 +187,7 @@ const CONVERSION_BOUNDS: &[u64] = &[
     16_384 * MS,
 ];
 
-/// Time of conversions by webhooks.
+/// How long conversion webhooks take.
 pub static CONVERSION_DURATION: Family = Family {
     name: "apiserver_conversion_webhook_duration_seconds",
     help: "Time that a webhook takes to convert custom resources, in seconds.",
@@ -210,7 +211,7 @@ pub static CONVERSION_DURATION: Family = Family {
     ],
 };
 
-/// The same by definition and versions.
+/// How long conversion webhooks take, by definition and versions.
 pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     name: "apiserver_crd_conversion_webhook_duration_seconds",
     help: "Time that a webhook takes to convert objects of a definition, in seconds.",
@@ -218,109 +219,109 @@ pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     bounds: CONVERSION_BOUNDS,
 };
 
-/// Validations of admission policies.
+/// Counts validations of admission policies.
 pub const VALIDATING_POLICY_CHECKS: &str = "apiserver_validating_admission_policy_check_total";
-/// Mutations of admission policies.
+/// Counts mutations of admission policies.
 pub const MUTATING_POLICY_CHECKS: &str = "apiserver_mutating_admission_policy_check_total";
 
-/// Counters, with their meaning.
+/// The counters with their help texts.
 pub const COUNTERS: &[(&str, &str)] = &[
-    (VALIDATING_POLICY_CHECKS, "Validations of admission policies that did something or failed."),
+    (VALIDATING_POLICY_CHECKS, "Validations of admission policies that failed or had an effect."),
     (MUTATING_POLICY_CHECKS, "Mutations of admission policies."),
     (REQUESTS, "Requests answered."),
-    (TERMINATIONS, "Requests that the server refused or gave up to protect itself."),
-    (SERIES_REFUSED, "Requests that are not counted by their labels, since there are too many."),
+    (TERMINATIONS, "Requests that the server refused or aborted to protect itself."),
+    (SERIES_REFUSED, "Requests missing from other metrics because there are too many combinations of labels."),
     (WATCH_EVENTS, "Events sent to watches."),
     (AUTHENTICATIONS, "Requests by the outcome of authentication."),
-    (USERS, "Requests by user, as far as the user is well known."),
+    (USERS, "Requests by user, for well-known users."),
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
     (QUEUE_ADDS, "Keys added to the queue of a controller."),
-    (QUEUE_RETRIES, "Keys that a controller failed with, and tries again."),
-    (STALLS, "Times that a thread did not come back for 200 ms, by what it is for."),
-    (WEBHOOK_REQUESTS, "Requests to webhooks about writes."),
-    (WEBHOOK_REJECTIONS, "Writes that a webhook refused, or that failed since it could not be asked."),
-    (WEBHOOK_FAIL_OPEN, "Writes that went on although a webhook could not be asked."),
+    (QUEUE_RETRIES, "Keys that a controller retries after a failure."),
+    (STALLS, "Times that a task blocked its thread for 200 ms, by purpose of the thread."),
+    (WEBHOOK_REQUESTS, "Requests to admission webhooks."),
+    (WEBHOOK_REJECTIONS, "Writes that an admission webhook refused, or that failed because it could not be called."),
+    (WEBHOOK_FAIL_OPEN, "Writes accepted although an admission webhook could not be called."),
     (MATCH_CONDITION_ERRORS, "Match conditions of webhooks and policies that could not be evaluated."),
-    (MATCH_CONDITION_EXCLUSIONS, "Writes that a webhook or a policy was not asked about, for its match conditions."),
-    (CONVERSIONS, "Requests to webhooks that convert custom resources, by what came of them."),
-    (WEBHOOK_NAMELESS, "Webhooks not asked because their certificates have no alternative names."),
-    (AGGREGATED_NAMELESS, "Aggregated servers not asked because their certificates have no alternative names."),
-    (AGGREGATED_LOST, "Times that those who answer for a group version went missing, by reason."),
-    (STREAMS_TRANSLATED, "Streams of processes that were translated from WebSocket to SPDY, by how they ended."),
-    (STREAMS_TUNNELLED, "Requests for ports with SPDY inside a WebSocket, by the code that answered them."),
-    (STREAMS_ROUTED, "Requests for processes and ports, by who understands WebSockets: the node or this server."),
-    (LOGS, "Requests for logs, by whether the node must prove who it is."),
-    (LOGS_UNTRUSTED, "Requests for logs that failed since the node did not prove who it is."),
-    (CLIENT_REQUESTS, "Requests of the embedded controllers; they take no way over the network."),
+    (MATCH_CONDITION_EXCLUSIONS, "Writes that the match conditions of a webhook or policy excluded."),
+    (CONVERSIONS, "Requests to conversion webhooks, by result."),
+    (WEBHOOK_NAMELESS, "Calls to webhooks that failed: the certificate has no subject alternative names."),
+    (AGGREGATED_NAMELESS, "Calls to aggregated servers that failed: the certificate has no subject alternative names."),
+    (AGGREGATED_LOST, "Times that an aggregated group version became unavailable, by reason."),
+    (STREAMS_TRANSLATED, "Streams of exec and attach translated from WebSocket to SPDY, by result."),
+    (STREAMS_TUNNELLED, "Requests for port forwarding with SPDY inside a WebSocket, by the code of the answer."),
+    (STREAMS_ROUTED, "Requests for exec, attach and port forwarding, by what handles WebSockets (node or server)."),
+    (LOGS, "Requests for logs, by whether the certificate of the node is verified."),
+    (LOGS_UNTRUSTED, "Requests for logs that failed because the certificate of the node is not trusted."),
+    (CLIENT_REQUESTS, "Requests of the embedded controllers. They do not pass through the network."),
 ];
 
-/// Gauges that follow what happens, with their meaning. Others are read when the metrics are asked for.
+/// The gauges that are updated on each event, with their help texts. Other gauges are computed at each scrape.
 pub const GAUGES: &[(&str, &str)] = &[
     (LONG_RUNNING, "Watches that are open."),
     (QUEUE_DEPTH, "Keys that wait in the queue of a controller."),
-    (OUTBOUND_CONNECTIONS, "Open connections with other servers that requests of this one share."),
-    (OUTBOUND_REQUESTS, "Requests of this server to others that are under way or wait."),
+    (OUTBOUND_CONNECTIONS, "Open connections to other servers, shared by requests of this server."),
+    (OUTBOUND_REQUESTS, "Requests of this server to others that are in progress or wait."),
 ];
 
-/// Counters without labels that are shown before anything was counted.
+/// Counters without labels, which are shown from the start with the value 0.
 pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS, LOGS_UNTRUSTED];
 
-/// Certificates of webhooks without names.
+/// Counts certificates of webhooks without subject alternative names.
 pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
-/// Certificates of aggregated servers without names.
+/// Counts certificates of aggregated servers without subject alternative names.
 pub const AGGREGATED_NAMELESS: &str = "apiserver_kube_aggregator_x509_missing_san_total";
-/// Aggregated servers that went missing.
+/// Counts how often aggregated servers became unavailable.
 pub const AGGREGATED_LOST: &str = "aggregator_unavailable_apiservice_total";
-/// Streams that were translated.
+/// Counts streams that were translated.
 pub const STREAMS_TRANSLATED: &str = "apiserver_stream_translator_requests_total";
-/// Streams inside WebSockets.
+/// Counts streams inside WebSockets.
 pub const STREAMS_TUNNELLED: &str = "apiserver_stream_tunnel_requests_total";
-/// Requests for streams.
+/// Counts requests for streams.
 pub const STREAMS_ROUTED: &str = "apiserver_websocket_streaming_requests_total";
-/// Requests for logs.
+/// Counts requests for logs.
 pub const LOGS: &str = "kube_apiserver_pod_logs_insecure_backend_total";
-/// Nodes whose logs are not believed.
+/// Counts requests for logs that failed because the certificate of the node is not trusted.
 pub const LOGS_UNTRUSTED: &str = "kube_apiserver_pod_logs_backend_tls_failure_total";
-/// Requests to webhooks about writes.
+/// Counts requests to admission webhooks.
 pub const WEBHOOK_REQUESTS: &str = "apiserver_admission_webhook_request_total";
-/// Writes that webhooks refused.
+/// Counts writes that admission webhooks refused.
 pub const WEBHOOK_REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
-/// Failures that were ignored.
+/// Counts failed calls of admission webhooks that were ignored.
 pub const WEBHOOK_FAIL_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
-/// Match conditions that failed.
+/// Counts match conditions that could not be evaluated.
 pub const MATCH_CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
-/// Match conditions that did not hold.
+/// Counts writes that match conditions excluded.
 pub const MATCH_CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
-/// Requests to webhooks that convert.
+/// Counts requests to conversion webhooks.
 pub const CONVERSIONS: &str = "apiserver_conversion_webhook_request_total";
-/// Connections with other servers.
+/// Connections to other servers.
 pub const OUTBOUND_CONNECTIONS: &str = "flotilla_outbound_connections";
 /// Requests to other servers.
 pub const OUTBOUND_REQUESTS: &str = "flotilla_outbound_requests";
 
-/// Requests answered.
+/// Counts answered requests.
 pub const REQUESTS: &str = "apiserver_request_total";
-/// Requests refused or given up.
+/// Counts requests that the server refused or aborted.
 pub const TERMINATIONS: &str = "apiserver_request_terminations_total";
-/// What the bound on labels left out.
+/// Counts requests that other metrics leave out, because they have the maximum number of series.
 pub const SERIES_REFUSED: &str = "flotilla_request_series_refused_total";
 /// Open watches.
 pub const LONG_RUNNING: &str = "apiserver_longrunning_requests";
-/// Events of watches.
+/// Counts events of watches.
 pub const WATCH_EVENTS: &str = "apiserver_watch_events_total";
-/// Outcomes of authentication.
+/// Counts results of authentication.
 pub const AUTHENTICATIONS: &str = "authentication_attempts";
-/// Requests of well-known users.
+/// Counts requests of well-known users.
 pub const USERS: &str = "authenticated_user_requests";
-/// Outcomes of authorization.
+/// Counts results of authorization.
 pub const AUTHORIZATIONS: &str = "authorization_attempts_total";
 /// Keys that wait for a controller.
 pub const QUEUE_DEPTH: &str = "workqueue_depth";
-/// Keys that were added for a controller.
+/// Counts keys that were added to the queue of a controller.
 pub const QUEUE_ADDS: &str = "workqueue_adds_total";
-/// Keys that a controller failed with.
+/// Counts keys that a controller retries.
 pub const QUEUE_RETRIES: &str = "workqueue_retries_total";
-/// Times that threads did not come back.
+/// Counts stalls of threads.
 pub const STALLS: &str = "flotilla_thread_stalls_total";
-/// Requests of controllers.
+/// Counts requests of the embedded controllers.
 pub const CLIENT_REQUESTS: &str = "rest_client_requests_total";

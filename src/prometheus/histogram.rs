@@ -1,7 +1,7 @@
-//! Distributions as arrays of counts.
+//! Histograms as arrays of counts.
 //!
-//! The exporter keeps every sample until it is asked or swept, which has no bound; a count has. Values are whole
-//! numbers of a small unit (nanoseconds, bytes), so that a sample costs a search and two additions.
+//! The exporter's own histograms keep every sample until the next scrape or sweep, without a bound. Counts are bounded.
+//! Values are whole numbers of a small unit (nanoseconds, bytes), so that a sample costs a search and two additions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 
 use super::exposition::{go_float, label_text};
 
-/// What the values of a family are.
+/// The unit of a family's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, shown as seconds.
@@ -30,24 +30,24 @@ impl Unit {
     }
 }
 
-/// Histograms of one name.
+/// The histograms of one name.
 #[derive(Debug)]
 pub struct Family {
     /// Name.
     pub name: &'static str,
-    /// What it tells.
+    /// The help text.
     pub help: &'static str,
-    /// What its values are.
+    /// The unit of the values.
     pub unit: Unit,
-    /// Highest values of the buckets but the last, rising, in the small unit.
+    /// The upper bounds of all buckets except the last, ascending, in the small unit.
     pub bounds: &'static [u64],
 }
 
-/// A distribution.
+/// A histogram.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// A count for each bound, and one for what is above.
+    /// A count for each bound, and one for larger values.
     counts: Box<[AtomicU64]>,
     sum: AtomicU64,
 }
@@ -90,11 +90,11 @@ pub struct Histograms {
     series: RwLock<BTreeMap<&'static str, (&'static Family, Series)>>,
 }
 
-/// The histograms of a family by their labels, as the text form writes those.
+/// The histograms of a family, by their labels in the text form.
 type Series = BTreeMap<String, Arc<Histogram>>;
 
 impl Histograms {
-    /// The histogram with these labels; made when first asked for.
+    /// Returns the histogram with these labels. Creates it on the first call.
     pub fn get(&self, family: &'static Family, labels: &[(&'static str, &str)]) -> Arc<Histogram> {
         let labels = label_text(labels);
         let mut series = self.series.write();
@@ -102,7 +102,7 @@ impl Histograms {
         Arc::clone(of_family.entry(labels).or_insert_with(|| Arc::new(Histogram::new(family.bounds))))
     }
 
-    /// Appends all of them in the text form.
+    /// Appends all histograms in the text form.
     pub fn write(&self, out: &mut String) {
         for (family, series) in self.series.read().values() {
             let _ = writeln!(out, "# HELP {} {}\n# TYPE {} histogram", family.name, family.help, family.name);

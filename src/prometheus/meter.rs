@@ -1,4 +1,4 @@
-//! Where series are made and shown.
+//! Creates metrics and renders them.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use super::families;
 use super::histogram::{Family, Histogram, Histograms};
 
-/// Labels of a series, in the order in which they are shown.
+/// The labels of a series, in the order in which they are shown.
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
 const METADATA: Metadata<'static> = Metadata::new("flotilla", Level::INFO, None);
 
-/// All series that are written to as things happen.
+/// All metrics that are updated on each event.
 pub struct Meter {
     recorder: PrometheusRecorder,
     exporter: PrometheusHandle,
@@ -40,22 +40,22 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// The counter with these labels.
+    /// Returns the counter with these labels.
     pub fn counter(&self, name: &'static str, labels: Labels<'_>) -> Counter {
         self.recorder.register_counter(&key(name, labels), &METADATA)
     }
 
-    /// The gauge with these labels.
+    /// Returns the gauge with these labels.
     pub fn gauge(&self, name: &'static str, labels: Labels<'_>) -> Gauge {
         self.recorder.register_gauge(&key(name, labels), &METADATA)
     }
 
-    /// The histogram with these labels.
+    /// Returns the histogram with these labels.
     pub fn histogram(&self, family: &'static Family, labels: Labels<'_>) -> Arc<Histogram> {
         self.histograms.get(family, labels)
     }
 
-    /// All of them in the text form.
+    /// Renders all metrics in the text form.
     pub fn render(&self) -> String {
         let mut out = self.exporter.render();
         self.histograms.write(&mut out);

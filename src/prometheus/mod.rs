@@ -1,6 +1,6 @@
-//! Counters, gauges and distributions, and the text in which Prometheus reads them.
+//! Counters, gauges and histograms, and the text in which Prometheus reads them.
 //!
-//! Every family is named once, in [`families`].
+//! [`families`] has the name of every family.
 
 mod exposition;
 pub mod families;

@@ -1,11 +1,11 @@
-//! Field selectors in their text form.
+//! Parses and evaluates field selectors.
 
 use compact_str::CompactString;
 
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// How a requirement compares.
+/// The comparison of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldOperator {
     /// `=` or `==`.
@@ -14,35 +14,39 @@ pub enum FieldOperator {
     NotEquals,
 }
 
-/// One requirement on one field.
+/// A requirement on one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRequirement {
-    /// The field's name.
+    /// The name of the field.
     pub field: CompactString,
     /// The comparison.
     pub operator: FieldOperator,
-    /// What it compares with.
+    /// The value to compare with.
     pub value: CompactString,
 }
 
 impl FieldRequirement {
-    /// Whether it is met only by objects that have it as a term: names are none, and what is empty is told of none.
+    /// Returns whether only objects that have this field as an index term can meet the requirement. Names are no terms,
+    /// and neither are empty values.
     pub fn demands_term(&self) -> bool {
         self.operator == FieldOperator::Equals && !self.value.is_empty() && !self.field.starts_with("metadata.")
     }
 
-    /// Whether a value of the field meets it.
+    /// Returns whether a value of the field meets the requirement.
     pub fn matches(&self, value: &str) -> bool {
         (self.value == value) == (self.operator == FieldOperator::Equals)
     }
 }
 
-/// Requirements that must all hold; none of them selects everything.
+/// Requirements that must all hold. Without any, every object is selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector(pub Vec<FieldRequirement>);
 
 impl FieldSelector {
-    /// Parses the text form; 400 when it does not parse.
+    /// Parses the text form.
+    ///
+    /// # Errors
+    /// 400 if it is malformed.
     pub fn parse(text: &str) -> ApiResult<Self> {
         let mut requirements = Vec::new();
         let mut terms = terms(text);
@@ -59,7 +63,10 @@ impl FieldSelector {
         Ok(Self(requirements))
     }
 
-    /// Refuses fields that the kind does not select by.
+    /// Checks that the kind can be selected by all of the fields.
+    ///
+    /// # Errors
+    /// 400 for the first field by which it cannot.
     pub fn check(&self, served: &Served) -> ApiResult<()> {
         let (strategy, namespaced) = (served.strategy, served.resource.namespaced);
         for FieldRequirement { field, .. } in &self.0 {
@@ -73,7 +80,7 @@ impl FieldSelector {
                 }
                 selectors => selectors.iter().any(|(name, _)| name == field),
             };
-            // Kinds that state their own fields name the namespace only where they have one.
+            // Kinds with fields of their own accept the namespace only if they are namespaced.
             let namespace = field == "metadata.namespace"
                 && (namespaced || (strategy.selectable.is_empty() && served.custom.is_none()));
             if !named && !namespace && field != "metadata.name" {
@@ -83,7 +90,7 @@ impl FieldSelector {
         Ok(())
     }
 
-    /// Calls fields as the stored version does.
+    /// Replaces the field names of a version by those of the stored version.
     pub fn rename(&mut self, selectors: &[(&str, &str)]) {
         for requirement in &mut self.0 {
             if let Some((_, stored)) = selectors.iter().find(|(name, _)| *name == requirement.field) {
@@ -93,7 +100,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits at commas that are not escaped.
+/// Splits the text at commas that are not escaped.
 fn terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -123,7 +130,7 @@ fn split(term: &str) -> Option<(&str, FieldOperator, &str)> {
     Some((field, FieldOperator::Equals, value))
 }
 
-/// Resolves `\\`, `\,` and `\=`.
+/// Resolves the escapes `\\`, `\,` and `\=`.
 fn unescape(value: &str) -> Result<CompactString, String> {
     if !value.contains(['\\', ',', '=']) {
         return Ok(value.into());

@@ -1,4 +1,4 @@
-//! Label selectors in their text form.
+//! Parses and evaluates label selectors.
 
 use compact_str::CompactString;
 
@@ -6,14 +6,14 @@ use crate::field::{Errors, Path};
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
-/// How a requirement compares.
+/// The comparison of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// The label has one of the values.
+    /// The label is one of the values.
     In,
-    /// The label is absent, or has none of the values.
+    /// The label is absent, or is none of the values.
     NotIn,
-    /// The label is there.
+    /// The label is present.
     Exists,
     /// The label is absent.
     DoesNotExist,
@@ -23,29 +23,32 @@ pub enum Operator {
     LessThan,
 }
 
-/// One requirement on one label.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label.
+    /// The key of the label.
     pub key: CompactString,
     /// The comparison.
     pub operator: Operator,
-    /// What it compares with, sorted.
+    /// The values to compare with, sorted.
     pub values: Vec<CompactString>,
 }
 
-/// Requirements that must all hold; none of them selects everything.
+/// Requirements that must all hold. Without any, every object is selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector(pub Vec<Requirement>);
 
 impl LabelSelector {
-    /// Parses the text form; 400 in the reference's words when it does not parse.
+    /// Parses the text form.
+    ///
+    /// # Errors
+    /// 400 if it is malformed, in the reference's words.
     pub fn parse(text: &str) -> ApiResult<Self> {
         let mut parser = Parser { tokens: tokens(text), at: 0 };
         parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
-    /// Whether labels, looked up by key, meet every requirement.
+    /// Returns whether labels meet every requirement. `label` looks up the value of a key.
     pub fn matches<'t>(&self, label: impl Fn(&str) -> Option<&'t str>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(label(&requirement.key)))
     }
@@ -68,7 +71,7 @@ impl Requirement {
         }
     }
 
-    /// Whether a value is one of those compared with.
+    /// Returns whether a value is one of the requirement's values.
     fn has(&self, value: &str) -> bool {
         self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok()
     }
@@ -209,7 +212,7 @@ impl<'a> Parser<'a> {
         Ok(requirement)
     }
 
-    /// A single value; none at all is the empty one.
+    /// Parses a single value. A missing one is empty.
     fn exact_value(&mut self) -> Result<CompactString, String> {
         match self.peek() {
             Token::End | Token::Mark(",") => Ok(CompactString::default()),
@@ -221,7 +224,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values in parentheses, sorted and without repetition.
+    /// Parses values in parentheses. Returns them sorted and without repetition.
     fn values(&mut self) -> Result<Vec<CompactString>, String> {
         match self.next() {
             Token::Mark("(") => {}

@@ -9,22 +9,22 @@ pub use label::{LabelSelector, Operator, Requirement};
 
 use flotilla_cluster::{Marks, Terms};
 
-/// How many requirements, and values of one, are compared with the marks of objects. More would take longer than
-/// looking at the objects, and those that are compared say enough.
+/// How many requirements, and how many values of one, are compared with the marks of objects. More comparisons would
+/// take longer than reading the objects.
 const MARKED_REQUIREMENTS_MAX: usize = 16;
 const MARKED_VALUES_MAX: usize = 32;
 
-/// What a request selects of a collection.
+/// The part of a collection that a request selects.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// By labels.
+    /// The label selector.
     pub labels: LabelSelector,
-    /// By fields.
+    /// The field selector.
     pub fields: FieldSelector,
 }
 
 impl Selection {
-    /// Whether every object is selected.
+    /// Returns whether every object is selected.
     pub fn is_everything(&self) -> bool {
         self.labels.0.is_empty() && self.fields.0.is_empty()
     }
@@ -34,7 +34,7 @@ impl Selection {
         self.labels.0.len() + self.fields.0.len()
     }
 
-    /// Whether an object of this key and these terms is selected.
+    /// Returns whether an object with this key and these terms is selected.
     pub fn matches(&self, namespace: &str, name: &str, terms: &Terms) -> bool {
         self.labels.matches(|key| terms.label(key))
             && self.fields.0.iter().all(|requirement| {
@@ -47,7 +47,8 @@ impl Selection {
             })
     }
 
-    /// What the terms of a selected object are among, as far as the requirements say what must be there.
+    /// Returns marks by which the store skips objects. For each returned list, a selected object has a term with one of
+    /// its marks. Requirements that do not demand a term are left out.
     pub fn marks(&self) -> Vec<Vec<Marks>> {
         let is_short = |values: &[_]| values.len() <= MARKED_VALUES_MAX;
         let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
@@ -56,7 +57,8 @@ impl Selection {
         labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).take(MARKED_REQUIREMENTS_MAX).collect()
     }
 
-    /// The value that `field` must have, if the selection says so. Empty values are not indexed, so they are not told.
+    /// Returns the value that the selection demands for `field`. `None` if it demands none, or an empty one, because
+    /// empty values are not indexed.
     pub fn exact_field(&self, field: &str) -> Option<&str> {
         let wanted =
             |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals && !r.value.is_empty();

@@ -1,4 +1,4 @@
-//! Bytes in both directions, and streams beside each other.
+//! Forwards bytes in both directions, and merges streams.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, ReadHalf};
 use super::ClientBytes;
 use crate::limits;
 
-/// A task that ends when this is dropped.
+/// A task that is aborted when this is dropped.
 pub struct Attached(pub JoinHandle<()>);
 
 impl Drop for Attached {
@@ -20,8 +20,8 @@ impl Drop for Attached {
     }
 }
 
-/// The bytes that a peer sends to a client, while what the client sends goes to the peer. It ends when either of them
-/// does, and with it the connection with the peer.
+/// The bytes that a peer sends to a client. Meanwhile, the client's bytes are forwarded to the peer. The stream ends
+/// when either side ends, and the connection to the peer closes with it.
 pub struct Duplex<P> {
     peer: ReadHalf<P>,
     buffer: Box<[u8]>,
@@ -29,7 +29,7 @@ pub struct Duplex<P> {
 }
 
 impl<P: AsyncRead + AsyncWrite + 'static> Duplex<P> {
-    /// Begins to pass on.
+    /// Starts forwarding.
     pub fn new(mut client: ClientBytes, peer: P) -> Self {
         let (read, mut write) = tokio::io::split(peer);
         let forward = Attached(actix_web::rt::spawn(async move {
@@ -53,7 +53,7 @@ impl<P: AsyncRead + AsyncWrite> Stream for Duplex<P> {
             Poll::Ready(Ok(())) if !read.filled().is_empty() => {
                 return Poll::Ready(Some(Ok(BytesMut::from(read.filled()).freeze())));
             }
-            // That it broke means the same to the client, whose connection is closed.
+            // A failure ends the stream like a close; the client's connection is closed in both cases.
             Poll::Ready(_) => return Poll::Ready(None),
             Poll::Pending => {}
         }
@@ -61,7 +61,7 @@ impl<P: AsyncRead + AsyncWrite> Stream for Duplex<P> {
     }
 }
 
-/// What two streams send, as it comes, until either of them ends.
+/// The items of two streams in the order of their arrival, until either stream ends.
 pub struct Beside<A, B>(pub A, pub B);
 
 impl<T, A: Stream<Item = T> + Unpin, B: Stream<Item = T> + Unpin> Stream for Beside<A, B> {

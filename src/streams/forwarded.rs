@@ -1,4 +1,4 @@
-//! Headers of requests and answers that are passed on.
+//! Headers of forwarded requests and answers.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap as ClientHeaders;
@@ -11,7 +11,7 @@ use crate::access::says_who_asks;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// Headers that concern one connection only (RFC 9110, section 7.6.1), and that Go's proxies drop.
+/// Headers that concern a single connection (RFC 9110, section 7.6.1), and that Go's proxies drop.
 const OF_CONNECTIONS: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -24,11 +24,11 @@ const OF_CONNECTIONS: [&str; 9] = [
     "upgrade",
 ];
 
-/// The headers of a request as another server gets them: without what concerns the client's connection or says how
-/// its body is framed, since that is for each connection anew, and without what says who asks.
+/// Returns the headers of a request for another server. Headers of the client's connection, of the body's framing and
+/// of the user's identity are left out. `X-Forwarded-For` gets the client's address.
 ///
 /// # Errors
-/// 431 when there are more names than can be passed on.
+/// 431 if there are too many headers.
 pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
     let request = passing.request;
     let mut headers = HeaderMap::new();
@@ -54,10 +54,10 @@ pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
     Ok(headers)
 }
 
-/// The same of a request for another protocol, which asks for that and for nothing else of the connection.
+/// Returns the headers of a request to upgrade the connection: as [`of_request`], with `Connection: Upgrade`.
 ///
 /// # Errors
-/// As [`of_request`].
+/// As for [`of_request`].
 pub fn of_upgrade(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
     let mut headers = of_request(passing)?;
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -71,16 +71,16 @@ pub fn of_upgrade(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
 /// Adds a header.
 ///
 /// # Errors
-/// 431 when there are more names than can be passed on.
+/// 431 if there are too many headers.
 pub fn add(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) -> ApiResult<()> {
     if headers.keys_len() >= limits::PASSED_HEADERS && !headers.contains_key(&name) {
-        return Err(ApiError::new(431, "", "the request has more headers than can be passed on"));
+        return Err(ApiError::new(431, "", "the request has too many headers to be forwarded"));
     }
     headers.append(name, value);
     Ok(())
 }
 
-/// Says for whom a request is made.
+/// Adds the client's address to `X-Forwarded-For`.
 fn add_client(headers: &mut HeaderMap, request: &HttpRequest) {
     let name = HeaderName::from_static("x-forwarded-for");
     let Some(client) = request.peer_addr() else { return };
@@ -92,7 +92,7 @@ fn add_client(headers: &mut HeaderMap, request: &HttpRequest) {
     }
 }
 
-/// Drops what concerns one connection only, and what it names as such.
+/// Drops the headers that concern a single connection, and those that `Connection` names.
 pub fn drop_of_connection(headers: &mut HeaderMap) {
     let wants_trailers = headers.get(TE).is_some_and(|value| value.as_bytes() == b"trailers");
     let named: Vec<HeaderName> = headers
@@ -113,7 +113,7 @@ pub fn drop_of_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// Copies the headers of an answer, but for those that HTTP itself sets for each connection.
+/// Copies the headers of an answer, except those that HTTP sets for each connection.
 pub fn copy(from: &HeaderMap, to: &mut ClientHeaders) {
     for (name, value) in from {
         if [CONNECTION, TRANSFER_ENCODING, TRAILER, UPGRADE].contains(name) {

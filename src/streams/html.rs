@@ -1,6 +1,6 @@
-//! Links in pages of HTML, so that they lead through the proxy by which a page came.
+//! Rewrites links in HTML pages, so that they lead through the proxy from which the page came.
 
-/// Attributes whose values are links, by the elements that have them; sorted.
+/// The attributes whose values are links, by element. Sorted.
 const LINKS: &[(&str, &[&str])] = &[
     ("a", &["href"]),
     ("applet", &["codebase"]),
@@ -29,14 +29,14 @@ const LINKS: &[(&str, &[&str])] = &[
     ("video", &["poster", "src"]),
 ];
 
-/// Elements whose content is text up to their end, whatever it looks like.
+/// Elements whose content is text up to their end tag.
 const RAW: [&str; 9] = ["iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"];
 
-/// Characters with a name that stand in links.
+/// Named characters that occur in links.
 const ENTITIES: [(&str, &str); 6] =
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#34;", "\""), ("&#39;", "'"), ("&amp;", "&")];
 
-/// A page whose links are as `link` makes them; everything else is as it was.
+/// Rewrites the links of a page by `link`. All other bytes stay.
 pub fn rewrite(page: &[u8], link: impl Fn(&str) -> Option<String>) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len() + page.len() / 16);
     let mut rest = page;
@@ -73,7 +73,7 @@ pub fn rewrite(page: &[u8], link: impl Fn(&str) -> Option<String>) -> Vec<u8> {
     out
 }
 
-/// Where the content of an element ends that is text whatever it looks like.
+/// Returns where the content of a raw text element ends.
 fn end_of_raw(content: &[u8], name: &str) -> usize {
     let mut from = 0;
     while let Some(at) = memchr::memmem::find(&content[from..], b"</") {
@@ -87,7 +87,7 @@ fn end_of_raw(content: &[u8], name: &str) -> usize {
     content.len()
 }
 
-/// The beginning of an element.
+/// The start tag of an element.
 struct Tag<'p> {
     name: &'p [u8],
     attributes: Vec<(&'p [u8], &'p [u8])>,
@@ -96,7 +96,7 @@ struct Tag<'p> {
 }
 
 impl<'p> Tag<'p> {
-    /// Reads a tag; `None` when the page ends within it.
+    /// Reads a tag. `None` when the page ends within it.
     fn read(page: &'p [u8]) -> Option<Self> {
         let until = |from: usize, stop: fn(u8) -> bool| {
             page.get(from..)?.iter().position(|byte| stop(*byte)).map(|length| from + length)
@@ -116,7 +116,7 @@ impl<'p> Tag<'p> {
                 _ => {}
             }
             let ends_key = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'=');
-            // A `=` at the beginning belongs to the name.
+            // A `=` at the beginning is part of the name.
             let key_end = until(at + 1, ends_key)?;
             let key = &page[at..key_end];
             at = until(key_end, |byte| !byte.is_ascii_whitespace())?;
@@ -157,7 +157,7 @@ impl<'p> Tag<'p> {
 }
 
 fn unescape(text: &str) -> String {
-    // The sign of escapes itself comes last, or it would make new ones.
+    // `&` is decoded last, because decoding it first could create further escapes.
     ENTITIES.iter().fold(text.to_owned(), |text, (name, sign)| text.replace(name, sign))
 }
 

@@ -1,4 +1,4 @@
-//! A connection with a node that speaks SPDY: frames in both directions, each way on its own.
+//! A SPDY connection to a node, split into a reading and a writing half.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use tokio::sync::mpsc;
 use super::spdy::{self, Received};
 use crate::limits;
 
-/// The end that reads.
+/// The reading half.
 pub struct Reading<P> {
     io: ReadHalf<P>,
     buffer: BytesMut,
 }
 
-/// The end that writes; it also shows the node that somebody is there.
+/// The writing half. It also sends pings, which keep the node from closing an idle connection.
 pub struct Writing<P> {
     io: WriteHalf<P>,
     frames: mpsc::Receiver<Bytes>,
 }
 
-/// Gives frames to the end that writes.
+/// Sends frames to the writing half.
 pub type Frames = mpsc::Sender<Bytes>;
 
-/// Splits a connection into its two ends.
+/// Splits a connection into its two halves.
 pub fn split<P: AsyncRead + AsyncWrite>(peer: P) -> (Reading<P>, Writing<P>, Frames) {
     let (read, write) = tokio::io::split(peer);
     let (sender, frames) = mpsc::channel(limits::STREAM_FRAMES);
@@ -32,7 +32,7 @@ pub fn split<P: AsyncRead + AsyncWrite>(peer: P) -> (Reading<P>, Writing<P>, Fra
 }
 
 impl<P: AsyncRead + AsyncWrite> Reading<P> {
-    /// The next frame; `None` when the connection ends or what comes is none.
+    /// Returns the next frame. `None` when the connection ends or the bytes are no frame.
     pub async fn next(&mut self) -> Option<Received> {
         loop {
             if let Some(frame) = spdy::take(&mut self.buffer).ok()? {
@@ -47,7 +47,7 @@ impl<P: AsyncRead + AsyncWrite> Reading<P> {
 }
 
 impl<P: AsyncRead + AsyncWrite> Writing<P> {
-    /// Writes frames until the connection breaks or nobody has any more.
+    /// Writes frames until the connection fails or all senders are dropped.
     pub async fn run(mut self) {
         let mut number = 1;
         let mut pings = tokio::time::interval(limits::SPDY_PING_INTERVAL.max(Duration::from_millis(1)));

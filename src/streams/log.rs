@@ -1,4 +1,4 @@
-//! What a container wrote, and perhaps writes from now on.
+//! Reads the log of a container, and follows it if requested.
 
 use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
@@ -16,10 +16,13 @@ use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 use crate::version;
 
-/// How errors call it.
+/// The resource name in errors.
 const RESOURCE: &str = "pods/log";
 
-/// Reads a log of a node.
+/// Reads a log from a node.
+///
+/// # Errors
+/// The node cannot be reached, its certificate is not trusted, or it answers with an error.
 pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: bool) -> ApiResult<HttpResponse> {
     let uri = format!("https://{}{}", to.peer.address(), to.path);
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
@@ -50,7 +53,7 @@ pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: b
     Ok(response.body(BodyStream::new(body)))
 }
 
-/// A log that is followed has a connection for itself, so that it does not stand in the way of others.
+/// Sends the request. A log that is followed gets a connection of its own, so that it delays no others.
 async fn ask(
     passing: &Passing<'_>,
     to: &Destination,

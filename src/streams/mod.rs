@@ -1,9 +1,10 @@
-//! Requests that are passed on: to processes, ports and logs on nodes, and to servers behind nodes, pods and services.
+//! Forwards requests to other servers: to processes, ports and logs on nodes, and to servers behind nodes, pods and
+//! services.
 //!
-//! `registry::subresources` says where a request leads; [`pass`] takes it there and is the only way in. Bytes are
-//! passed on as they come and never kept beyond what `limits` says, except where a client speaks WebSocket and the node
-//! SPDY: then `translate` and `tunnel` stand between them. Whatever is open with the other server belongs to the body
-//! of the answer, and ends when that is dropped: no task outlives its client.
+//! `registry::subresources` determines the destination of a request; [`pass`], the only entry point, forwards it. Bytes
+//! are forwarded as they arrive, and `limits` bounds how many are buffered. If the client speaks WebSocket and the node
+//! SPDY, `translate` or `tunnel` converts between them. The body of the answer owns the connection to the other server:
+//! dropping it closes the connection, so that no task outlives its client.
 
 mod duplex;
 pub mod forwarded;
@@ -37,76 +38,76 @@ use crate::prometheus::Meter;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ClientSide;
 
-/// Where a request leads.
+/// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The server.
     pub peer: Peer,
-    /// Path and query there, escaped. Proxies add the query of the request.
+    /// The escaped path and query at the server. Proxies add the query of the request.
     pub path: String,
-    /// How the request is passed on.
+    /// How to forward the request.
     pub manner: Manner,
 }
 
-/// How a request is passed on.
+/// How to forward a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Manner {
-    /// What a container wrote is read.
+    /// Reads the log of a container.
     Log {
-        /// Name of the pod, for errors.
+        /// The name of the pod, for errors.
         pod: String,
-        /// Whether what it writes from now on is sent too.
+        /// Whether to send later output too.
         follow: bool,
     },
-    /// The client is connected with a process.
+    /// Connects the client with a process.
     Process(Process),
-    /// The client is connected with ports.
+    /// Connects the client with ports.
     Ports {
-        /// Whether the node takes WebSockets itself.
+        /// Whether the node handles WebSockets itself.
         by_websocket: bool,
     },
-    /// Any request is made of a server.
+    /// Proxies any request to a server.
     Proxy,
 }
 
-/// The streams of a process that a client asks for.
+/// The streams of a process that a client requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Process {
-    /// What it reads.
+    /// Standard input.
     pub stdin: bool,
-    /// What it writes.
+    /// Standard output.
     pub stdout: bool,
-    /// What it writes about errors.
+    /// Standard error.
     pub stderr: bool,
     /// Whether it has a terminal.
     pub tty: bool,
-    /// Whether the node takes WebSockets itself.
+    /// Whether the node handles WebSockets itself.
     pub by_websocket: bool,
 }
 
-/// A request to be passed on.
+/// A request to forward.
 #[derive(Debug, Clone, Copy)]
 pub struct Passing<'r> {
-    /// Asks other servers.
+    /// Makes the requests to other servers.
     pub outbound: &'r Outbound,
     /// The request.
     pub request: &'r HttpRequest,
-    /// Its path, not decoded.
+    /// The path before decoding.
     pub path: &'r str,
-    /// Its query without the question mark.
+    /// The query, without the question mark.
     pub query: &'r str,
-    /// Where streams are counted.
+    /// Counts streams.
     pub meter: &'r Arc<Meter>,
-    /// Proxies that this server believes who asks: in headers that nobody behind it may take from a client.
+    /// The trusted front proxy. Its headers state the user, so they are never forwarded from a client.
     pub proxy: Option<&'r FrontProxy>,
-    /// Tells when to end what has no end of its own.
+    /// Signals long-running requests to end when the server stops. `None` if they need not.
     pub drain: Option<&'r Drain>,
 }
 
-/// Passes a request on.
+/// Forwards a request.
 ///
 /// # Errors
-/// What clients of the reference are told where the other server cannot be reached or does not answer as it should.
+/// The errors of the reference when the other server is unreachable or answers incorrectly.
 pub async fn pass(passing: Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
     let is_websocket = |suits: fn(&str) -> bool| {
         websocket::is_asked_for(passing.request) && websocket::protocols(passing.request).any(suits)
@@ -123,24 +124,24 @@ pub async fn pass(passing: Passing<'_>, to: &Destination, payload: web::Payload)
     }
 }
 
-/// Whether a client wants to go on with another protocol. HTTP/1.1 leaves the header only where it does, and HTTP/2 has
-/// none (RFC 9113, section 8.6).
+/// Returns whether a client requests an upgrade. For HTTP/1.1, the header remains only in such requests; HTTP/2 has no
+/// upgrades (RFC 9113, section 8.6).
 fn is_upgrade(request: &HttpRequest) -> bool {
     request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE)
 }
 
 impl Passing<'_> {
-    /// Whether the client wants to go on with another protocol.
+    /// Returns whether the client requests an upgrade.
     pub fn is_upgrade(&self) -> bool {
         is_upgrade(self.request)
     }
 
-    /// Ends a stream with its client or the server.
+    /// Ends a stream when the client disconnects or the server stops.
     fn lasting<S: Stream>(&self, stream: S) -> impl Stream<Item = S::Item> + use<S> {
         stream.take_until(self.over())
     }
 
-    /// Waits until the client is gone or the server is to stop.
+    /// Waits until the client has disconnected or the server stops.
     fn over(&self) -> impl Future<Output = ()> + use<> {
         let (client, drain) = (self.request.conn_data::<ClientSide>().cloned(), self.drain.cloned());
         async move {
@@ -163,10 +164,10 @@ impl Passing<'_> {
         }
     }
 
-    /// Waits for the other server as long as the client does.
+    /// Runs some work while the client waits.
     ///
     /// # Errors
-    /// When the client is gone, or the server stops.
+    /// 503 if the client disconnects or the server stops first.
     pub async fn meanwhile<T>(&self, work: impl Future<Output = T>) -> ApiResult<T> {
         tokio::select! {
             done = work => Ok(done),
@@ -174,8 +175,8 @@ impl Passing<'_> {
         }
     }
 
-    /// What the client sends behind the head of a request for another protocol. Must be called before it is told that
-    /// it may.
+    /// Takes over the bytes that the client sends after an upgrade. Must be called before the answer allows the client
+    /// to send them.
     fn client_bytes(&self) -> ApiResult<ClientBytes> {
         client_bytes(self.request)
     }
@@ -183,26 +184,26 @@ impl Passing<'_> {
 
 fn client_bytes(request: &HttpRequest) -> ApiResult<ClientBytes> {
     let client = request.conn_data::<ClientSide>().filter(|_| is_upgrade(request));
-    let client = client.ok_or_else(|| ApiError::internal("the connection cannot go on as something else"))?;
+    let client = client.ok_or_else(|| ApiError::internal("the connection cannot be upgraded"))?;
     Ok(client.take_over().boxed_local())
 }
 
-/// An answer by which the connection goes on as another protocol, of which these are the bytes.
+/// Returns the answer that upgrades the connection and then sends `bytes`.
 fn switched<E>(mut begun: HttpResponseBuilder, bytes: impl Stream<Item = Result<Bytes, E>> + 'static) -> HttpResponse
 where
     E: Into<Box<dyn Error>> + 'static,
 {
     let mut response = begun.body(BodyStream::new(bytes));
-    // What follows is no body of HTTP: no sizes of parts may stand in it.
+    // The bytes that follow are not an HTTP body, and must not be sent in chunks.
     response.head_mut().no_chunking(true);
     response
 }
 
-/// Counts a stream by the code that it ended or was answered with.
+/// Counts a stream by its final code or the code of its answer.
 fn count(meter: &Meter, family: &'static str, code: u16) {
     let code = code.min(limits::STATUS_CODE_MAX).to_string();
     meter.counter(family, &[("code", &*code)]).increment(1);
 }
 
-/// What a client sends.
+/// The bytes that a client sends.
 type ClientBytes = futures_util::stream::LocalBoxStream<'static, Bytes>;

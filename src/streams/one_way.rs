@@ -1,4 +1,4 @@
-//! A WebSocket by which a client only listens.
+//! WebSockets on which only the server sends data.
 
 use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
@@ -12,14 +12,14 @@ use super::websocket::{self, Message, Messages};
 use super::{ClientBytes, Passing, client_bytes, switched};
 use crate::status::ApiResult;
 
-/// What is spoken to clients that want text where they get bytes.
+/// The subprotocols for binary data: one encodes it as base64 text.
 const BASE64: &str = "base64.binary.k8s.io";
 const BINARY: &str = "binary.k8s.io";
 
-/// Sends parts of a text, each as a message, until they end or the client goes.
+/// Sends each part as a message, until the parts end or the client disconnects.
 ///
 /// # Errors
-/// When the connection of the client cannot go on as a WebSocket.
+/// The client's connection cannot be upgraded.
 pub fn answer(passing: &Passing<'_>, parts: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(passing.request).peekable();
     let protocol = match offered.peek() {
@@ -43,7 +43,7 @@ pub fn answer(passing: &Passing<'_>, parts: LocalBoxStream<'static, Bytes>) -> A
     Ok(switched(response, body(frames, passing.client_bytes()?)))
 }
 
-/// Frames for a client, and what is to be answered to it, until either ends; then the end.
+/// Returns the frames for a client, with the answers to its pings, followed by a close frame.
 fn body(
     frames: LocalBoxStream<'static, Bytes>,
     client: ClientBytes,
@@ -59,10 +59,10 @@ fn body(
     both.chain(stream::once(future::ready(websocket::close()))).map(Ok)
 }
 
-/// Sends events, each as a message; bytes that are no text are sent as they are.
+/// Sends each event as a message. Bytes that are not UTF-8 are sent as a binary message.
 ///
 /// # Errors
-/// When the connection of the client cannot go on as a WebSocket.
+/// The client's connection cannot be upgraded.
 pub fn events(request: &HttpRequest, as_text: bool, events: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(request);
     let (protocol, another) = (offered.next(), offered.next());

@@ -1,4 +1,4 @@
-//! Requests for servers behind nodes, pods and services.
+//! Proxies requests to servers behind nodes, pods and services.
 
 use std::io::{Read as _, Write as _};
 
@@ -22,7 +22,7 @@ use crate::limits;
 use crate::outbound::{self, Answer, Body, Error};
 use crate::status::{ApiError, ApiResult};
 
-/// Headers by which a server says who else may use it: that is for this one to say.
+/// Headers that state which origins may use a server. This server decides that by itself.
 const CORS: [&str; 4] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",
@@ -30,10 +30,10 @@ const CORS: [&str; 4] = [
     "access-control-allow-origin",
 ];
 
-/// Makes a request of a server, and answers with what it answers.
+/// Forwards a request to a server, and returns its answer.
 ///
 /// # Errors
-/// When it cannot be reached.
+/// 400 if the address is forbidden, 503 if the server cannot be reached.
 pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
     let (request, path, query) = (passing.request, passing.path, passing.query);
     let mut location = to.path.clone();
@@ -71,10 +71,10 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
     respond(passing, head, body)
 }
 
-/// Makes a request with the body of a client's.
+/// Forwards a request with the client's body.
 ///
 /// # Errors
-/// When there can be none like that, or the client is gone.
+/// The request cannot be represented, or the client has disconnected.
 pub async fn ask(
     passing: &Passing<'_>,
     to: &Destination,
@@ -100,15 +100,15 @@ pub async fn ask(
     }))
 }
 
-/// How long the body of a request is.
+/// The length of a request's body.
 enum Length {
     None,
     Bytes(u64),
-    /// It ends where it ends.
+    /// Unknown before its end.
     Open,
 }
 
-/// How long a client says that the body of its request is: the other server is told the same in one way.
+/// Returns the length of the body that the client states. The other server gets the length in one form only.
 fn body_length(request: &HttpRequest) -> ApiResult<Length> {
     let headers = request.headers();
     let is_http2 = request.version() == Version::HTTP_2;
@@ -119,13 +119,13 @@ fn body_length(request: &HttpRequest) -> ApiResult<Length> {
     };
     let digits = length.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let length = digits.and_then(|digits| digits.parse().ok()).filter(|_| stated.all(|other| other == length));
-    match length.ok_or_else(|| ApiError::bad_request("the length of the body is not stated as one number"))? {
+    match length.ok_or_else(|| ApiError::bad_request("the request states no unambiguous body length"))? {
         0 => Ok(Length::None),
         length => Ok(Length::Bytes(length)),
     }
 }
 
-/// The body of a client's request, which is read as fast as the server takes it.
+/// Returns the body of a client's request. It is read as fast as the server receives it.
 fn body_of(mut payload: web::Payload) -> Body {
     let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
     actix_web::rt::spawn(async move {
@@ -147,7 +147,7 @@ fn body_of(mut payload: web::Payload) -> Body {
 /// Answers with the answer of a server.
 ///
 /// # Errors
-/// When its status is none.
+/// The server's status code is invalid.
 pub fn respond(passing: &Passing<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
     forwarded::drop_of_connection(&mut head.headers);
     let mut response = HttpResponse::build(StatusCode::from_u16(head.status.as_u16()).map_err(ApiError::internal)?);
@@ -167,7 +167,7 @@ fn is_html(headers: &HeaderMap) -> bool {
     media.split(';').next().unwrap_or("").trim() == "text/html"
 }
 
-/// Answers with a page whose links lead through the proxy.
+/// Answers with an HTML page whose links lead through the proxy.
 async fn page(passing: &Passing<'_>, through: &Through<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
     let encoding = head.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("");
     let encoding = encoding.to_owned();
@@ -222,13 +222,13 @@ fn with_query(path: &str, query: &str) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// The way through the proxy to a server: how its links are changed.
+/// Rewrites links of a server so that they lead through the proxy.
 struct Through<'r> {
-    /// What stands before paths of the server.
+    /// The path of the proxy, which precedes paths of the server.
     prefix: String,
-    /// The host of this server, as the client calls it.
+    /// The host of this server, as the client names it.
     client_host: &'r str,
-    /// The host of the other one.
+    /// The host of the other server.
     host: String,
 }
 
@@ -247,7 +247,7 @@ impl<'r> Through<'r> {
         if location.ends_with('/') && !joined.ends_with('/') { format!("{joined}/") } else { joined }
     }
 
-    /// A link, through the proxy if it leads to the same server.
+    /// Rewrites a link to the same server so that it leads through the proxy. Returns other links unchanged.
     fn rewrite(&self, mut url: Url) -> String {
         let host = String::from_utf8_lossy(&url.host).into_owned();
         let is_elsewhere = !host.is_empty() && host != self.host && host != self.client_host;
@@ -271,7 +271,7 @@ impl<'r> Through<'r> {
     }
 }
 
-/// Two paths as Go joins them: without empty or relative parts, and without a slash at the end.
+/// Joins two paths as Go does: without empty or relative parts, and without a slash at the end.
 pub fn joined(first: &str, second: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in first.split('/').chain(second.split('/')) {

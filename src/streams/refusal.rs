@@ -1,9 +1,9 @@
-//! What clients are told of answers of nodes that are errors.
+//! Errors for clients when a node answers with an error.
 
 use crate::field::quote;
 use crate::status::{ApiError, Details};
 
-/// An error of a node about a subresource of an object, in the reference's words for answers that it does not know.
+/// Returns the error for a node's answer about a subresource, in the words that the reference uses for any answer.
 pub fn of_answer(code: u16, subresource: &str, name: &str, text: &str) -> ApiError {
     let (reason, message): (&'static str, String) = match code {
         500 => return ApiError::internal(text),

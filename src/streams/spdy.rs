@@ -1,8 +1,8 @@
-//! Frames of SPDY/3.1, as far as a client needs them that opens streams to a node.
+//! Frames of SPDY/3.1, as far as a client needs them to open streams to a node.
 //!
-//! Headers are sent in blocks that are not compressed, which every reader of the format takes, each flushed so that
-//! readers need nothing behind it. Those of answers are passed over: nothing in them says more than that the stream is
-//! open. So no dictionary is needed here.
+//! Header blocks are sent as uncompressed deflate blocks, which every reader of the format accepts. Each is flushed, so
+//! that readers need no further bytes. Header blocks of answers are ignored: they say nothing but that the stream is
+//! open. Therefore this module needs no compression dictionary.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
@@ -13,39 +13,39 @@ const SYN_REPLY: u16 = 2;
 const RST_STREAM: u16 = 3;
 const PING: u16 = 6;
 const GOAWAY: u16 = 7;
-/// The bit that tells frames of control from those of data, and the version behind it.
+/// The bit of control frames, with the version.
 const CONTROL: u16 = 0x8003;
-/// The flag of a sender's last frame of a stream.
+/// The flag of the last frame that a side sends on a stream.
 const FIN: u8 = 1;
-/// Bytes before what a frame is about.
+/// Bytes before the payload of a frame.
 const HEAD: usize = 8;
 
-/// The beginning of headers in zlib's form (RFC 1950): deflate, with the dictionary of this checksum.
+/// The beginning of headers in zlib format (RFC 1950): deflate, with the dictionary of this checksum.
 const ZLIB_HEAD: [u8; 6] = [0x78, 0xbb, 0xe3, 0xc6, 0xa7, 0xc2];
 
-/// An empty block of deflate, as a flush leaves it (RFC 1951, section 3.2.4, and `Z_SYNC_FLUSH` of zlib). Go's reader
-/// looks for the beginning of the next block before it gives out a whole one, and is of no use any more when the frame
-/// ends there: the streams after the first would never be opened.
+/// An empty deflate block, as a flush produces it (RFC 1951, section 3.2.4, and `Z_SYNC_FLUSH` of zlib). Go's reader
+/// returns a block only after it has read the beginning of the next one. If the frame ended there instead, the reader
+/// would fail, and no further stream could be opened.
 const FLUSH: [u8; 5] = [0, 0, 0, 0xff, 0xff];
 
-/// What a node says.
+/// A frame from a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// It agrees to a stream.
+    /// The node accepts a stream.
     Reply(u32),
     /// Data of a stream, and whether it is the last.
     Data(u32, Bytes, bool),
-    /// A stream ends at once.
+    /// A stream is aborted.
     Reset(u32),
-    /// It wants to hear this again.
+    /// A ping, to be answered with the same number.
     Ping(u32),
-    /// It takes no streams any more.
+    /// The node accepts no more streams.
     GoAway,
-    /// Anything else, which needs no answer.
+    /// Any other frame. It needs no answer.
     Other,
 }
 
-/// Opens a stream. Each needs an odd number that is higher than those before.
+/// Opens a stream. Stream numbers are odd and ascending.
 pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
     let mut block = BytesMut::new();
     block.put_u32(headers.len() as u32);
@@ -53,7 +53,7 @@ pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
         block.put_u32(text.len() as u32);
         block.put_slice(text.as_bytes());
     }
-    // One block of deflate that is stored as it is (RFC 1951, section 3.2.4), and not the last.
+    // An uncompressed deflate block that is not the last (RFC 1951, section 3.2.4).
     let length = block.len() as u16;
     let mut packed = BytesMut::new();
     if is_first {
@@ -72,7 +72,7 @@ pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
     out.freeze()
 }
 
-/// Data of a stream, and whether it is the last.
+/// Sends data of a stream. `is_last` ends the client's side of it.
 pub fn data(stream: u32, data: &[u8], is_last: bool) -> Bytes {
     let mut out = BytesMut::with_capacity(HEAD + data.len());
     out.put_u32(stream);
@@ -81,7 +81,7 @@ pub fn data(stream: u32, data: &[u8], is_last: bool) -> Bytes {
     out.freeze()
 }
 
-/// Asks for the same back, or answers that.
+/// Returns a ping, or the answer to one.
 pub fn ping(number: u32) -> Bytes {
     let mut out = control(PING, 4);
     out.put_u32(number);
@@ -96,10 +96,10 @@ fn control(kind: u16, length: usize) -> BytesMut {
     out
 }
 
-/// Takes the next frame out of what was read, once it is there.
+/// Removes the next frame from the buffer. `None` if it is not complete.
 ///
 /// # Errors
-/// When it is too long.
+/// The frame exceeds the size limit.
 pub fn take(buffer: &mut BytesMut) -> Result<Option<Received>, &'static str> {
     let Some(head) = buffer.first_chunk::<HEAD>() else { return Ok(None) };
     let first = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);

@@ -1,7 +1,7 @@
-//! Between a client that speaks WebSocket and a node that speaks SPDY: the streams of a process.
+//! Translates between a client that speaks WebSocket and a node that speaks SPDY, for the streams of a process.
 //!
-//! A message of the client begins with the number of its stream; at the node each is a stream of its own. The client is
-//! told at once that it is connected, and everything that goes wrong afterwards by the stream of errors.
+//! The client begins each message with the number of a stream. The node has a stream of its own for each number. The
+//! client is connected at once; later failures are reported on the error stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,26 +26,29 @@ use crate::outbound::{self, Alone, Outbound, Switched};
 use crate::prometheus::{Meter, families};
 use crate::status::{ApiError, ApiResult};
 
-/// The protocol in which clients can close what the process reads.
+/// The subprotocol that lets clients close standard input.
 const PROTOCOL: &str = "v5.channel.k8s.io";
-/// Protocols in which the node may tell how a process ended, the best one first.
+/// The node's protocols, the preferred one first. Newer ones report how the process ended.
 const AT_NODES: [&str; 5] = [PROTOCOL, "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
-/// What stands in place of a stream's number where the client closes one.
+/// The first byte of a message that closes a stream.
 const CLOSE: u8 = 255;
 
-/// The streams of a process, and their numbers for clients.
+/// The numbers of the streams in messages of the client.
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const ERROR: u8 = 3;
 const RESIZE: u8 = 4;
 
-/// Whether a protocol is one that is translated.
+/// Returns whether a subprotocol is translated.
 pub fn suits(protocol: &str) -> bool {
     protocol == PROTOCOL
 }
 
-/// Connects a client that speaks WebSocket with a process of a node that speaks SPDY.
+/// Connects a WebSocket client with a process on a SPDY node. Failures of the node go to the client's error stream.
+///
+/// # Errors
+/// The client's connection cannot be upgraded.
 pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
     let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,
@@ -67,7 +70,7 @@ pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiR
     Ok(switched(response, frames.map(Ok::<_, std::io::Error>)))
 }
 
-/// A connection of a client with a process.
+/// A connection between a client and a process.
 struct Session {
     outbound: Outbound,
     to: Destination,
@@ -76,7 +79,7 @@ struct Session {
     outcome: Outcome,
 }
 
-/// How a stream ended, which is counted when it is over: one that was broken off as an error of this server.
+/// The outcome of a stream, counted when it is dropped. An aborted stream counts as an internal error.
 struct Outcome {
     meter: Arc<Meter>,
     code: u16,
@@ -87,8 +90,8 @@ impl Outcome {
         Self { meter: Arc::clone(meter), code: 500 }
     }
 
-    /// The process ended, or could not be had: this is what the client is told. That it failed is not the stream's
-    /// fault.
+    /// Records the status that the client gets. A process that exits with a code other than 0 is no failure of the
+    /// stream.
     fn ended(&mut self, status: &Value) {
         let has_run = status.str_at(&["status"]) == "Success" || status.str_at(&["reason"]) == "NonZeroExitCode";
         let stated = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok());
@@ -131,7 +134,7 @@ impl Session {
         let _ = self.send(ERROR, &json::to_vec(&stripped(status))).await;
     }
 
-    /// Waits until the client goes; until there is a process nothing else is taken from it but the sign that it lives.
+    /// Waits until the client disconnects. Before there is a process, its messages are not read.
     async fn deaf(&self, _: &mut Messages<ClientBytes>) {
         self.out.closed().await;
     }
@@ -143,7 +146,7 @@ impl Session {
         self.out.send(websocket::binary(message.freeze())).await.ok()
     }
 
-    /// Has the node speak SPDY; in which of the protocols is its choice.
+    /// Upgrades a connection to the node to SPDY. The node chooses the protocol.
     async fn connect(&self) -> ApiResult<(Switched, String)> {
         let mut headers = HeaderMap::new();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -171,7 +174,8 @@ impl Session {
         }
     }
 
-    /// Opens the streams of the process, and passes on until it ends; the result is what the client is told of that.
+    /// Opens the streams of the process and forwards data until the process ends. Returns the status for the client, or
+    /// `None` if the client has disconnected.
     async fn exchange(&self, peer: Switched, protocol: &str, messages: Messages<ClientBytes>) -> Option<Value> {
         let Process { stdin, stdout, stderr, tty, .. } = self.process;
         let wanted = [
@@ -199,11 +203,11 @@ impl Session {
         };
         tokio::select! {
             status = conversation => status,
-            () = writing.run() => Some(ApiError::internal("the connection with the node broke").to_value()),
+            () = writing.run() => Some(ApiError::internal("the connection to the node failed").to_value()),
         }
     }
 
-    /// Passes on what the client sends, until it goes.
+    /// Forwards the client's messages until it disconnects.
     async fn forward(&self, mut messages: Messages<ClientBytes>, streams: &Streams, frames: &Frames) {
         let mut open: Vec<u8> = streams.0.keys().copied().filter(|channel| [STDIN, RESIZE].contains(channel)).collect();
         while let Some(message) = messages.next().await {
@@ -233,7 +237,7 @@ impl Session {
         }
     }
 
-    /// Passes on what the process writes, until it ends and has told how.
+    /// Forwards the output of the process until it ends. Returns the status that the node reported.
     async fn receive(
         &self,
         reading: &mut Reading<Switched>,
@@ -260,7 +264,7 @@ impl Session {
             let Some(channel) = streams.channel(number) else { continue };
             match channel {
                 ERROR if told.len() + data.len() > limits::PROCESS_ERROR_BYTES => {
-                    return Some(ApiError::internal("the node tells too much of an error").to_value());
+                    return Some(ApiError::internal("the node's error text is too long").to_value());
                 }
                 ERROR => told.extend_from_slice(&data),
                 STDOUT | STDERR if !data.is_empty() => self.send(channel, &data).await?,
@@ -274,7 +278,7 @@ impl Session {
     }
 }
 
-/// The streams that are open at the node, by their numbers for clients.
+/// The stream number at the node for each stream of the client.
 #[derive(Default)]
 struct Streams(BTreeMap<u8, u32>);
 
@@ -284,13 +288,13 @@ impl Streams {
     }
 }
 
-/// Parts of a message, none of which keeps others waiting for long; at least one.
+/// Splits a message into parts that are short enough not to delay other streams. Returns at least one part.
 fn chunks(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let empty = data.is_empty().then_some(data);
     empty.into_iter().chain(data.chunks(limits::STREAM_CHUNK_BYTES))
 }
 
-/// Waits until the node agrees to a stream.
+/// Waits until the node accepts a stream. `None` if it does not.
 async fn agreed(reading: &mut Reading<Switched>, number: u32) -> Option<()> {
     loop {
         match reading.next().await? {
@@ -306,7 +310,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// What a client is told where a node does not agree to SPDY.
+/// Returns the error for a node that does not upgrade to SPDY.
 fn refused(text: &[u8]) -> ApiError {
     match json::parse(text) {
         Ok(status) if status.str_at(&["kind"]) == "Status" => {
@@ -322,7 +326,7 @@ fn refused(text: &[u8]) -> ApiError {
     }
 }
 
-/// The status of a process, of what its node told.
+/// Returns the status of a process from the text on the node's error stream.
 fn ended(protocol: &str, told: &[u8]) -> Value {
     let success = || flotilla_proto::value!({"metadata": {}, "status": "Success"});
     let failed = |why: String| ApiError::internal(why).to_value();
@@ -345,7 +349,7 @@ fn ended(protocol: &str, told: &[u8]) -> Value {
     }
 }
 
-/// The status of a process that ended with a code.
+/// Returns the status of a process that exited with a code.
 fn exited(status: &Value) -> Value {
     let causes = status.list_at(&["details", "causes"]);
     let code = causes.iter().find(|cause| cause.str_at(&["reason"]) == "ExitCode").map(|it| it.str_at(&["message"]));
@@ -364,7 +368,7 @@ fn exited(status: &Value) -> Value {
     })
 }
 
-/// A status as this stream has it: without what it is.
+/// Removes kind and version, which statuses on the error stream do not have.
 fn stripped(mut status: Value) -> Value {
     status.remove_at(&["kind"]);
     status.remove_at(&["apiVersion"]);

@@ -1,4 +1,4 @@
-//! SPDY within a WebSocket: each message is a part of the bytes that the node sends and gets.
+//! Tunnels SPDY through a WebSocket: each message holds some of the bytes to or from the node.
 
 use actix_web::HttpResponse;
 use bytes::Bytes;
@@ -15,16 +15,19 @@ use crate::outbound::Alone;
 use crate::prometheus::families;
 use crate::status::ApiResult;
 
-/// What stands before the name of a protocol of SPDY that is spoken within a WebSocket.
+/// The prefix of subprotocols that are SPDY within a WebSocket.
 const PREFIX: &str = "SPDY/3.1+";
 const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
-/// Whether a protocol is one that is tunnelled.
+/// Returns whether a subprotocol is tunnelled.
 pub fn suits(protocol: &str) -> bool {
     protocol.starts_with(PREFIX) && protocol.ends_with(".k8s.io")
 }
 
-/// Connects a client that speaks SPDY within a WebSocket with a node that speaks SPDY.
+/// Connects a client that sends SPDY through a WebSocket with a node that speaks SPDY.
+///
+/// # Errors
+/// The node cannot be reached or answers incorrectly, or the client's connection cannot be upgraded.
 pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)?).await? {
         Alone::Switched(head, peer) => (head, peer),
@@ -49,7 +52,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpRe
         loop {
             match messages.next().await? {
                 Message::Data(data) => return Some((data, (messages, pongs))),
-                // Nothing is lost where one that pings too fast is not answered each time.
+                // If the client pings faster than it reads, some pings stay unanswered; nothing else is lost.
                 Message::Ping(data) => drop(pongs.try_send(websocket::pong(data))),
             }
         }
@@ -62,7 +65,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpRe
     Ok(switched(response, body.map(Ok::<_, std::io::Error>)))
 }
 
-/// The headers of the request for SPDY.
+/// Returns the headers of the upgrade to SPDY.
 fn headers(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
     let mut headers = forwarded::of_upgrade(passing)?;
     for name in [websocket::PROTOCOL, "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"] {

@@ -1,4 +1,4 @@
-//! Going on with another protocol: bytes are passed on in both directions and not looked at.
+//! Upgrades connections to another protocol, and forwards bytes in both directions without interpreting them.
 
 use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
@@ -15,13 +15,13 @@ use crate::limits;
 use crate::outbound::{self, Alone, Answer, Body, Error, LongTarget, Switched};
 use crate::status::{ApiError, ApiResult};
 
-/// Bytes of a path with its query that stand in a URI, which also names the host.
+/// How many bytes of path and query fit into a URI that also names the host.
 const LONG_BYTES: usize = 60_000;
 
-/// Passes on a request for another protocol.
+/// Forwards a request to upgrade the connection.
 ///
 /// # Errors
-/// When the other server cannot be reached, or answers with neither that nor an error.
+/// The other server cannot be reached, or its answer is neither an upgrade nor an error.
 pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
     match ask(passing, to, method, forwarded::of_upgrade(passing)?).await? {
@@ -30,10 +30,10 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpRe
     }
 }
 
-/// Goes on as the other server does.
+/// Upgrades the client's connection as the other server did.
 ///
 /// # Errors
-/// When the connection of the client cannot.
+/// The client's connection cannot be upgraded.
 pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched) -> ApiResult<HttpResponse> {
     let client = passing.client_bytes()?;
     let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -44,10 +44,10 @@ pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched) -> ApiResult<
     Ok(response)
 }
 
-/// Asks the other server for another protocol.
+/// Requests the upgrade from the other server.
 ///
 /// # Errors
-/// When it cannot be reached.
+/// The server cannot be reached.
 pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Alone> {
     let request = request(to, &to.path, method, headers, outbound::empty())?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
@@ -59,10 +59,10 @@ pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, header
     })
 }
 
-/// A request of another server, for this path and query.
+/// Returns a request to another server, for this path and query.
 ///
 /// # Errors
-/// When there can be none like that.
+/// The request cannot be represented.
 pub fn request(
     to: &Destination,
     path: &str,
@@ -82,11 +82,11 @@ pub fn request(
     Ok(request)
 }
 
-/// What a client is told whose request for another protocol was answered with something else. Both connections end:
-/// that of the client with every answer to such a request but 101, that of the other server since it is nobody else's.
+/// Answers a client whose upgrade was refused. Both connections end: the client's because only 101 keeps it open, the
+/// other server's because no other request uses it.
 ///
 /// # Errors
-/// When the answer is none.
+/// The answer is no error, or its status code is invalid.
 pub fn refused(passing: &Passing<'_>, answer: Response<Answer>) -> ApiResult<HttpResponse> {
     let code = answer.status().as_u16();
     if code < 400 {

@@ -1,4 +1,4 @@
-//! WebSockets (RFC 6455) on the server's side: the handshake, and messages of which frames are made.
+//! The server side of WebSockets (RFC 6455): the handshake, and messages as frames.
 
 use actix_http::ws::{Codec, Frame, Item, Message as Outgoing, hash_key};
 use actix_web::http::StatusCode;
@@ -12,19 +12,19 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 
 use crate::limits;
 
-/// The header that names what is spoken over a WebSocket.
+/// The header with the subprotocols of a WebSocket.
 pub const PROTOCOL: &str = "sec-websocket-protocol";
 
-/// What stands before a token where a client, such as a browser, can only name protocols.
+/// The prefix of a token among the subprotocols. Browsers can send a token only there.
 const TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Whether a client asks for a WebSocket.
+/// Returns whether a client requests a WebSocket.
 pub fn is_asked_for(request: &HttpRequest) -> bool {
     let upgrade = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
     upgrade.is_some_and(|value| value.eq_ignore_ascii_case("websocket")) && super::is_upgrade(request)
 }
 
-/// The protocols that a client offers to speak over it; tokens are none.
+/// Returns the subprotocols that a client offers, without tokens.
 pub fn protocols(request: &HttpRequest) -> impl Iterator<Item = &str> {
     offered(request).filter(|protocol| !protocol.starts_with(TOKEN))
 }
@@ -34,8 +34,8 @@ fn offered(request: &HttpRequest) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|protocol| !protocol.is_empty())
 }
 
-/// The token that a client names among the protocols, as the header `Authorization` would have it; one that
-/// nobody has where it cannot be read.
+/// Returns the token among the subprotocols, in the form of the header `Authorization`. `None` if there is none. An
+/// invalid token becomes one that no user has.
 pub fn token(request: &HttpRequest) -> Option<Vec<u8>> {
     if !is_asked_for(request) {
         return None;
@@ -46,15 +46,15 @@ pub fn token(request: &HttpRequest) -> Option<Vec<u8>> {
     if token.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
-    // There must be another protocol to agree to.
+    // The client must also offer another subprotocol, for the server to choose.
     let token = token.filter(|_| another.is_none() && protocols(request).next().is_some());
     Some([b"Bearer ", &*token.unwrap_or_else(|| b"-".to_vec())].concat())
 }
 
-/// Begins the answer that agrees to a WebSocket, and to one of the protocols.
+/// Begins the answer that accepts a WebSocket with one of the subprotocols.
 ///
 /// # Errors
-/// The answer to a request that is none for a WebSocket of this kind.
+/// The answer that refuses an invalid handshake.
 pub fn accept(request: &HttpRequest, protocol: Option<&str>) -> Result<HttpResponseBuilder, Box<HttpResponse>> {
     let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
     if header(SEC_WEBSOCKET_VERSION) != Some(b"13") {
@@ -73,28 +73,28 @@ pub fn accept(request: &HttpRequest, protocol: Option<&str>) -> Result<HttpRespo
     Ok(response)
 }
 
-/// An answer that refuses a WebSocket; the connection ends with it.
+/// Returns an answer that refuses a WebSocket and closes the connection.
 pub fn refusal(code: u16, why: &'static str) -> HttpResponse {
     let mut response = HttpResponse::build(StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST));
     response.force_close().body(why)
 }
 
-/// What a client says.
+/// A message from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Text or bytes.
+    /// Text or binary data.
     Data(Bytes),
-    /// It wants to know whether somebody is there, who is to say this.
+    /// A ping, to be answered with the same data.
     Ping(Bytes),
 }
 
-/// The messages in the bytes of a client. They end with the connection, when the client closes it in order, and where
-/// it breaks the rules.
+/// The messages in the bytes of a client. They end when the client disconnects, closes the WebSocket or violates the
+/// protocol.
 pub struct Messages<S> {
     bytes: S,
     codec: Codec,
     buffer: BytesMut,
-    /// The frames of a message whose last one is not there yet.
+    /// The frames of a message that is not complete.
     begun: BytesMut,
 }
 
@@ -105,13 +105,13 @@ impl<S> std::fmt::Debug for Messages<S> {
 }
 
 impl<S: Stream<Item = Bytes> + Unpin> Messages<S> {
-    /// Of the bytes behind the head of a request.
+    /// Reads the bytes that follow the head of a request.
     pub fn new(bytes: S) -> Self {
         let codec = Codec::new().max_size(limits::WEBSOCKET_MESSAGE_BYTES);
         Self { bytes, codec, buffer: BytesMut::new(), begun: BytesMut::new() }
     }
 
-    /// The next one.
+    /// Returns the next message. `None` at the end.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             match self.codec.decode(&mut self.buffer).ok()? {
@@ -138,20 +138,20 @@ impl<S: Stream<Item = Bytes> + Unpin> Messages<S> {
     }
 }
 
-/// The frame of a message.
+/// Returns the frame of a message.
 fn frame(message: Outgoing) -> Bytes {
     let mut out = BytesMut::new();
-    // Only fragments can be out of order, and none are sent.
+    // Encoding fails only for fragments in the wrong order, and this server sends no fragments.
     let _ = Codec::new().encode(message, &mut out);
     out.freeze()
 }
 
-/// A message of bytes.
+/// Returns a binary message.
 pub fn binary(data: Bytes) -> Bytes {
     frame(Outgoing::Binary(data))
 }
 
-/// A message of text; bytes that are none are sent as bytes.
+/// Returns a text message, or a binary one if the data is not UTF-8.
 pub fn text(data: Bytes) -> Bytes {
     match data.clone().try_into() {
         Ok(text) => frame(Outgoing::Text(text)),
@@ -159,12 +159,12 @@ pub fn text(data: Bytes) -> Bytes {
     }
 }
 
-/// The answer to a ping.
+/// Returns the answer to a ping.
 pub fn pong(data: Bytes) -> Bytes {
     frame(Outgoing::Pong(data))
 }
 
-/// The end of what is sent.
+/// Returns the frame that closes the WebSocket.
 pub fn close() -> Bytes {
     frame(Outgoing::Close(Some(actix_http::ws::CloseCode::Normal.into())))
 }
@@ -179,7 +179,7 @@ mod tests {
     fn sent(messages: impl IntoIterator<Item = Outgoing>) -> Messages<impl Stream<Item = Bytes> + Unpin> {
         let (mut codec, mut out) = (Codec::new().client_mode(), BytesMut::new());
         messages.into_iter().for_each(|message| codec.encode(message, &mut out).unwrap());
-        // As it may come by the network.
+        // In small parts, as a network may deliver them.
         let parts: Vec<Bytes> = out.chunks(3).map(Bytes::copy_from_slice).collect();
         Messages::new(stream::iter(parts))
     }

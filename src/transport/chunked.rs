@@ -1,51 +1,51 @@
-//! Bodies in chunks (RFC 9112, section 7.1), written anew while they pass: sizes without extensions, no trailers.
+//! Forwards chunked bodies (RFC 9112, section 7.1) in a canonical form: no chunk extensions and no trailers.
 
 use crate::limits;
 
-/// A body of which some was read.
+/// The state of reading a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
     stage: Stage,
-    /// The line that is being read: the size of a chunk, or a trailer.
+    /// The current line: the size of a chunk, or a trailer.
     line: Vec<u8>,
-    /// Bytes of trailers.
+    /// The number of bytes in trailers.
     trailers: usize,
 }
 
 #[derive(Debug, Default)]
 enum Stage {
-    /// The line with the size of the next chunk.
+    /// Reads the line with the size of the next chunk.
     #[default]
     Size,
-    /// So many bytes of a chunk are to come.
+    /// Reads a chunk of which this many bytes are missing.
     Data(u64),
-    /// The line end behind a chunk.
+    /// Reads the line end after a chunk.
     End,
     Trailer,
-    /// The body was read.
+    /// The body is complete.
     Done,
-    /// It is none.
+    /// The body is malformed.
     Broken,
 }
 
-/// Bytes of a line with a size, as the reference has them.
+/// The maximum length of a line with a size, in bytes. It is that of the reference.
 const SIZE_LINE_BYTES: usize = 4_096;
 
-/// What no reader takes for the size of a chunk.
+/// A line that no reader accepts as the size of a chunk.
 const BROKEN: &[u8] = b"?\r\n";
 
 impl Chunked {
-    /// Whether all of it was read.
+    /// Returns whether the body is complete.
     pub fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done)
     }
 
-    /// Whether nothing that comes can be understood any more.
+    /// Returns whether the body is malformed.
     pub fn is_broken(&self) -> bool {
         matches!(self.stage, Stage::Broken)
     }
 
-    /// Passes what was read on; what is left belongs to the next request.
+    /// Forwards bytes of the body to `out`. Returns the bytes after its end, which belong to the next request.
     pub fn pass<'b>(&mut self, mut bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
         while !bytes.is_empty() && !self.is_done() && !self.is_broken() {
             if let Stage::Data(left) = &mut self.stage {
@@ -102,7 +102,7 @@ impl Chunked {
     }
 }
 
-/// The size that a line states before its extensions.
+/// Parses the size on a line, ignoring extensions.
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
     let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
@@ -113,7 +113,8 @@ fn size(line: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is passed on of bytes that come so many at a time, what is left, and whether it is done or broken.
+    /// Forwards a text in steps of `step` bytes. Returns the result, the remaining bytes, and whether the body is
+    /// complete and malformed.
     fn passed(text: &str, step: usize) -> (String, String, bool, bool) {
         let (mut body, mut out, mut left) = (Chunked::default(), Vec::new(), Vec::new());
         for part in text.as_bytes().chunks(step) {

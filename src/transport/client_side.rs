@@ -1,7 +1,8 @@
-//! What a handler may know of the connection of its client, and take over of it.
+//! The part of a client's connection that handlers can use.
 //!
-//! A connection of HTTP/1.1 can go on as another protocol. What HTTP reads next is then none of its business: the
-//! connection keeps it for whoever took it over. What is sent goes through the answer, whose body has no end.
+//! A handler can upgrade a connection of HTTP/1.1 to another protocol. From then on, the connection keeps the bytes
+//! that it reads for the handler, and HTTP reads none. The handler sends bytes as the body of the answer, which has no
+//! end.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -15,29 +16,29 @@ use tokio::sync::watch;
 
 use crate::limits;
 
-/// The end of a connection that handlers see. Clones are the same.
+/// A client's connection, as handlers see it. Clones refer to the same connection.
 #[derive(Debug, Clone)]
 pub struct ClientSide {
     taken: Rc<RefCell<Taken>>,
     gone: watch::Receiver<bool>,
 }
 
-/// The end of a connection that reads.
+/// The reading side of a connection.
 #[derive(Debug)]
 pub(super) struct ReadSide {
     taken: Rc<RefCell<Taken>>,
     gone: watch::Sender<bool>,
 }
 
-/// What was read since a connection was taken over.
+/// The bytes read since a handler took over the connection.
 #[derive(Debug, Default)]
 struct Taken {
     is_taken: bool,
     has_ended: bool,
     bytes: BytesMut,
-    /// Waits for bytes.
+    /// Woken when there are bytes.
     reader: Option<Waker>,
-    /// Waits for room.
+    /// Woken when there is space.
     filler: Option<Waker>,
 }
 
@@ -51,20 +52,20 @@ impl Taken {
 }
 
 impl ClientSide {
-    /// Has everything that comes from now on kept for the stream that is returned.
+    /// Takes over the connection. Returns the bytes that it reads from now on.
     pub fn take_over(&self) -> RawBytes {
         self.taken.borrow_mut().is_taken = true;
         RawBytes(Rc::clone(&self.taken))
     }
 
-    /// Waits until the client will send nothing any more: its connection is closed, or broken.
+    /// Waits until the client sends no more: its connection is closed or has failed.
     pub async fn gone(mut self) {
-        // That nobody can tell it any more means the same.
+        // An error means that the connection was dropped, which is also an end.
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 }
 
-/// What comes by a connection that was taken over; it ends with the connection.
+/// The bytes of a connection that was taken over. They end with the connection.
 #[derive(Debug)]
 pub struct RawBytes(Rc<RefCell<Taken>>);
 
@@ -93,29 +94,29 @@ impl ReadSide {
         Self { taken: Rc::default(), gone: watch::Sender::new(false) }
     }
 
-    /// What handlers see.
+    /// Returns the handlers' view of the connection.
     pub(super) fn client_side(&self) -> ClientSide {
         ClientSide { taken: Rc::clone(&self.taken), gone: self.gone.subscribe() }
     }
 
-    /// Whether somebody has taken the connection over.
+    /// Returns whether a handler has taken over the connection.
     pub(super) fn is_taken_over(&self) -> bool {
         self.taken.borrow().is_taken
     }
 
-    /// Whether nothing more is read until somebody takes what there is.
+    /// Returns whether the buffer is full, so that nothing is read until the handler has taken some bytes.
     pub(super) fn is_full(&self) -> bool {
         let taken = self.taken.borrow();
         taken.is_taken && !taken.has_ended && taken.bytes.len() >= limits::TAKEN_OVER_BYTES
     }
 
-    /// The client is gone, whatever of it was not read.
+    /// Notes that the client has disconnected, even if some of its bytes were not read.
     pub(super) fn end(&self) {
         self.taken.borrow_mut().end();
         self.gone.send_replace(true);
     }
 
-    /// Reads for HTTP, which gets nothing any more once the connection was taken over.
+    /// Reads for HTTP. After a takeover, HTTP gets no bytes any more.
     pub(super) fn poll_read(
         &self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The open connections of a server, and how it leaves them.
+//! The open connections of a server, and how they are closed when it stops.
 
 use std::io;
 use std::net::{Shutdown, TcpListener};
@@ -9,63 +9,64 @@ use socket2::Socket;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// What the connections of a server share. Clones are the same.
+/// The state that the connections of a server share. Clones share it too.
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     listener: Socket,
-    /// How many that speak HTTP/2 are open.
+    /// The number of open HTTP/2 connections.
     open: AtomicUsize,
     is_leaving: AtomicBool,
     left: Arc<Notify>,
 }
 
 impl Connections {
-    /// Those that will come in by a listener.
+    /// Creates the state for connections that a listener will accept.
     ///
     /// # Errors
-    /// When the process cannot have another handle of it.
+    /// The listener cannot be duplicated.
     pub fn of(listener: &TcpListener) -> io::Result<Self> {
         let (listener, left) = (listener.try_clone()?.into(), Arc::default());
         let (open, is_leaving) = (AtomicUsize::new(0), AtomicBool::new(false));
         Ok(Self(Arc::new(Shared { listener, open, is_leaving, left })))
     }
 
-    /// Refuses new connections, and asks the clients of those that speak HTTP/2 for no more requests: each is closed
-    /// when the ones that are in progress are done. Nobody may accept connections any more.
+    /// Refuses new connections, and asks HTTP/2 clients to send no more requests. Each of their connections closes once
+    /// its requests in progress have ended. No thread may accept connections any more.
     pub fn leave(&self) {
-        // Who connects is refused at once and goes elsewhere, rather than to wait for a server that will not accept.
-        // Not every system can do this; there they wait until the socket is closed.
+        // New clients are refused at once and can connect to another server, instead of waiting in a queue that nobody
+        // accepts from. Where the system cannot do this, they wait until the socket is closed.
         let _ = self.0.listener.shutdown(Shutdown::Both);
         self.0.is_leaving.store(true, Ordering::SeqCst);
         self.0.left.notify_waiters();
     }
 
-    /// Whether no connection is open that speaks HTTP/2.
+    /// Returns whether all HTTP/2 connections are closed.
     pub fn are_closed(&self) -> bool {
         self.0.open.load(Ordering::Acquire) == 0
     }
 
-    /// Counts another one.
+    /// Counts a new connection.
     pub(super) fn open(&self) -> Open {
         self.0.open.fetch_add(1, Ordering::Relaxed);
         Open(self.clone())
     }
 }
 
-/// A connection that speaks HTTP/2, counted while this lives.
+/// An HTTP/2 connection, counted until this is dropped.
 #[derive(Debug)]
 pub(super) struct Open(Connections);
 
 impl Open {
-    /// Whether the server leaves its connections.
+    /// Returns whether the server closes its connections.
     pub(super) fn is_left(&self) -> bool {
         self.0.0.is_leaving.load(Ordering::SeqCst)
     }
 
-    /// Wakes who polls it when the server begins to leave; only if it did not before this was made.
+    /// Returns a future that ends when the server begins to close its connections. It never ends if the server has
+    /// begun before.
     pub(super) fn left(&self) -> OwnedNotified {
         Arc::clone(&self.0.0.left).notified_owned()
     }

@@ -1,9 +1,9 @@
-//! How a connection that speaks HTTP/2 ends when the server leaves it.
+//! Closes an HTTP/2 connection when the server stops.
 //!
-//! Its client is told to begin no more streams there, and finishes those that are open (RFC 9113, section 6.8). The
-//! HTTP server has no word for that, so the frame that says it is put between those that it writes. Requests may be on
-//! their way then, and are answered. A moment later the server is given the same frame to read, as if its client was to
-//! leave, too: so it closes the connection when no stream is open any more, and tells which was the last that it saw.
+//! The client gets a GOAWAY frame: it opens no more streams and finishes the open ones (RFC 9113, section 6.8). The
+//! HTTP server cannot send that frame by itself, so it is inserted between frames that the server writes. Requests
+//! already on their way are still answered. After a moment, the server reads the same frame as if the client had sent
+//! it. It then closes the connection once no stream is open, and states the last stream that it processed.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice};
@@ -18,21 +18,21 @@ use super::connections::{Connections, Open};
 use super::frames::{Frames, GO_AWAY};
 use crate::limits;
 
-/// How far it is.
+/// The stage of closing.
 enum Stage {
-    /// The server stays.
+    /// The server keeps the connection.
     Staying(Pin<Box<OwnedNotified>>, Option<Waker>),
-    /// The client is told behind the frame that is being written.
+    /// The GOAWAY frame follows the frame that is being written.
     Telling,
-    /// The client has been told; what it sent before is on its way.
+    /// The client has got the frame; its earlier requests may still arrive.
     Settling(Pin<Box<Sleep>>),
-    /// The server reads the rest of this, behind the frame that is being read.
+    /// The server reads the rest of these bytes, after the frame that it is reading.
     Closing(&'static [u8]),
-    /// Everything was written; the client closes the connection, or this is over.
+    /// All bytes were written. The client closes the connection before this deadline.
     Closed(Pin<Box<Sleep>>),
 }
 
-/// One connection, from its first byte.
+/// Follows one connection from its first byte.
 pub(super) struct Farewell {
     connection: Open,
     stage: Stage,
@@ -47,11 +47,11 @@ impl Farewell {
         Self { connection, stage, written: Frames::of_server(), read: Frames::of_client() }
     }
 
-    /// Goes on when the time has come, and wakes this task then.
+    /// Advances the stage when it is due. Otherwise, wakes this task when it will be.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
         match &mut self.stage {
             Stage::Staying(left, waits) => {
-                // That it will wake this task is cheaper to see than to ask it anew.
+                // Comparing wakers is cheaper than polling again.
                 if !waits.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                     let _ = left.as_mut().poll(cx);
                     *waits = Some(cx.waker().clone());
@@ -69,7 +69,7 @@ impl Farewell {
         }
     }
 
-    /// Notes what the server has written: so many bytes of these.
+    /// Notes that the server has written this many bytes of these buffers.
     pub(super) fn wrote(&mut self, bufs: &[IoSlice<'_>], mut written: usize) {
         for buf in bufs {
             let taken = buf.len().min(written);
@@ -78,7 +78,7 @@ impl Farewell {
         }
     }
 
-    /// What is to be written now, where the server would write its next byte.
+    /// Returns the bytes to insert before the next byte that the server writes.
     pub(super) fn tell(&mut self, cx: &mut Context<'_>) -> Option<&'static [u8]> {
         if !matches!(self.stage, Stage::Telling) || !self.written.is_between() {
             return None;
@@ -88,7 +88,7 @@ impl Farewell {
         Some(&GO_AWAY)
     }
 
-    /// Reads for the server: what the client sent, or what is told to the server itself.
+    /// Reads for the server: the client's bytes, or the frame that makes the server close.
     pub(super) fn poll_read<T: AsyncRead + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -110,8 +110,8 @@ impl Farewell {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits, when everything was written, until the client has closed the connection, too. Closing it while the client
-    /// sends on would take from the client what it has not received yet.
+    /// Waits, after all bytes were written, until the client has closed the connection too. If the server closed it
+    /// while the client still sends, the client could lose bytes that it has not received yet.
     pub(super) fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
         match &self.stage {
             Stage::Staying(..) => return Poll::Ready(()),

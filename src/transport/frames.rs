@@ -1,14 +1,14 @@
-//! Where frames of HTTP/2 begin and end in what is written or read (RFC 9113, section 4.1).
+//! Finds the boundaries of HTTP/2 frames in bytes that are written or read (RFC 9113, section 4.1).
 //!
-//! Only the nine bytes before each frame are looked at, however its bytes come.
+//! Only the nine bytes before each payload are examined. The bytes may arrive in parts of any size.
 
 /// Bytes before the payload of a frame.
 const HEADER: usize = 9;
 
-/// What a client sends before its first frame (section 3.4).
+/// Bytes that a client sends before its first frame (section 3.4).
 const PREFACE: usize = 24;
 
-/// Frames that carry a block of headers, which another frame may have to go on with (section 6).
+/// Frames with a block of headers, which further frames may have to continue (section 6).
 const HEADERS: u8 = 1;
 const PUSH_PROMISE: u8 = 5;
 const CONTINUATION: u8 = 9;
@@ -16,40 +16,40 @@ const CONTINUATION: u8 = 9;
 /// The flag of the last frame of a block of headers.
 const END_HEADERS: u8 = 4;
 
-/// The frame that tells the other side to begin no more streams: on the connection (0), of all that may have been begun
-/// yet (2^31-1), for no error (section 6.8).
+/// A frame that asks the other side to open no more streams: on the connection (stream 0), with the highest possible
+/// last stream (2^31-1), without an error (section 6.8).
 pub const GO_AWAY: [u8; HEADER + 8] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// Follows the frames that one side of a connection sends.
 #[derive(Debug)]
 pub struct Frames {
-    /// The next frame's header, as far as it has come.
+    /// The known bytes of the next frame's header.
     header: [u8; HEADER],
     known: usize,
-    /// Bytes of the present frame's payload that are still to come.
+    /// The missing bytes of the present frame's payload.
     rest: usize,
-    /// Whether only one certain kind of frame may come next.
+    /// Whether only a certain kind of frame may follow.
     is_bound: bool,
 }
 
 impl Frames {
-    /// Those of a server, from its first byte.
+    /// Follows a server's frames, from its first byte.
     pub fn of_server() -> Self {
-        // The first one has to be SETTINGS.
+        // The first frame must be SETTINGS.
         Self { header: [0; HEADER], known: 0, rest: 0, is_bound: true }
     }
 
-    /// Those of a client, from its first byte.
+    /// Follows a client's frames, from its first byte.
     pub fn of_client() -> Self {
         Self { rest: PREFACE, ..Self::of_server() }
     }
 
-    /// Whether another frame may stand behind everything up to here.
+    /// Returns whether another frame may be inserted here.
     pub fn is_between(&self) -> bool {
         self.rest == 0 && self.known == 0 && !self.is_bound
     }
 
-    /// Goes on by what was sent.
+    /// Advances by bytes that were sent.
     pub fn follow(&mut self, mut bytes: &[u8]) {
         loop {
             let passed = self.rest.min(bytes.len());
@@ -67,7 +67,7 @@ impl Frames {
         }
     }
 
-    /// Begins the frame whose header is known.
+    /// Begins the frame whose header is complete.
     fn begin(&mut self) {
         let [high, middle, low, kind, flags, ..] = self.header;
         self.known = 0;
@@ -82,11 +82,11 @@ mod tests {
 
     fn frame(kind: u8, flags: u8, payload: usize) -> Vec<u8> {
         let [_, high, middle, low] = (payload as u32).to_be_bytes();
-        // What is in a payload looks like headers of frames.
+        // The payload looks like headers of frames.
         [vec![high, middle, low, kind, flags, 0, 0, 0, 1], vec![CONTINUATION; payload]].concat()
     }
 
-    /// Frames one behind the other, and behind how many bytes another one may stand.
+    /// Returns frames, and the offsets at which another frame may be inserted.
     fn sent(before: usize) -> (Vec<u8>, Vec<usize>) {
         let frames = [
             (frame(4, 0, 18), true),

@@ -1,9 +1,9 @@
-//! A TLS connection that sends what HTTP/2 writes a turn at a time.
+//! A TLS connection that gathers the writes of HTTP/2 and sends them once per turn of its task.
 //!
-//! HTTP/2 flushes its connection behind every frame. Done as told, each frame is a TLS record and a system call of its
-//! own, although a turn of the connection's task writes all frames that wait: an answer and its end, or an event for
-//! each of a hundred watches. So a flush only promises: the task has itself woken once more, and what was written is
-//! sent when it reads again, behind whatever else was ready meanwhile. Much is sent at once, without waiting.
+//! HTTP/2 flushes its connection after each frame. If every flush sent the frame, it would cost a TLS record and a
+//! system call, although the task usually writes several frames in a turn: an answer and its end, or an event for each
+//! of a hundred watches. Therefore a flush only wakes the task once more. The task sends what was written when it next
+//! reads, after all tasks that were ready in between. Once much was written, it is sent without delay.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice, Write};
@@ -23,39 +23,39 @@ use super::inbound::{Asked, Inbound};
 use super::outlet::Outlet;
 use crate::limits;
 
-/// Bytes of a full TLS record (RFC 8446, section 5.1).
+/// Size of a full TLS record (RFC 8446, section 5.1), in bytes.
 const RECORD: usize = 16_384;
 
-/// Buffers of one write that are looked at; HTTP/2 writes two.
+/// How many buffers of one write are used; HTTP/2 writes two.
 const SLICES: usize = 8;
 
 /// An accepted TLS connection.
 pub struct Gathered {
     tls: TlsStream<TcpStream>,
-    /// How it ends, if HTTP/2 is spoken. Only then writes are gathered: HTTP/1.1 writes whole answers already.
+    /// Closes the connection, for HTTP/2. Only HTTP/2 writes are gathered: HTTP/1.1 already writes whole answers.
     http2: Option<Farewell>,
-    /// How what the client sends is read, if HTTP/1.1 is spoken.
+    /// Reads the client's requests, for HTTP/1.1.
     http1: Option<Inbound>,
-    /// What was written last and is less than a record.
+    /// The last bytes that were written, less than a record.
     tail: Vec<u8>,
-    /// Bytes that were encrypted and not sent.
+    /// How many encrypted bytes were not sent.
     held: usize,
-    /// Whether the connection's task will come to read again, and send first.
+    /// Whether the task was woken and will send before it reads.
     promised: bool,
     outlet: Outlet,
-    /// What handlers see of it.
+    /// The handlers' view of the connection.
     reads: ReadSide,
-    /// When to look whether a client has hung up of which nothing is read.
+    /// When to check whether the client has disconnected, while nothing is read from it.
     look: Option<Pin<Box<Sleep>>>,
 }
 
 impl Gathered {
-    /// One of the connections of a server, whose handshake is done.
+    /// Wraps a connection of a server after the handshake.
     pub fn new(mut tls: TlsStream<TcpStream>, connections: &Connections) -> Self {
         let session = tls.get_mut().1;
         let http2 = (session.alpn_protocol() == Some(b"h2")).then(|| Farewell::new(connections));
         if http2.is_some() {
-            // What is held is counted here; rustls would refuse some of it.
+            // This type bounds the buffered bytes itself; rustls would refuse some of them.
             session.set_buffer_limit(None);
         }
         let http1 = http2.is_none().then(Inbound::new);
@@ -63,33 +63,33 @@ impl Gathered {
         Self { tls, http2, http1, tail: Vec::new(), held: 0, promised: false, outlet, reads, look: None }
     }
 
-    /// The TLS stream.
+    /// Returns the TLS stream.
     pub fn tls(&self) -> &TlsStream<TcpStream> {
         &self.tls
     }
 
-    /// What asks whether the connection takes more.
+    /// Returns the object with which streams ask whether the connection accepts more.
     pub fn outlet(&self) -> &Outlet {
         &self.outlet
     }
 
-    /// What its requests ask for, if HTTP/1.1 is spoken.
+    /// Returns the requests of the client, for HTTP/1.1.
     pub(super) fn asked(&self) -> Option<&Asked> {
         self.http1.as_ref().map(Inbound::asked)
     }
 
-    /// What handlers may know of it, and take over.
+    /// Returns the handlers' view of the connection.
     pub fn client_side(&self) -> ClientSide {
         self.reads.client_side()
     }
 
-    /// Whether HTTP/2 was agreed on.
+    /// Returns whether the client has chosen HTTP/2.
     pub fn is_http2(&self) -> bool {
         self.http2.is_some()
     }
 
-    /// Looks now and then whether a client has hung up while nothing is read of it: since whoever took the connection
-    /// over takes nothing, the end would never be come to.
+    /// Checks from time to time whether the client has disconnected while nothing is read from it. Without this check,
+    /// the disconnection would stay unnoticed as long as a handler that took over the connection takes no bytes.
     fn look_for_end(&mut self, cx: &mut Context<'_>) {
         loop {
             let look = self.look.get_or_insert_with(|| Box::pin(sleep(limits::HANG_UP_INTERVAL)));
@@ -109,7 +109,7 @@ impl Gathered {
         }
     }
 
-    /// Takes what is written: full records are encrypted, the rest waits for more.
+    /// Accepts written bytes: full records are encrypted, the rest waits for more.
     fn gather(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         if self.held >= limits::CONNECTION_WRITE_BYTES {
             ready!(self.send(cx))?;
@@ -138,7 +138,7 @@ impl Gathered {
         Poll::Ready(Ok(written - of_tail))
     }
 
-    /// Writes what the client is to be told of the end of the connection, if it is time.
+    /// Inserts the frame that closes the connection, if it is due. Returns whether it did.
     fn tell(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let Some(frame) = self.http2.as_mut().and_then(|farewell| farewell.tell(cx)) else { return Ok(false) };
         if self.tail.len() + frame.len() >= RECORD {
@@ -148,7 +148,7 @@ impl Gathered {
         Ok(true)
     }
 
-    /// Encrypts what is less than a record.
+    /// Encrypts the last bytes, less than a record.
     fn encrypt(&mut self) -> io::Result<()> {
         self.held += self.tail.len();
         self.tls.get_mut().1.writer().write_all(&self.tail)?;
@@ -156,7 +156,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Sends everything that was written.
+    /// Sends all bytes that were written.
     fn send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.tail.is_empty() {
             self.encrypt()?;
@@ -171,10 +171,10 @@ impl Gathered {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the connection goes on; the error if it is to end.
+    /// Returns an error if the connection must be closed.
     fn goes_on(&self, cx: &Context<'_>) -> io::Result<()> {
         if self.outlet.is_closing(cx) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing of its answers"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not receive its answers"));
         }
         Ok(())
     }
@@ -182,12 +182,12 @@ impl Gathered {
 
 impl Drop for Gathered {
     fn drop(&mut self) {
-        // Nobody would wake the streams that wait for room any more. They find out that there is nobody to send to.
+        // Streams that wait for the connection must be woken a last time; they then notice that it is closed.
         self.outlet.empty();
     }
 }
 
-/// What HTTP/1.1 reads.
+/// Reads the bytes for HTTP/1.1.
 struct Heads<'c> {
     inbound: &'c mut Inbound,
     tls: &'c mut TlsStream<TcpStream>,

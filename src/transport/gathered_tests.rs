@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::super::frames::GO_AWAY;
 use super::*;
 
-/// A client that has connected and does `read` with the connection; the server's side of it, and what knows of it.
+/// Connects a client that runs `read` with its side. Returns the server's side, and the state of the connections.
 async fn connected<T: Send + 'static>(
     protocol: &str,
     read: impl FnOnce(StreamOwned<ClientConnection, std::net::TcpStream>) -> T + Send + 'static,
@@ -55,17 +55,17 @@ async fn connected<T: Send + 'static>(
 
 fn read_all(mut stream: StreamOwned<ClientConnection, std::net::TcpStream>) -> Vec<u8> {
     let mut all = Vec::new();
-    // The connection ends without a farewell of TLS.
+    // The connection ends without a `close_notify` of TLS.
     let _ = stream.read_to_end(&mut all);
     all
 }
 
-/// Reads for as long as a client takes to see what has been sent.
+/// Reads long enough for the client to receive the bytes that were sent.
 async fn turn(connection: &mut Gathered) {
     let _ = timeout(Duration::from_millis(20), connection.read_u8()).await;
 }
 
-/// Counts how often it wakes.
+/// Counts how often it is woken.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -113,7 +113,7 @@ async fn a_flush_has_the_task_woken_once() {
 #[actix_web::test]
 async fn everything_arrives_in_order_however_it_is_written() {
     let (mut connection, client, _) = connected("h2", |stream| {
-        // Long enough for the socket to be full.
+        // Long enough for the socket to fill up.
         std::thread::sleep(Duration::from_millis(100));
         read_all(stream)
     })
@@ -157,7 +157,7 @@ async fn answers_of_http_1_are_sent_when_they_are_flushed() {
     assert_eq!(&client.join().unwrap(), b"answer");
 }
 
-/// An empty frame of SETTINGS, as each side begins with.
+/// An empty SETTINGS frame. Each side begins with one.
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 #[actix_web::test]
@@ -167,7 +167,7 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
         stream.write_all(&SETTINGS).unwrap();
         let mut told = [0; 2 * 9 + 8];
         stream.read_exact(&mut told).unwrap();
-        // What is sent on does not hold the end up.
+        // Bytes that the client still sends do not delay the end.
         stream.write_all(&SETTINGS).unwrap();
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
@@ -180,7 +180,7 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
     connection.read_exact(&mut read).await.unwrap();
     assert!(!connections.are_closed());
     connections.leave();
-    // The server reads that its client goes, too, behind what that has sent. It takes it in parts, as it likes.
+    // The server also reads that its client closes, in parts of any size.
     let mut read = [0; 9 + GO_AWAY.len()];
     for part in read.chunks_mut(4) {
         timeout(Duration::from_secs(10), connection.read_exact(part)).await.unwrap().unwrap();
@@ -200,7 +200,7 @@ async fn a_client_is_told_to_go_behind_the_frame_that_is_being_written() {
     connection.write_all(&SETTINGS).await.unwrap();
     connections.leave();
     let mut expected = SETTINGS.to_vec();
-    // So long that it is sent in parts, and nearly fills the last record.
+    // Long enough to be sent in parts, and to nearly fill the last record.
     let payload = vec![b'x'; 3 * RECORD - 2 * SETTINGS.len() - 1];
     let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
     let frame = [&[high, middle, low, 0, 0, 0, 0, 0, 1][..], &payload].concat();

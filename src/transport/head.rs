@@ -1,4 +1,4 @@
-//! Heads of requests over HTTP/1.1: read as the reference reads them (RFC 9112, sections 3 and 5; Go, `net/http`).
+//! Reads the heads of HTTP/1.1 requests as the reference does (RFC 9112, sections 3 and 5; Go, `net/http`).
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use bytes::{Bytes, BytesMut};
 
 use crate::limits;
 
-/// What a request asks for where its target is no URI that the HTTP server can hold: too long, or without a slash.
+/// A request target that the HTTP server's URI type cannot hold, because it is too long or has no slash.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Path, not decoded; what may not stand in a URI is escaped.
+    /// The path before decoding. Bytes that a URI cannot have are escaped.
     pub path: String,
-    /// Query without the question mark, as the path.
+    /// The query without the question mark, escaped like the path.
     pub query: String,
 }
 
-/// How long a body is.
+/// The length of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// It says so itself, in chunks.
+    /// Unknown: the body consists of chunks.
     Chunks,
 }
 
@@ -33,24 +33,24 @@ pub(super) enum Length {
 #[derive(Debug)]
 pub(super) struct RequestHead {
     pub method: Method,
-    /// Its target, if that can be one.
+    /// The target as a URI. `None` if it cannot be one.
     pub uri: Option<Uri>,
-    /// The same where it cannot.
+    /// The target if it cannot be a URI.
     pub target: Option<Arc<Target>>,
     pub headers: HeaderMap,
     pub length: Length,
-    /// Whether it is of HTTP/1.0.
+    /// Whether the request has the version HTTP/1.0.
     pub is_old: bool,
-    /// Whether the connection ends with the answer.
+    /// Whether the connection closes after the answer.
     pub closes: bool,
-    /// Whether the client waits to be asked for the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects: bool,
-    /// Whether the client would go on with another protocol (RFC 9110, section 7.8). Only then the headers have
-    /// `Upgrade`.
+    /// Whether the client requests an upgrade (RFC 9110, section 7.8). In all other requests, the header `Upgrade` is
+    /// removed.
     pub is_upgrade: bool,
 }
 
-/// What is answered without asking anybody.
+/// An answer that the server gives without calling a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// The status code.
@@ -75,10 +75,10 @@ const BAD_VERSION: Refusal = Refusal::new(505, "505 HTTP Version Not Supported: 
 const BAD_CODING: Refusal = Refusal::new(501, "Unsupported transfer encoding");
 const BAD_EXPECTATION: Refusal = Refusal::new(417, "");
 
-/// Bytes of a URI that the HTTP server can hold.
+/// How many bytes of a URI the HTTP server can hold.
 const URI_BYTES: usize = 65_000;
 
-/// Reads a head with the empty line at its end.
+/// Reads a head, including the empty line at its end.
 pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
     let (line, rest) = split_line(head).ok_or(MALFORMED)?;
     let line = std::str::from_utf8(line).map_or_else(|_| latin(line), str::to_owned);
@@ -109,14 +109,14 @@ pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
     Ok(RequestHead { method, uri, target, headers, length, is_old, closes, expects, is_upgrade })
 }
 
-/// Whether a header is a list that has this word.
+/// Returns whether a header is a list that contains this word.
 fn has(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name).filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
     values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
 }
 
-/// Whether a request, if it `may`, asks for another protocol. What does not asks for nothing that anybody behind could
-/// understand otherwise.
+/// Returns whether a request asks for an upgrade. If `may` is false, it does not. The header `Upgrade` is removed from
+/// requests that do not, so that no reader behind this one can understand them otherwise.
 fn upgrades(headers: &mut HeaderMap, may: bool) -> bool {
     let Some(protocol) = headers.get(UPGRADE) else { return false };
     let upgrades = may && !protocol.is_empty() && has(headers, CONNECTION, "upgrade");
@@ -126,14 +126,14 @@ fn upgrades(headers: &mut HeaderMap, may: bool) -> bool {
     upgrades
 }
 
-/// A line without its end, and what follows.
+/// Splits off the first line. Returns it without its end, and the rest.
 fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(b'\n', text)?;
     let line = &text[..end];
     Some((line.strip_suffix(b"\r").unwrap_or(line), &text[end + 1..]))
 }
 
-/// A request line that is no UTF-8, with escapes for what is not ASCII: a path may hold any bytes.
+/// Reads a request line that is not UTF-8. Bytes beyond ASCII are escaped, because a path may hold any bytes.
 fn latin(line: &[u8]) -> String {
     let mut text = String::with_capacity(line.len() + 16);
     for byte in line {
@@ -145,7 +145,7 @@ fn latin(line: &[u8]) -> String {
     text
 }
 
-/// What a target asks for, in each of its forms (RFC 9112, section 3.2).
+/// Reads a request target in any of its forms (RFC 9112, section 3.2).
 fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc<Target>>), Refusal> {
     if target.is_empty() || target.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err(MALFORMED);
@@ -161,7 +161,7 @@ fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc
             if !is_scheme {
                 return Err(MALFORMED);
             }
-            // What is no hierarchy has no path.
+            // URIs without an authority have no path.
             rest.strip_prefix("//").map_or("", |rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]))
         }
     };
@@ -176,7 +176,7 @@ fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc
     Ok((None, Some(Arc::new(Target { path: path.to_owned(), query: query.to_owned() }))))
 }
 
-/// A target with escapes for what would end a path or be refused by the HTTP server; it means the same.
+/// Escapes the bytes of a target that would end a path or that the HTTP server refuses. The meaning stays the same.
 fn escape(target: &str) -> String {
     let is_plain =
         |byte: u8| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'_' | b'a'..=b'z' | b'~' | b'[' | b']');
@@ -193,8 +193,8 @@ fn escape(target: &str) -> String {
     text
 }
 
-/// Reads the lines of headers. A line that begins with a space goes on with the one before, as the reference still has
-/// it.
+/// Reads the header lines. A line that begins with a space continues the previous one; the reference still accepts
+/// this.
 fn read_headers(head: &Bytes, mut rest: &[u8]) -> Result<HeaderMap, Refusal> {
     let mut headers = HeaderMap::with_capacity(16);
     let mut refusal = None;
@@ -230,7 +230,7 @@ fn read_headers(head: &Bytes, mut rest: &[u8]) -> Result<HeaderMap, Refusal> {
         let value = HeaderValue::from_maybe_shared(value).map_err(|_| MALFORMED)?;
         match HeaderName::from_bytes(name) {
             Ok(name) => headers.append(name, value),
-            // The reference finds these last.
+            // The reference reports these after all other errors.
             Err(_) if name.contains(&b' ') => refusal = Some(BAD_NAME),
             Err(_) => return Err(MALFORMED),
         }
@@ -250,8 +250,8 @@ fn check_host(headers: &HeaderMap, method: &Method, is_old: bool) -> Result<(), 
     if host.as_bytes().iter().all(is_sound) { Ok(()) } else { Err(BAD_HOST) }
 }
 
-/// How long the body is (RFC 9112, section 6.3). The headers say it in this one way from then on: nobody who they are
-/// passed on to can read it otherwise.
+/// Returns the length of the body (RFC 9112, section 6.3). Removes headers that state it in another way, so that every
+/// later reader of the headers finds the same length.
 fn body_length(headers: &mut HeaderMap, is_old: bool) -> Result<Length, Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING);
     if let Some(coding) = codings.next() {

@@ -4,7 +4,7 @@ fn read(head: &str) -> Result<RequestHead, Refusal> {
     parse(&Bytes::copy_from_slice(head.as_bytes()))
 }
 
-/// What a target of a GET asks for: as a URI, or otherwise.
+/// Returns the target of a GET, as a URI or otherwise.
 fn target(target: &str) -> Result<String, Refusal> {
     let head = read(&format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"))?;
     Ok(match (head.uri, head.target) {

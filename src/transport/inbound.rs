@@ -1,14 +1,14 @@
-//! What clients of HTTP/1.1 send, on its way to the HTTP server.
+//! Reads the requests of HTTP/1.1 clients before the HTTP server does.
 //!
-//! The HTTP server takes 96 lines of headers, 128 KiB of a head and 64 KiB of a URI; proxies that act for users of many
-//! groups send more, and the reference takes a mebibyte of all together. So heads are read here, once and for all, and
-//! the server is given a short one for each, which says how the body and the connection end and nothing else. Whoever
-//! it asks to answer finds the rest in [`Asked`]. So there is one reader of heads, by the rules of the reference, and
-//! no second one that could understand them differently.
+//! The HTTP server accepts 96 header lines, 128 KiB of a head and 64 KiB of a URI. Proxies for users of many groups
+//! send more, and the reference accepts a mebibyte in total. Therefore this module reads the heads. The HTTP server
+//! gets a short head for each request, which states only how the body and the connection end. Handlers find the full
+//! head in [`Asked`]. Thus heads have one reader, with the rules of the reference, and no second reader that could
+//! understand them differently.
 //!
-//! What follows a request is not looked at until that has its answer: only then it is known whether it is HTTP. So one
-//! request of a connection is kept at a time, however many a client sends ahead, and a request for another protocol is
-//! the last one: either that is spoken behind it, or the connection ends.
+//! The bytes after a request are not read before it was answered, because only then it is known whether they are HTTP.
+//! A connection therefore holds one request at a time, however many the client pipelines. A request for an upgrade is
+//! the last one: the bytes after it belong to the other protocol, or the connection closes.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future as _;
@@ -28,10 +28,10 @@ use super::chunked::Chunked;
 use super::head::{self, Length, Refusal, RequestHead, TOO_LARGE, TOO_MANY};
 use crate::limits;
 
-/// Heads above [`limits::HEAD_BYTES_COMMON`] that are being read or answered.
+/// The number of heads above [`limits::HEAD_BYTES_COMMON`] that are being read or answered.
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 
-/// A large head, counted while this lives.
+/// A large head, counted until this is dropped.
 #[derive(Debug)]
 pub(super) struct Large(());
 
@@ -48,34 +48,34 @@ impl Drop for Large {
     }
 }
 
-/// What is asked by one request that the HTTP server was given.
+/// A request that the HTTP server was given.
 pub(super) enum Question {
-    /// To be answered by the gateway.
+    /// A request for the gateway.
     Request(Box<RequestHead>, Option<Large>),
-    /// To be refused; nothing comes behind it.
+    /// A request to refuse. No request follows it.
     Refused(Refusal),
 }
 
-/// The request of a connection that the HTTP server was given last. Clones are the same.
+/// The latest request of a connection that the HTTP server was given. Clones refer to the same request.
 #[derive(Clone, Default)]
 pub(super) struct Asked(Rc<Asking>);
 
 #[derive(Default)]
 struct Asking {
     question: RefCell<Option<Question>>,
-    /// Whether it has no answer yet.
+    /// Whether it was not answered yet.
     is_open: Cell<bool>,
-    /// Waits for that.
+    /// Woken once it was answered.
     reader: RefCell<Option<Waker>>,
 }
 
 impl Asked {
-    /// What it asks; whoever takes that answers it.
+    /// Takes the request. The caller must answer it. `None` if it was already taken.
     pub fn take(&self) -> Option<Question> {
         self.0.question.take()
     }
 
-    /// The HTTP server has its answer, which it writes before it reads again.
+    /// Notes that the HTTP server has the answer, which it writes before it reads again.
     pub fn answered(&self) {
         self.0.is_open.set(false);
         let reader = self.0.reader.take();
@@ -96,37 +96,37 @@ impl Asked {
     }
 }
 
-/// What comes next.
+/// The part of the input that follows.
 enum Stage {
     Head,
-    /// So many bytes of a body.
+    /// A body of which this many bytes are missing.
     Body(u64),
     Chunks(Chunked),
     /// Bytes of another protocol.
     Other,
-    /// Nothing that matters.
+    /// Bytes that are ignored.
     Over,
 }
 
-/// One connection, from its first byte.
+/// Reads one connection from its first byte.
 pub(super) struct Inbound {
     stage: Stage,
-    /// The head that is being read, and how much of it was searched for its end.
+    /// The head that is being read, and how many of its bytes were searched for its end.
     head: Vec<u8>,
     searched: usize,
     large: Option<Large>,
-    /// When the head must be there.
+    /// When the head must be complete.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What the HTTP server is to read next, and how much of it was read.
+    /// The bytes that the HTTP server reads next, and how many of them it has read.
     ready: Vec<u8>,
     given: usize,
     buffer: Box<[u8]>,
-    /// What of the buffer was not looked at.
+    /// The part of the buffer that was not processed.
     left: Range<usize>,
     asked: Asked,
-    /// Whether the connection ends with the answer although its client may send on.
+    /// Whether the connection closes after the answer although the client may still send.
     is_cut: bool,
-    /// How long that is waited for then.
+    /// How long to wait for the client to close it then.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -148,13 +148,13 @@ impl Inbound {
         }
     }
 
-    /// Where what is asked is found.
+    /// Returns the requests of this connection.
     pub fn asked(&self) -> &Asked {
         &self.asked
     }
 
-    /// Waits a moment, when everything was written, until a client that may send on has closed the connection, too:
-    /// closing it while the client sends would take the answer from it.
+    /// Waits a moment, after all bytes were written, until a client that may still send has closed the connection too.
+    /// If the server closed it first, the client could lose the answer.
     pub fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
         while self.is_cut {
             let moment = self.farewell.get_or_insert_with(|| Box::pin(sleep(limits::FAREWELL_TIMEOUT)));
@@ -169,7 +169,7 @@ impl Inbound {
         Poll::Ready(())
     }
 
-    /// Passes on everything from now on as it comes: the connection has gone on with another protocol.
+    /// Forwards all further bytes unchanged, because the connection was upgraded.
     pub fn leave(&mut self) {
         (self.stage, self.is_cut) = (Stage::Other, false);
     }
@@ -211,7 +211,7 @@ impl Inbound {
         }
     }
 
-    /// Ends the connection of who takes too long to say what it wants.
+    /// Ends the connection if the client takes too long to send a head.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.head.is_empty() {
             self.deadline = None;
@@ -221,7 +221,7 @@ impl Inbound {
         deadline.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Takes what was read, as far as that may be looked at; so many bytes are left.
+    /// Processes bytes that were read, as far as the stage allows. Returns how many are left.
     fn take(&mut self, mut bytes: &[u8]) -> usize {
         while !bytes.is_empty() {
             bytes = match &mut self.stage {
@@ -255,7 +255,7 @@ impl Inbound {
         0
     }
 
-    /// Takes more of a head; what is left belongs to the body.
+    /// Adds bytes to the head. Returns those after its end, which belong to the body.
     fn take_head<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let before = self.head.len();
         let room = limits::HEAD_BYTES - before;
@@ -282,14 +282,14 @@ impl Inbound {
         &bytes[end - before..]
     }
 
-    /// Where the empty line ends that ends the head.
+    /// Returns the end of the empty line that ends the head. `None` if it has not arrived.
     fn find_end(&mut self) -> Option<usize> {
         while let Some(at) = memchr::memchr(b'\n', &self.head[self.searched..]) {
             let line = self.searched + at + 1;
             match &self.head[line..] {
                 [b'\n', ..] => return Some(line + 1),
                 [b'\r', b'\n', ..] => return Some(line + 2),
-                // What comes tells.
+                // The next bytes decide.
                 [] | [b'\r'] => {
                     self.searched = line - 1;
                     return None;
@@ -301,7 +301,7 @@ impl Inbound {
         None
     }
 
-    /// Gives the HTTP server a request, and what it asks to whom it passes it on.
+    /// Gives the HTTP server a short head, and handlers the full one.
     fn pass(&mut self, head: RequestHead, large: Option<Large>) {
         let method = if head.method == Method::HEAD { "HEAD" } else { "GET" };
         let version = if head.is_old { "1.0" } else { "1.1" };
@@ -328,7 +328,7 @@ impl Inbound {
         self.asked.ask(Question::Request(Box::new(head), large));
     }
 
-    /// Has a refusal answered behind what was asked before, as the last answer.
+    /// Refuses the connection's last request, after the earlier ones were answered.
     fn refuse(&mut self, refusal: Refusal) {
         self.ready.extend_from_slice(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         self.asked.ask(Question::Refused(refusal));

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::super::head::MALFORMED;
 use super::*;
 
-/// A client that sends bytes so many at a time, and then closes.
+/// A client that sends its bytes in steps of `step`, and then closes.
 struct Client {
     bytes: Vec<u8>,
     step: usize,
@@ -18,8 +18,8 @@ impl AsyncRead for Client {
     }
 }
 
-/// What the HTTP server reads of what a client sends, and what is asked; each request is answered when nothing more is
-/// read.
+/// Returns the bytes that the HTTP server reads from a client, and the requests. A request is answered when no more
+/// bytes are read.
 fn read(text: &[u8], step: usize) -> (String, Vec<Question>) {
     let mut client = Client { bytes: text.to_vec(), step };
     let (mut inbound, mut all, mut asked) = (Inbound::new(), Vec::new(), Vec::new());
@@ -124,7 +124,7 @@ fn bytes_of_another_protocol_are_left_alone() {
     }
 }
 
-/// What the HTTP server reads until there is nothing for now.
+/// Reads for the HTTP server until no more bytes are available.
 fn read_on(inbound: &mut Inbound, client: &mut Client) -> String {
     let (mut cx, mut all) = (Context::from_waker(std::task::Waker::noop()), Vec::new());
     loop {
@@ -158,7 +158,7 @@ fn large_heads_are_counted() {
         || read(&[b"GET / HTTP/1.1\r\nHost: a\r\nX: ".as_slice(), &[b'x'; 100_000], b"\r\n\r\n"].concat(), 10_000).1;
     let held: Vec<_> = std::iter::repeat_with(large).take(2 * limits::LARGE_HEADS).collect();
     let refused = held.iter().filter(|asked| matches!(asked[..], [Question::Refused(TOO_MANY)])).count();
-    // Other tests may hold some meanwhile.
+    // Other tests may hold some at the same time.
     assert!((limits::LARGE_HEADS..limits::LARGE_HEADS + 8).contains(&refused), "{refused}");
     drop(held);
     assert!(matches!(large()[..], [Question::Request(..)]));

@@ -1,4 +1,4 @@
-//! Connections: from a listening socket to requests, and what is written to them.
+//! Connections: from a listening socket to requests, and the bytes that are written to them.
 
 mod chunked;
 mod client_side;

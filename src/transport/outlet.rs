@@ -1,8 +1,9 @@
-//! Whether a connection takes what is made for it.
+//! Bounds the bytes that the streams of a connection produce before the client receives them.
 //!
-//! HTTP/2 keeps up to some hundred kilobytes for each stream whose client leaves it room, whether or not the socket
-//! takes them. So streams ask here before they make more: they wait while the socket is full, and let the connection
-//! send what they have given it. What a connection holds is thus bounded, however many streams it has.
+//! HTTP/2 buffers some hundred kilobytes for each stream whose client has an open window, even while the socket is
+//! full. Therefore streams ask here before they produce more. They wait while the socket is full. After
+//! a number of bytes, they give the connection a turn to send. This bounds the memory of a connection for any number
+//! of streams.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,34 +11,34 @@ use std::task::{Context, Poll, Waker};
 
 use crate::limits;
 
-/// The way out of one connection. Clones are the same.
+/// The sending side of one connection. Clones refer to the same connection.
 #[derive(Debug, Clone, Default)]
 pub struct Outlet(Rc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the socket takes nothing for now.
+    /// Whether the socket is full.
     is_full: Cell<bool>,
-    /// How often it was full.
+    /// How often it became full.
     times: Cell<u64>,
-    /// Bytes that streams gave since the connection had its turn.
+    /// Bytes from streams since the connection last had a turn.
     given: Cell<usize>,
     waiting: RefCell<Vec<Waker>>,
-    /// Whether the connection is to end.
+    /// Whether the connection must close.
     is_closing: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
-/// The wait of one stream for its connection.
+/// The state of one stream that waits for its connection.
 #[derive(Debug, Default)]
 pub struct Wait(u64);
 
 impl Outlet {
-    /// Ready when a stream may make more.
+    /// Ready when the stream may produce more.
     pub fn poll_room(&self, wait: &mut Wait, cx: &mut Context<'_>) -> Poll<()> {
         let state = &self.0;
         if state.is_full.get() {
-            // What wakes a stream meanwhile does not make it wait twice.
+            // A stream that another event wakes must not register twice.
             if wait.0 != state.times.get() {
                 wait.0 = state.times.get();
                 state.waiting.borrow_mut().push(cx.waker().clone());
@@ -45,7 +46,7 @@ impl Outlet {
             return Poll::Pending;
         }
         if state.given.get() >= limits::CONNECTION_AHEAD_BYTES {
-            // The connection's task was woken by what it was given, and runs first.
+            // The bytes have woken the connection's task, which runs first.
             state.given.set(0);
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -53,19 +54,19 @@ impl Outlet {
         Poll::Ready(())
     }
 
-    /// Notes what a stream gives its connection.
+    /// Notes how many bytes a stream passes to its connection.
     pub fn give(&self, bytes: usize) {
         self.0.given.set(self.0.given.get().saturating_add(bytes));
     }
 
-    /// Closes the connection: its client takes nothing any more.
+    /// Closes the connection, because its client does not receive any more.
     pub fn close(&self) {
         self.0.is_closing.set(true);
         let task = self.0.task.take();
         task.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether the connection is to end; if not, `close` wakes who polls.
+    /// Returns whether the connection must close. If not, `close` will wake the polling task.
     pub(super) fn is_closing(&self, cx: &Context<'_>) -> bool {
         let mut task = self.0.task.borrow_mut();
         if !task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
@@ -74,19 +75,19 @@ impl Outlet {
         self.0.is_closing.get()
     }
 
-    /// The connection has its turn to send.
+    /// Notes that the connection has its turn to send.
     pub(super) fn has_turn(&self) {
         self.0.given.set(0);
     }
 
-    /// The socket takes nothing for now.
+    /// Notes that the socket is full.
     pub(super) fn fill(&self) {
         if !self.0.is_full.replace(true) {
             self.0.times.set(self.0.times.get() + 1);
         }
     }
 
-    /// The socket has taken everything.
+    /// Notes that the socket has taken all bytes.
     pub(super) fn empty(&self) {
         if self.0.is_full.replace(false) {
             let waiting = self.0.waiting.take();

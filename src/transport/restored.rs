@@ -1,4 +1,4 @@
-//! Requests as their clients sent them, put in the place of what the HTTP server was given.
+//! Restores requests as clients sent them, in place of the short ones that the HTTP server has read.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::head::{Refusal, RequestHead, TOO_LARGE};
 use super::inbound::{Asked, Large, Question};
 use crate::limits;
 
-/// Puts what was asked into a request. The answer, if nobody needs to be asked for it.
+/// Restores a request. Returns an answer if no handler is needed.
 pub(super) fn restore(request: &mut Request) -> Option<HttpResponse> {
     if request.version() < Version::HTTP_2 {
         let asked = request.conn_data::<Asked>().and_then(Asked::take);
@@ -46,8 +46,7 @@ fn put(request: &mut Request, head: RequestHead, large: Option<Large>) {
     }
 }
 
-/// Whether the headers of a request over HTTP/2 are more than may be, as they are counted there (RFC 9113, section
-/// 6.5.2).
+/// Returns whether the headers of an HTTP/2 request exceed the limit, counted as HTTP/2 does (RFC 9113, section 6.5.2).
 fn exceeds(request: &Request) -> bool {
     let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 32;
     request.head().headers.iter().map(size).sum::<usize>() > limits::HEAD_BYTES

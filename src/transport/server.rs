@@ -1,4 +1,4 @@
-//! The HTTP server: workers that accept connections, TLS, which HTTP is spoken, and the end of it all.
+//! The HTTP server: its workers, TLS, the choice of HTTP version, and stopping it.
 
 use std::future::ready;
 use std::io;
@@ -24,14 +24,15 @@ use super::restored::restore;
 use super::{ConnectionId, Connections, Gathered};
 use crate::limits;
 
-/// Time between looks whether a stopping server has still something to do.
+/// How often a stopping server checks whether it has work.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Begins to serve what `configure` says, to `connections`, which are those of the listener. Every connection has TLS,
-/// and speaks what `tls` offers (RFC 7301) of HTTP/2 and HTTP/1.1; `identify` puts into its data who it belongs to.
+/// Starts a server with the handlers that `configure` adds. `connections` must belong to the listener. Every connection
+/// has TLS, and speaks HTTP/2 or HTTP/1.1 as `tls` negotiates (RFC 7301). `identify` puts the client's identity into
+/// the data of a connection.
 ///
 /// # Errors
-/// When the socket cannot be used.
+/// The socket cannot be used.
 pub fn start<F, I>(
     listener: TcpListener,
     tls: ServerConfig,
@@ -96,12 +97,12 @@ where
     Ok(builder.run())
 }
 
-/// What the HTTP service wants to know of a connection.
+/// Prepares a connection for the HTTP service.
 fn open(tls: TlsStream<TcpStream>, connections: &Connections) -> (Gathered, Protocol, Option<std::net::SocketAddr>) {
     let socket = tls.get_ref().0;
-    // Answers are written in one piece; waiting for more would only delay them.
+    // Answers are written in one piece, so that waiting for more bytes would only delay them.
     let _ = socket.set_nodelay(true);
-    // Nothing else tells of a client that is gone where nothing is to be said.
+    // Without keep-alive, nothing would reveal the loss of a client on an idle connection.
     let _ = SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(limits::KEEP_ALIVE_TIME));
     let peer = socket.peer_addr().ok();
     let connection = Gathered::new(tls, connections);
@@ -109,11 +110,11 @@ fn open(tls: TlsStream<TcpStream>, connections: &Connections) -> (Gathered, Prot
     (connection, protocol, peer)
 }
 
-/// Ends a server: new connections are refused, requests in progress are finished until `is_idle` says that there are
-/// none or their time is over, and connections are closed. Those on which nothing is asked do not hold this up.
+/// Stops a server. Refuses new connections, finishes the requests in progress, and closes all connections. It waits
+/// until `is_idle` returns true, at most for `grace`; connections without requests do not delay it.
 pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: impl Fn() -> bool, grace: Duration) {
     handle.pause().await;
-    // Only its thread knows when it has stopped to accept.
+    // The accepting thread does not say when it has stopped.
     sleep(STOP_CHECK_INTERVAL).await;
     connections.leave();
     let ended = async {
@@ -128,7 +129,7 @@ pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: imp
         }
     };
     if timeout(grace, ended).await.is_err() && !is_idle() {
-        tracing::warn!("requests are still open: they are broken off");
+        tracing::warn!("the grace period is over: requests in progress are aborted");
     }
     handle.stop(true).await;
 }

@@ -11,9 +11,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::super::ClientSide;
 use super::*;
 
-/// Says what was asked, or sends back everything that comes.
+/// Answers with the path and body of the request, or upgrades and echoes all bytes.
 async fn answer(request: HttpRequest) -> HttpResponse {
-    // Not at once: what is sent ahead could come in between.
+    // Later, so that pipelined requests could get in between.
     tokio::task::yield_now().await;
     if request.path() != "/switch" {
         return HttpResponse::Ok().body(format!("{} {}", request.method(), request.path()));
@@ -25,7 +25,7 @@ async fn answer(request: HttpRequest) -> HttpResponse {
     response
 }
 
-/// What a client reads that sends all this at once: until the connection ends, or comes to what is waited for.
+/// Sends all bytes at once. Returns what the client reads until the connection ends, or until `until` was read.
 async fn read(sent: String, until: &'static str) -> String {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

@@ -1,42 +1,43 @@
-//! When a thread has not come back, and when that is told.
+//! Decides when a thread counts as stalled, and when to log that.
 
 use std::time::Duration;
 
 use super::Work;
 use crate::limits;
 
-/// What is to be done about a thread.
+/// What to do about a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.
     Fine,
-    /// It is to be asked: the number that it is to answer with.
+    /// Ask it to answer with this number.
     Ask(u64),
-    /// It has not answered for so long. Once for each time.
+    /// Report that it has not answered for this long. A stall is reported once.
     Stalled(Duration),
 }
 
-/// What one thread was asked.
+/// The state of watching one thread.
 #[derive(Debug, Default)]
 pub struct Judge {
     asked: u64,
     /// When it was asked last.
     since: Duration,
-    /// Whether it was told that there was no answer.
+    /// Whether the present stall was reported.
     told: bool,
-    /// What it did when it was looked at last, and how often it did the same.
+    /// The work that it noted at the last check, and how many checks have passed since it was asked last.
     work: Work,
     same: u32,
 }
 
 impl Judge {
-    /// Looks at a thread: what it answered last and does now. `paused` says that the machine may have stood still.
+    /// Checks a thread by its last answer and its present work. `paused` means that the whole machine may have stopped
+    /// meanwhile.
     pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> Verdict {
         let is_busy = std::mem::replace(&mut self.work, work) != work || work != Work::default();
         if answered == self.asked {
             self.told = false;
             self.same += 1;
-            // Who does nothing is seldom woken for it.
+            // Idle threads are rarely woken for an answer.
             if !is_busy && self.same < limits::WATCHDOG_IDLE_LOOKS {
                 return Verdict::Fine;
             }
@@ -55,7 +56,7 @@ impl Judge {
     }
 }
 
-/// Bounds how often something is told.
+/// Bounds how often stalls are logged.
 #[derive(Debug, Default)]
 pub struct Seldom {
     next: Duration,
@@ -63,7 +64,7 @@ pub struct Seldom {
 }
 
 impl Seldom {
-    /// Whether it may be told now: how often it was not, since it was told last.
+    /// Returns how many stalls were not logged since the last one that was. `None` if this one must not be logged.
     pub fn may_tell(&mut self, now: Duration) -> Option<u64> {
         if now < self.next {
             self.others += 1;
@@ -79,7 +80,7 @@ mod tests {
     use super::super::Stage;
     use super::*;
 
-    /// A thread and its judge, by a clock that only moves when it is told to.
+    /// A thread and its state, with a clock that only the test moves.
     struct Simulated {
         now: Duration,
         judge: Judge,
@@ -93,7 +94,7 @@ mod tests {
             Self { now: Duration::ZERO, judge: Judge::default(), asked: 0, answered: 0, stalls: Vec::new() }
         }
 
-        /// Looks for so many intervals; a thread that answers does so between two looks.
+        /// Checks the thread after each of `times` intervals. A thread that answers does so between two checks.
         fn look(&mut self, times: u32, answers: bool, paused: bool, work: Work) -> u32 {
             let mut asked = 0;
             for _ in 0..times {

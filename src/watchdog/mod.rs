@@ -1,7 +1,7 @@
-//! Notices threads that do not come back: what is computed on one of them keeps everybody waiting who is served there.
+//! Detects stalled threads. A task that computes for long delays all clients that the same thread serves.
 //!
-//! Each thread notes what it is about to do, and answers when it is asked, which it cannot while it computes. A thread
-//! of this module asks, and tells of those that have not answered in time, with what they noted.
+//! Each thread notes its present work, and answers when it is asked. It cannot answer while a task computes. A thread
+//! of this module asks, and logs the threads that did not answer in time, with the work that they noted.
 
 mod judge;
 mod work;
@@ -23,22 +23,22 @@ use crate::limits;
 use crate::metrics::Metrics;
 
 thread_local! {
-    /// What this thread says of itself, if somebody listens.
+    /// The state of the current thread, if a watchdog watches it.
     static HERE: Cell<Option<&'static Thread>> = const { Cell::new(None) };
 }
 
-/// What a thread says of itself. There are as many as threads, and they are never given back.
+/// The state that a thread shares with the watchdog. It is never freed; each thread has one.
 #[derive(Default)]
 struct Thread {
     kind: &'static str,
-    /// What it does, as bits of [`Work`].
+    /// Its present work, as bits of [`Work`].
     work: AtomicU64,
     asked: AtomicU64,
     answered: AtomicU64,
     task: AtomicWaker,
 }
 
-/// Does a part of some work: what it is, until this returns.
+/// Runs a part of some work, and notes the work while that part runs.
 pub fn during<T>(work: &mut Work, part: impl FnOnce() -> T) -> T {
     let Some(here) = HERE.get() else { return part() };
     here.work.store(work.bits(), Ordering::Relaxed);
@@ -48,14 +48,14 @@ pub fn during<T>(work: &mut Work, part: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Notes what is done from here on, of what [`during`] surrounds.
+/// Changes the work that the surrounding [`during`] has noted.
 pub fn note(work: Work) {
     if let Some(here) = HERE.get() {
         here.work.store(work.bits(), Ordering::Relaxed);
     }
 }
 
-/// Watches threads. Clones are the same.
+/// Watches threads. Clones share the same threads.
 #[derive(Clone, Default)]
 pub struct Watchdog(Arc<Threads>);
 
@@ -69,21 +69,23 @@ impl std::fmt::Debug for Watchdog {
 }
 
 impl Watchdog {
-    /// What a thread runs beside its work to be watched; `kind` says what it is for.
+    /// Returns a future that makes the current thread watched for as long as it is polled. `kind` says what the thread
+    /// does.
     pub fn attend(&self, kind: &'static str) -> LocalBoxFuture<'static, ()> {
         self.attendant(kind)()
     }
 
-    /// Makes that for whoever starts the thread.
+    /// Returns a function that makes this future, for code that starts threads.
     pub fn attendant(&self, kind: &'static str) -> impl Fn() -> LocalBoxFuture<'static, ()> + Send + Sync + use<> {
         let threads = Arc::downgrade(&self.0);
         move || attend(kind, threads.clone())
     }
 
-    /// Begins to watch, for as long as there is a clone of this. `describe` says what resource a work is about.
+    /// Starts the thread that watches. It ends once all clones of this are dropped. `describe` returns the resource
+    /// that a work concerns.
     ///
     /// # Errors
-    /// When there can be no thread for that.
+    /// The thread cannot be started.
     pub fn start(
         &self,
         metrics: &Metrics,
@@ -96,7 +98,7 @@ impl Watchdog {
     }
 }
 
-/// Answers for a thread what it is asked.
+/// Answers the watchdog on behalf of a thread.
 fn attend(kind: &'static str, threads: Weak<Threads>) -> LocalBoxFuture<'static, ()> {
     Box::pin(async move {
         let Some(watched) = threads.upgrade() else { return };
@@ -116,11 +118,11 @@ fn attend(kind: &'static str, threads: Weak<Threads>) -> LocalBoxFuture<'static,
 
 /// Threads that serve HTTP.
 pub const WORKER: &str = "worker";
-/// The thread of the store.
+/// The thread that runs the store.
 pub const STORE: &str = "store";
 const KINDS: [&str; 2] = [WORKER, STORE];
 
-/// A thread that has ended is not asked any more.
+/// Stops watching a thread when it ends.
 struct Gone(&'static Thread, Weak<Threads>);
 
 impl Drop for Gone {
@@ -139,7 +141,7 @@ fn watch(threads: &Weak<Threads>, counters: &[(&str, Counter)], describe: &dyn F
         std::thread::sleep(limits::WATCHDOG_INTERVAL);
         let Some(threads) = threads.upgrade() else { return };
         let now = began.elapsed();
-        // Where all threads stood still, as those of a machine that was paused, none of them is to blame.
+        // If the watchdog itself was late, the whole machine may have been paused; then no thread is to blame.
         let paused = now - last > 3 * limits::WATCHDOG_INTERVAL;
         last = now;
         for (thread, judge) in threads.0.lock().iter_mut() {
@@ -165,7 +167,7 @@ fn watch(threads: &Weak<Threads>, counters: &[(&str, Counter)], describe: &dyn F
                             method,
                             resource,
                             others,
-                            "a thread does not come back"
+                            "a task blocks its thread"
                         );
                     }
                 }

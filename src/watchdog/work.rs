@@ -1,24 +1,24 @@
-//! What a thread does, in the bits of a number, so that noting it is one store.
+//! Encodes the work of a thread in the bits of one number, so that noting it is a single store.
 
 use std::sync::Arc;
 
 use crate::served::Served;
 
-/// How far a request is.
+/// How far a request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Its user is found, and who answers.
+    /// The server finds its user and its resource.
     Arriving = 1,
-    /// It is answered.
+    /// The server computes the answer.
     Answering,
-    /// More of its answer is made.
+    /// The server produces a further part of the answer.
     Sending,
 }
 
 impl Stage {
     const ALL: [Self; 3] = [Self::Arriving, Self::Answering, Self::Sending];
 
-    /// As logs have it.
+    /// Returns the name for logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Arriving => "arriving",
@@ -28,41 +28,41 @@ impl Stage {
     }
 }
 
-/// Methods that are told apart.
+/// Methods that logs name. All others are `other`.
 const METHODS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT"];
 
-/// Bits of an address: no machine has more (x86-64 without five levels of pages, and AArch64).
+/// Bits of an address. No supported machine uses more (x86-64 without five-level paging, and AArch64).
 const ADDRESS: u32 = 48;
 
-/// What a request is about and how far it is. Nothing is 0.
+/// The method, the resource and the stage of a request. 0 stands for no work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work(u64);
 
 impl Work {
-    /// A stage of a request for objects of a resource, or others.
+    /// Describes a stage of a request for objects of a resource. `None` stands for other requests.
     pub fn new(stage: Stage, method: &str, served: Option<&Arc<Served>>) -> Self {
         let method = METHODS.iter().position(|known| *known == method).map_or(0, |place| place as u64 + 1);
         Self((stage as u64) << 56 | method << ADDRESS | served.map_or(0, address))
     }
 
-    /// The same at another stage, of objects of a resource.
+    /// Returns the same request at another stage.
     #[must_use]
     pub fn at(self, stage: Stage, served: Option<&Arc<Served>>) -> Self {
         Self((stage as u64) << 56 | self.0 & (0xff << ADDRESS) | served.map_or(0, address))
     }
 
-    /// How far it is.
+    /// Returns the name of the stage.
     pub fn stage(self) -> &'static str {
         Stage::ALL.into_iter().find(|stage| *stage as u64 == self.0 >> 56).map_or("none", Stage::name)
     }
 
-    /// Its method.
+    /// Returns the method.
     pub fn method(self) -> &'static str {
         let place = (self.0 >> ADDRESS & 0xff) as usize;
         place.checked_sub(1).and_then(|place| METHODS.get(place)).copied().unwrap_or("other")
     }
 
-    /// Whether it is about objects of this resource.
+    /// Returns whether the request is for objects of this resource.
     pub fn is_of(self, served: &Arc<Served>) -> bool {
         self.0 & ((1 << ADDRESS) - 1) == address(served)
     }

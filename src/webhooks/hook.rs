@@ -1,4 +1,4 @@
-//! A webhook: where it is, and asking it.
+//! The address of a webhook, and calls to it.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use crate::limits;
 use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust};
 use crate::version;
 
-/// The port of Services that do not say which.
+/// The default port of Services.
 const PORT: u16 = 443;
-/// Bytes of an answer that is no review which errors repeat.
+/// How many bytes of an invalid answer errors repeat.
 const TEXT_BYTES: usize = 2_048;
 
-/// Where a webhook is, and whom to believe that.
+/// The address of a webhook, and the certificates to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     place: Place,
-    /// Path, as it is sent.
+    /// The path as requests have it.
     path: String,
     trust: Trust,
 }
@@ -40,24 +40,24 @@ enum Place {
         name: String,
         port: u16,
     },
-    /// `authority` as the URL has it.
+    /// `authority` is written as in the URL.
     Host {
         authority: String,
         host: String,
         port: u16,
     },
-    /// Why there is none.
+    /// The configuration names no address; the text says why.
     Nowhere(String),
 }
 
-/// Why a webhook did not answer as it should, and the code that stands for it.
+/// The reason why a webhook did not answer with a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// For people.
+    /// The message.
     pub message: String,
-    /// The code of its answer, or 503.
+    /// The code of the webhook's answer; 503 if it did not answer.
     pub code: u16,
-    /// Whether its certificate names nobody.
+    /// Whether its certificate has no subject alternative names.
     pub is_of_nameless: bool,
 }
 
@@ -96,7 +96,7 @@ impl Hook {
         Self { place, path: clean(&of_text(&url.path)), trust }
     }
 
-    /// The URL that errors show.
+    /// Returns the URL for error messages.
     fn url(&self, timeout: Duration) -> String {
         let authority = match &self.place {
             Place::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
@@ -106,17 +106,18 @@ impl Hook {
         format!("https://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
     }
 
-    /// Whom to connect with. `resolve` finds the port of a Service, of a namespace and a name, as Services are now.
+    /// Returns the server to connect with. `resolve` takes the namespace, name and port of a Service, and returns a
+    /// host and a port.
     ///
     /// # Errors
-    /// When its Service leads nowhere, in the reference's words.
+    /// The Service has no address. The text is that of the reference.
     pub fn peer(&self, resolve: impl FnOnce(&str, &str, u16) -> Result<(String, u16), String>) -> Result<Peer, String> {
         let (host, port, server_name, http2) = match &self.place {
             Place::Service { namespace, name, port } => {
                 let (host, port) = resolve(namespace, name, *port)?;
                 (host, port, format!("{name}.{namespace}.svc"), false)
             }
-            // As upstream: what is elsewhere may be several servers behind one name, which one connection would miss.
+            // As upstream: a URL may name several servers, and one shared connection would reach only one of them.
             Place::Host { host, port, .. } => (host.clone(), *port, host.clone(), is_local(host)),
             Place::Nowhere(why) => return Err(why.clone()),
         };
@@ -124,24 +125,24 @@ impl Hook {
         Ok(Peer { host, port, guarded: false, secure: Some(secure) })
     }
 
-    /// Host and port by which the user is found that it is asked as. `None` when it is nowhere.
+    /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.
     pub fn target(&self) -> Option<String> {
         match &self.place {
             Place::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
             Place::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
-            // As Go joins them: what has brackets gets them once more.
+            // Go joins host and port like this: an authority in brackets gets a second pair.
             Place::Host { authority, .. } if authority.contains(':') => Some(format!("[{authority}]:{PORT}")),
             Place::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
             Place::Nowhere(_) => None,
         }
     }
 
-    /// Asks the webhook, as a user where there is one, and tells it how long it has. Answers with the review that it
-    /// sends back, of at most so many bytes. One that asks for patience (`Retry-After`) is asked again, as clients of
-    /// Kubernetes do.
+    /// Sends a review to the webhook and returns its answer. The URL states `timeout`. `user` is the user that this
+    /// server presents. `bytes_max` bounds the answer. If the webhook answers with `Retry-After`, the call is repeated,
+    /// as clients of Kubernetes do.
     ///
     /// # Errors
-    /// When it cannot be reached in time, or answers with anything else.
+    /// The webhook cannot be reached within `timeout`, or its answer is no review.
     pub async fn ask(
         &self,
         outbound: &Outbound,
@@ -212,18 +213,18 @@ fn user_agent() -> String {
     format!("kube-apiserver-admission/{}", version::GIT_VERSION)
 }
 
-/// Whether an authority states a port.
+/// Returns whether an authority states a port.
 fn has_port(authority: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && !port.ends_with(']'))
 }
 
-/// Whether a host is this machine.
+/// Returns whether a host is this machine.
 fn is_local(host: &str) -> bool {
     let is_loopback = |address: std::net::IpAddr| address.is_loopback();
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// A path as Go joins it: absolute, without empty or relative parts, and without a slash at its end.
+/// Cleans a path as Go does: absolute, without empty or relative parts, and without a slash at the end.
 fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -236,14 +237,14 @@ fn clean(path: &str) -> String {
     format!("/{}", parts.iter().map(|part| path_escape(part)).collect::<Vec<_>>().join("/"))
 }
 
-/// How long a webhook wants not to be asked, where it says so.
+/// Returns how long the webhook asks clients to wait. `None` if it does not.
 fn patience(answer: &Response<Answer>) -> Option<Duration> {
     let code = answer.status().as_u16();
     let stated = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     (code == 429 || code >= 500).then(|| Duration::from_secs(stated))
 }
 
-/// The review that an answer to a review is. Its kind and version may be missing: whoever asked judges that.
+/// Reads the review from an answer. Kind and version may be missing; the caller checks them.
 fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
     if !(200..=206).contains(&code) {
         return Err(refused(code, media, body));
@@ -254,7 +255,7 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
     }
     let parse_error =
         |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
-    // As the reference, which looks at no media type here: what does not begin as an object of JSON is YAML.
+    // The reference ignores the media type here: a body that does not begin with `{` is YAML.
     let document = match body.trim_ascii_start().starts_with(b"{") {
         true => json::parse(body).map_err(|error| parse_error(&error))?,
         false => yaml::parse(body).map_err(|error| failed(error.to_string()))?.value,
@@ -270,11 +271,11 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
     Ok(document)
 }
 
-/// What Go calls the type by which it finds out what a document is.
+/// Go's name for the type with which the reference finds the kind of a document.
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// Whether a document is of the kind and version of the review that was asked, as far as it states any.
+/// Checks that a document has the kind and version of the review that was sent. Missing ones are accepted.
 fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
     let or = |field: &str| match document.str_at(&[field]) {
         "" => asked.str_at(&[field]).to_owned(),
@@ -299,7 +300,7 @@ fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
     })
 }
 
-/// What an answer says that is a Status itself.
+/// Returns the error that an answer of kind Status describes.
 fn stated(status: &Value, code: u16) -> CallError {
     let message = status.str_at(&["message"]);
     let message =
@@ -308,7 +309,7 @@ fn stated(status: &Value, code: u16) -> CallError {
     CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code), is_of_nameless: false }
 }
 
-/// What clients of Kubernetes say of an answer that is none.
+/// Returns the error for an answer that is no review, in the words of Kubernetes' clients.
 fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     if let Ok(status) = json::parse(body)
         && status.str_at(&["kind"]) == "Status"
@@ -339,7 +340,7 @@ fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     CallError { message, code, is_of_nameless: false }
 }
 
-/// Whether an answer of a media type is for people to read, as one is that states none.
+/// Returns whether an answer of this media type is text. An answer without a media type counts as text.
 fn is_text(media: &str) -> bool {
     media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/")
 }

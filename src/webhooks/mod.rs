@@ -1,7 +1,7 @@
-//! Webhooks: other servers that convert custom resources and that are asked about writes.
+//! Webhooks: servers that convert custom resources, or that decide about writes.
 //!
-//! [`Hook`] is where one is, and asks it; [`Users`] says as whom. [`conversion`] keeps what those answered that
-//! convert; [`crate::admission`] knows what is asked about writes.
+//! [`Hook`] has the address of a webhook and calls it. [`Users`] has the credentials that this server presents.
+//! [`conversion`] keeps converted objects. [`crate::admission`] has the webhooks that decide about writes.
 
 pub mod conversion;
 mod hook;

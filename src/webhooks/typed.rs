@@ -1,20 +1,20 @@
-//! What Go says of JSON whose members have other types than a structure of its own.
+//! Reports JSON values of the wrong type in Go's words.
 
 use flotilla_proto::value::Value;
 
-/// Where a member stands in a structure of Go, and what type it has there.
+/// A member of a Go struct, with its type.
 pub struct Member {
-    /// Names from the document down to it.
+    /// The member names on the way from the document to the member.
     pub path: &'static [&'static str],
-    /// The structure.
+    /// The name of the struct.
     pub of: &'static str,
-    /// The type, as Go calls it.
+    /// Go's name for the type.
     pub called: &'static str,
-    /// Whether a value may stand there; null always may.
+    /// Whether a value has the type. `null` is always accepted.
     pub takes: fn(&Value) -> bool,
 }
 
-/// What Go calls a value of JSON.
+/// Returns Go's name for the kind of a JSON value.
 pub const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -26,10 +26,11 @@ pub const fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether the members of a document have their types; `[]` at the end of a path means each item, `{}` each value.
+/// Checks that the members of a document have their types. A path that ends with `[]` means each item, one that ends
+/// with `{}` each value.
 ///
 /// # Errors
-/// What Go says of the first that has not.
+/// Go's message for the first member of another type.
 pub fn check(document: &Value, members: &[Member]) -> Result<(), String> {
     for member in members {
         let (last, above) = member.path.split_last().map_or(("", &[][..]), |(last, above)| (*last, above));

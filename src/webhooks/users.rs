@@ -1,5 +1,5 @@
-//! Who this server is for webhooks: users of a kubeconfig, found by the webhook's host and port (Kubernetes
-//! documentation, "Dynamic Admission Control", "Authenticate apiservers").
+//! The users as which this server calls webhooks. A kubeconfig names them by the host and port of the webhook
+//! (Kubernetes documentation, "Dynamic Admission Control", "Authenticate apiservers").
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,32 +13,32 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use crate::outbound::{Identity, Peer, Reread, escape_name};
 use crate::pki::{KubeconfigError, KubeconfigFile, read_credential};
 
-/// As whom a webhook is asked, in the name of another user.
+/// The header with the user that this server impersonates.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 const IMPERSONATE_UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const IMPERSONATE_GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 const IMPERSONATE_EXTRA: &str = "impersonate-extra-";
-/// The port of webhooks that do not say which.
+/// The port that a name without a port stands for.
 const DEFAULT_PORT: &str = "443";
 
 /// The users of a kubeconfig.
 #[derive(Debug, Default)]
 pub struct Users {
     by_name: HashMap<String, User>,
-    /// Name of the user of the current context.
+    /// The name of the user of the current context.
     current: Option<String>,
 }
 
-/// What a webhook is shown.
+/// The credentials that a webhook gets.
 #[derive(Debug, Default)]
 pub struct User {
     identity: Option<(Credential, Credential)>,
     token: Option<Credential>,
-    /// Headers that do not change.
+    /// Headers that are the same in all calls.
     headers: HeaderMap,
 }
 
-/// A text in the kubeconfig, or a file that may be replaced while the server runs.
+/// A credential in the kubeconfig itself, or in a file that may be replaced while the server runs.
 #[derive(Debug)]
 enum Credential {
     Here(Bytes),
@@ -55,10 +55,11 @@ impl Credential {
 }
 
 impl Users {
-    /// Reads a kubeconfig. Files that it names must be there.
+    /// Reads a kubeconfig. The files that it names must exist.
     ///
     /// # Errors
-    /// When it, or what it names, cannot be read, or a user proves itself in a way that is not here.
+    /// The kubeconfig or a file that it names cannot be read, or a user has a kind of credentials that is not
+    /// supported.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let file = KubeconfigFile::read(path)?;
         let mut by_name = HashMap::new();
@@ -71,8 +72,9 @@ impl Users {
         Ok(Self { by_name, current })
     }
 
-    /// The user for a webhook at `host:port`: the one of that name, or of `*.` and the end of it; for the port 443 also
-    /// without the port; then `*`, then that of the current context. `None` when there is none: nothing is shown then.
+    /// Returns the user for a webhook at `host:port`. In order of preference: the user of that name, or of `*.` with
+    /// the end of that name; for port 443, the same without the port; `*`; the user of the current context. `None` when
+    /// there is none; the webhook then gets no credentials.
     pub fn of(&self, target: &str) -> Option<&User> {
         let portless = split(target).filter(|(_, port)| *port == DEFAULT_PORT).map(|(host, _)| host);
         let named = [Some(target), portless].into_iter().flatten().find_map(|name| self.named(name));
@@ -129,14 +131,14 @@ impl User {
         Ok(Self { identity, token, headers })
     }
 
-    /// Has a peer be shown the user's certificate.
+    /// Makes connections with a peer present the user's certificate.
     pub fn identify(&self, peer: &mut Peer) {
         if let (Some((certificates, key)), Some(secure)) = (&self.identity, &mut peer.secure) {
             secure.identity = Some(Identity { certificates: certificates.get(), key: key.get() });
         }
     }
 
-    /// Adds the headers that say who asks.
+    /// Adds the user's headers.
     pub fn sign(&self, headers: &mut HeaderMap) {
         headers.extend(self.headers.clone());
         if let Some(value) = self.token.as_ref().and_then(|token| bearer(&token.get())) {
@@ -145,8 +147,10 @@ impl User {
     }
 }
 
-/// Adds the headers by which a webhook is asked in the name of another user. The error is the field that cannot stand
-/// in one. Who is not named has no groups either, as in the reference.
+/// Adds the headers for impersonation. As in the reference, groups are ignored without a user name.
+///
+/// # Errors
+/// The name of the field whose value cannot be in a header.
 fn impersonate(user: &Value, headers: &mut HeaderMap) -> Result<(), &'static str> {
     let texts = |of: &Value| of.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     let name = user.str_at(&["as"]);
@@ -173,7 +177,7 @@ fn impersonate(user: &Value, headers: &mut HeaderMap) -> Result<(), &'static str
     Ok(())
 }
 
-/// Host and port, as Go splits them: an address of IPv6 loses its brackets. `None` where there are not both.
+/// Splits host and port as Go does. An IPv6 address loses its brackets. `None` unless both are present.
 fn split(target: &str) -> Option<(&str, &str)> {
     let (host, port) = target.rsplit_once(':')?;
     match host.strip_prefix('[') {
@@ -195,7 +199,7 @@ fn bearer(token: &[u8]) -> Option<HeaderValue> {
     header(&format!("Bearer {}", std::str::from_utf8(token).ok()?.trim()))
 }
 
-/// A value that no log shows. `None` when it is none.
+/// Returns a header value that logs do not show. `None` if the text cannot be in a header.
 fn header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! Where scenarios are, what was recorded of them, and how much has to agree.
+//! Reads scenarios, recordings of Kubernetes' answers, and the floor: how much must agree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::compare::Seen;
 use super::json::Json;
 use super::yaml;
 
-/// A scenario with the answers of Kubernetes.
+/// A scenario and the answers of Kubernetes.
 pub struct Case {
     pub name: String,
     pub area: String,
@@ -20,15 +20,15 @@ pub struct Case {
 pub struct Demand {
     pub area: String,
     pub steps: usize,
-    /// Servers that are asked: one, or three that are one cluster.
+    /// The number of servers: one, or the three members of a cluster.
     pub servers: usize,
-    /// Whether it is compared only where everything is.
+    /// Whether the area is compared only when everything is.
     pub is_long: bool,
-    /// The release of kubectl, of what it prints.
+    /// The release of kubectl, for transcripts.
     pub release: String,
 }
 
-/// The files of all scenarios, in the order of their paths.
+/// Returns the files of all scenarios, ordered by path.
 pub fn files(cases: &Path) -> Vec<PathBuf> {
     let (mut folders, mut files) = (vec![cases.join("scenarios")], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -45,10 +45,10 @@ pub fn files(cases: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the scenarios of areas or names; all, if none are given.
+/// Reads the scenarios with these names, or in areas with these names. Reads all if `names` is empty.
 ///
 /// # Errors
-/// The file that cannot be read, and why.
+/// States which file cannot be read, and why.
 pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
     let mut found = Vec::new();
     for file in files(cases) {
@@ -59,9 +59,9 @@ pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
         if !names.is_empty() && !names.contains(&name) && !names.contains(&area) {
             continue;
         }
-        let told = |error: String| format!("{}: {error}", file.display());
-        let text = fs::read_to_string(&file).map_err(|error| told(error.to_string()))?;
-        let scenario = yaml::parse(&text).map_err(told)?;
+        let with_path = |error: String| format!("{}: {error}", file.display());
+        let text = fs::read_to_string(&file).map_err(|error| with_path(error.to_string()))?;
+        let scenario = yaml::parse(&text).map_err(with_path)?;
         let recording = cases.join("recorded").join(format!("{name}.json"));
         let recorded = fs::read(&recording).map_err(|error| format!("{}: {error}", recording.display()))?;
         let recorded = Json::parse(&recorded).and_then(|steps| steps.as_list()?.iter().map(Seen::recorded).collect());
@@ -71,11 +71,12 @@ pub fn read(cases: &Path, names: &[String]) -> Result<Vec<Case>, String> {
     Ok(found)
 }
 
-/// Reads how much has to agree: lines of area, count, `steps` or `commands`, servers, release of kubectl or `-`, and
-/// `long` for what is compared only where everything is. Nothing is demanded where there is no such file.
+/// Reads the floor. Each line has the area, the count, `steps` or `commands`, the number of servers, the release of
+/// kubectl or `-`, and `long` for an area that is compared only when everything is. Without a file `floor`, nothing is
+/// demanded.
 ///
 /// # Errors
-/// The line that cannot be read.
+/// States which line cannot be read.
 pub fn floor(cases: &Path) -> Result<Vec<Demand>, String> {
     let text = fs::read_to_string(cases.join("floor")).unwrap_or_default();
     let lines = text.lines().filter(|line| !line.starts_with('#'));

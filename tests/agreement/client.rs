@@ -1,4 +1,4 @@
-//! Requests as scenarios make them: each on a connection of its own, to a member chosen at random.
+//! The HTTP client of scenarios. It sends each request on a new connection, to a random server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use rand::seq::IndexedRandom as _;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-/// How long a server may be silent.
+/// How long the client waits for bytes of the server.
 const SILENCE: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 65_536;
 
-/// The servers that are asked.
+/// The servers that the requests are sent to.
 #[derive(Clone)]
 pub struct Servers {
     pub addresses: Vec<SocketAddr>,
@@ -28,15 +28,15 @@ pub struct Request<'a> {
     pub headers: &'a [(String, String)],
     pub body: Option<&'a [u8]>,
     pub is_anonymous: bool,
-    /// How long a stream is read; `None` reads a whole answer.
+    /// For how long a stream is read. With `None`, a complete answer is read.
     pub stream: Option<Duration>,
 }
 
-/// An answer; its status is 0 where there was none.
+/// An answer. Its status is 0 if none came.
 #[derive(Default)]
 pub struct Answer {
     pub status: i64,
-    /// Names in lower case; the values of one name are joined.
+    /// Names are in lower case. Values of the same name are joined.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -56,7 +56,7 @@ impl Servers {
         })
     }
 
-    /// Sends a body of JSON as the administrator; `None` sends none.
+    /// Sends a request with the administrator's credentials, with a JSON body if one is given.
     pub fn simple(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
         let headers = ["Content-Type", "Accept"].map(|name| (name.to_owned(), "application/json".to_owned()));
         let body = body.map(str::as_bytes);
@@ -73,7 +73,7 @@ impl Servers {
         let session = ClientConnection::new(Arc::clone(config), ServerName::from(address.ip()));
         let mut stream = Stream { tls: StreamOwned::new(session.map_err(io::Error::other)?, socket), came: Vec::new() };
         let sent = stream.send(&head(request, address)).and_then(|()| stream.send(request.body.unwrap_or_default()));
-        // A server may answer, and close, before it took the whole body.
+        // A server may answer and close the connection before it has read the whole body.
         stream.read(request).map_err(|error| sent.err().unwrap_or(error))
     }
 }
@@ -103,14 +103,14 @@ fn head(request: &Request<'_>, address: SocketAddr) -> Vec<u8> {
     latin(&head)
 }
 
-/// A text with a byte for each character, as headers have it.
+/// Returns a byte for each character, as in headers. Characters above U+00FF become `?`.
 pub fn latin(text: &str) -> Vec<u8> {
     text.chars().map(|each| u8::try_from(each).unwrap_or(b'?')).collect()
 }
 
 struct Stream {
     tls: StreamOwned<ClientConnection, TcpStream>,
-    /// What came and is not used yet.
+    /// Bytes that were received and not used yet.
     came: Vec<u8>,
 }
 
@@ -120,11 +120,11 @@ impl Stream {
         self.tls.flush()
     }
 
-    /// Reads more; `false` at the end.
+    /// Reads more bytes. Returns `false` at the end of the connection.
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = vec![0; READ_BYTES];
         let length = match self.tls.read(&mut bytes) {
-            // Not every server says goodbye.
+            // Some servers close the connection without TLS's close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
             other => other?,
         };
@@ -150,7 +150,7 @@ impl Stream {
                 (false, Some(length)) => came.len() >= length,
                 (false, None) => false,
             };
-            // What came until then counts, however the stream ends.
+            // A stream's answer consists of the bytes that came, whether it ends properly or breaks.
             while Instant::now() < end && !is_whole(&self.came) && self.fill().unwrap_or(false) {}
             answer.body = if is_chunked { chunks(&self.came).0 } else { std::mem::take(&mut self.came) };
             return Ok(answer);
@@ -208,7 +208,7 @@ impl Stream {
     }
 }
 
-/// The bytes of the chunks that came, and whether the last one did.
+/// Returns the contents of the chunks that came, and whether the last chunk is among them.
 fn chunks(came: &[u8]) -> (Vec<u8>, bool) {
     let (mut out, mut rest) = (Vec::new(), came);
     while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {

@@ -1,13 +1,13 @@
-//! Where two answers differ.
+//! Compares two answers.
 
 use super::json::Json;
 
-/// Characters of a value that a difference shows.
+/// The largest number of characters of a value that a difference shows.
 const SHOWN_MAX: usize = 300;
-/// A text of more characters in OpenAPI is an explanation.
+/// A longer text in an OpenAPI document is an explanation.
 const NAME_MAX: usize = 30;
 
-/// An answer: status, headers and body as far as they are compared.
+/// An answer: the compared parts of its status, headers and body.
 #[derive(Debug)]
 pub struct Seen {
     pub step: usize,
@@ -18,7 +18,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads one of the answers that were recorded.
+    /// Reads an answer of a recording. `None` if the document has another form.
     pub fn recorded(document: &Json) -> Option<Seen> {
         let int =
             |key| if let Some(Json::Int(number)) = document.get(key) { i64::try_from(*number).ok() } else { None };
@@ -31,12 +31,12 @@ impl Seen {
         })
     }
 
-    /// Without the prose of an OpenAPI document, which is each server's own.
+    /// Removes the explanations of an OpenAPI document, because each server has its own.
     pub fn without_prose(self) -> Seen {
         Seen { headers: undescribed(self.headers), body: undescribed(self.body), ..self }
     }
 
-    /// The differences from what was recorded.
+    /// Returns the differences from the recorded answer.
     pub fn differences(&self, recorded: &Seen) -> Vec<String> {
         let mut found = Vec::new();
         if self.status != recorded.status {
@@ -74,7 +74,7 @@ fn compare(want: &Json, got: &Json, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Explanations are each server's own: they have to be there, not to be the same.
+/// Whether `want` is an explanation, and `got` is any text. Each server has its own words, so these agree.
 fn is_explanation(want: &Json, got: &Json, path: &str) -> bool {
     let (Json::Text(want), Json::Text(got)) = (want, got) else { return false };
     let is_long = || want.chars().count() > NAME_MAX;

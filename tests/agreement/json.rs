@@ -1,11 +1,11 @@
-//! JSON that keeps the order of members: placeholders are numbered in the order in which values are met.
+//! JSON values that keep the order of members, because placeholders are numbered in that order.
 
 use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
-/// A value.
+/// A JSON value.
 #[derive(Debug, Clone)]
 pub enum Json {
     Null,
@@ -18,7 +18,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// Reads one document.
+    /// Reads one document. `None` if the bytes are not JSON.
     pub fn parse(bytes: &[u8]) -> Option<Json> {
         serde_json::from_slice(bytes).ok()
     }
@@ -54,7 +54,7 @@ impl Json {
         }
     }
 
-    /// Whether it counts as true where a condition is asked for: not empty, not zero, not null.
+    /// Whether the value counts as true in a condition: it is not empty, zero, false or null.
     pub fn is_something(&self) -> bool {
         match self {
             Json::Null => false,
@@ -67,7 +67,7 @@ impl Json {
         }
     }
 
-    /// Puts a member, in the place of one with its name.
+    /// Adds a member, or replaces the one of this name.
     pub fn put(members: &mut Vec<(String, Json)>, key: String, value: Json) {
         match members.iter_mut().find(|(name, _)| *name == key) {
             Some((_, present)) => *present = value,
@@ -75,7 +75,8 @@ impl Json {
         }
     }
 
-    /// Its text, with a blank after commas and colons and everything beyond ASCII escaped: what scenarios send.
+    /// Returns the form in which scenarios send the value: with a blank after commas and colons, and other characters
+    /// than ASCII escaped.
     pub fn dump(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
@@ -111,7 +112,7 @@ impl Json {
     }
 }
 
-/// A number with a fraction or an exponent, always with one of them.
+/// Returns a number that always has a fraction or an exponent.
 pub fn float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-4..1e16).contains(&size) {
@@ -146,7 +147,7 @@ fn quote(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Equal whatever the order of members, and numbers by their value.
+/// Ignores the order of members, and compares numbers by their value.
 impl PartialEq for Json {
     fn eq(&self, other: &Json) -> bool {
         match (self, other) {

@@ -1,7 +1,8 @@
-//! Agreement with Kubernetes: scenarios of requests against the real binary, compared step by step with what Kubernetes
-//! answered. README.md beside this file describes scenarios, and the variables that this program heeds.
+//! Agreement with Kubernetes: sends the requests of scenarios to the real binary, and compares each step with the
+//! answer of Kubernetes. README.md in this folder describes scenarios, and the environment variables of this program.
 //!
-//! It is no list of tests but one comparison, whose last line is `N of M steps agree`; it fails below the floor.
+//! This is one comparison and not a list of tests. Its last line is `N of M steps agree`. It fails if fewer steps agree
+//! than the floor demands.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod cases;
@@ -14,7 +15,7 @@ mod path;
 mod protobuf;
 mod scenario;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod transcripts;
 mod yaml;
@@ -31,36 +32,36 @@ use compare::Seen;
 use json::Json;
 use members::Members;
 
-/// Scenarios that run side by side; most of their time they wait.
+/// How many scenarios run at the same time. They wait most of the time.
 const SIDE_BY_SIDE: usize = 4;
-/// How often a scenario runs at most while servers are busy.
+/// How often a scenario runs at most, while servers are busy.
 const ATTEMPTS_MAX: usize = 4;
-/// What a server answers that cannot serve for the moment: too much to do, no leader, no majority in time.
+/// The statuses of a server that is temporarily unable to serve: too many requests, no leader, or no majority in time.
 const BUSY: [i64; 3] = [429, 503, 504];
-/// Differences of a step that are shown.
+/// The largest number of differences that are shown of a step.
 const DIFFERENCES_MAX: usize = 12;
-/// What the floor calls transcripts of kubectl.
+/// The area of the floor for transcripts of kubectl.
 const TRANSCRIPTS: &str = "transcripts";
-/// Bytes that are shown of what a server said that has ended.
+/// How many bytes are shown of the output of a server that has ended.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
-/// What is compared.
+/// What to compare.
 struct Settings {
     cases: PathBuf,
-    /// Areas and scenarios; all where it is empty.
+    /// Areas and scenarios to compare. All if it is empty.
     names: Vec<String>,
-    /// How many servers are asked; by turns where several numbers are here.
+    /// The numbers of servers, each of which is compared.
     servers: Vec<usize>,
-    /// Also what takes long.
+    /// Whether to compare what the floor marks as long, too.
     is_all: bool,
-    is_told: bool,
-    /// Also what kubectl prints.
+    shows_differences: bool,
+    /// Whether to compare the output of kubectl, too.
     has_kubectl: bool,
     side_by_side: usize,
 }
 
 impl Settings {
-    /// Settings by variables and arguments; `None` where the harness asks what there is to run.
+    /// Reads the settings from environment variables and arguments. `None` if the test harness only asks for a list.
     fn read() -> Option<Settings> {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agreement");
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
@@ -78,7 +79,7 @@ impl Settings {
         let servers = variable("AGREEMENT_SERVERS").unwrap_or_else(|| "1 3".into());
         Some(Settings {
             cases: variable("AGREEMENT_CASES").map_or(own, PathBuf::from),
-            is_told: variable("AGREEMENT_TOLD").is_some(),
+            shows_differences: variable("AGREEMENT_TOLD").is_some(),
             has_kubectl: variable("AGREEMENT_KUBECTL").is_some(),
             names,
             servers: servers.split_ascii_whitespace().filter_map(|count| count.parse().ok()).collect(),
@@ -87,17 +88,17 @@ impl Settings {
         })
     }
 
-    /// Whether an area is compared through so many servers.
+    /// Whether to compare an area through this number of servers.
     fn includes(&self, area: &str, servers: usize, floor: &[Demand]) -> bool {
         let demand = floor.iter().find(|demand| demand.area == area && demand.servers == servers);
         match demand {
             Some(demand) => !demand.is_long || self.is_all || !self.names.is_empty(),
-            // What nobody has made demands of is compared through one.
+            // An area without a demand is compared through one server.
             None => servers == 1 || self.is_all,
         }
     }
 
-    /// The releases of kubectl whose transcripts are compared through so many servers.
+    /// Returns the releases of kubectl whose transcripts are compared through this number of servers.
     fn transcripts<'a>(&self, servers: usize, floor: &'a [Demand]) -> Vec<&'a Demand> {
         let is_chosen =
             self.has_kubectl && (self.names.is_empty() || self.names.iter().any(|name| name == TRANSCRIPTS));
@@ -106,7 +107,7 @@ impl Settings {
     }
 }
 
-/// What agreed.
+/// How many steps agree, and how many were compared.
 #[derive(Default, Clone, Copy)]
 struct Count {
     agree: usize,
@@ -146,14 +147,14 @@ fn main() -> ExitCode {
         for messages in members.fallen() {
             has_failed = true;
             let start = messages.floor_char_boundary(messages.len().saturating_sub(MESSAGES_BYTES_MAX));
-            println!("a server has ended, or answers no more:\n{}", &messages[start..]);
+            println!("a server has ended, or does not answer any more:\n{}", &messages[start..]);
         }
     }
     println!("{} of {} steps agree", total.agree, total.steps);
     if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs scenarios side by side; how much of each agrees.
+/// Runs scenarios, several at the same time. Returns the count of each.
 fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: usize) -> Vec<Count> {
     let (next, counts) = (AtomicUsize::new(0), Mutex::new(vec![Count::default(); cases.len()]));
     std::thread::scope(|scope| {
@@ -163,19 +164,19 @@ fn compare_all(settings: &Settings, cases: &[&Case], servers: &Servers, number: 
                     Some(next.fetch_add(1, Ordering::SeqCst)).and_then(|index| Some((index, cases.get(index)?)))
                 {
                     let (count, lines) = compare(settings, case, servers, number);
-                    // All that is said of a scenario stands together.
-                    let mut counts = counts.lock().expect("no comparison panics with it");
+                    // Holds the lock while it prints, so that all lines of a scenario stay together.
+                    let mut counts = counts.lock().expect("no comparison panics while it holds the lock");
                     counts[index] = count;
                     lines.iter().for_each(|line| println!("{line}"));
                 }
             });
         }
     });
-    counts.into_inner().expect("no comparison panics with it")
+    counts.into_inner().expect("no comparison panics while it holds the lock")
 }
 
-/// Runs a scenario; how much of it agrees, and what does not. It runs again where a server could not serve for the
-/// moment, as when the leader of a group has changed: what was asked then tells nothing about its answers.
+/// Runs a scenario. Returns the count, and a line about each step that does not agree. If a server was temporarily
+/// unable to serve, as after a change of leader, the scenario runs again.
 fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -> (Count, Vec<String>) {
     let stem: String = case.name.chars().take(40).collect();
     let mut last = (Count::default(), Vec::new());
@@ -193,7 +194,7 @@ fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -
     last
 }
 
-/// How much of the answers agrees, and lines about what does not.
+/// Compares the answers of a scenario. Returns the count, and lines about steps that do not agree.
 fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<String>) {
     let mut count = Count { agree: 0, steps: case.recorded.len() };
     let mut lines = Vec::new();
@@ -204,7 +205,7 @@ fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<Strin
             continue;
         }
         lines.push(format!("{} step {} {}", case.name, recorded.step, recorded.request));
-        if settings.is_told {
+        if settings.shows_differences {
             lines.extend(differences.iter().take(DIFFERENCES_MAX).map(|difference| format!("    {difference}")));
             if differences.len() > DIFFERENCES_MAX {
                 lines.push(format!("    and {} more", differences.len() - DIFFERENCES_MAX));
@@ -214,11 +215,11 @@ fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<Strin
     (count, lines)
 }
 
-/// Compares what a release of kubectl prints; whether less agrees than is demanded.
+/// Compares the output of a release of kubectl. Returns whether fewer commands agree than the floor demands.
 fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> bool {
     let Demand { release, servers, steps: least, .. } = demand;
     let Some(client) = transcripts::client(release) else {
-        println!("skipped: there is no kubectl {release}");
+        println!("skipped: kubectl {release} is not installed");
         return false;
     };
     let (kubeconfig, addresses) = (members.kubeconfig(), members.servers().addresses);
@@ -228,7 +229,7 @@ fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> 
         &kubeconfig,
         &addresses,
         settings.side_by_side,
-        settings.is_told,
+        settings.shows_differences,
     );
     match compared {
         Ok((commands, lines)) => {
@@ -262,7 +263,7 @@ fn differences(case: &Case, recorded: &Seen, seen: Seen) -> Vec<String> {
     seen.differences(&wanted)
 }
 
-/// Says how much of each area agrees; whether that is less than is demanded.
+/// Prints how many steps of each area agree. Returns whether an area has fewer than the floor demands.
 fn report(cases: &[&Case], counts: &[Count], floor: &[Demand], servers: usize, settings: &Settings) -> bool {
     let mut areas: Vec<(&str, Count)> = Vec::new();
     for (case, count) in cases.iter().zip(counts) {
@@ -274,7 +275,7 @@ fn report(cases: &[&Case], counts: &[Count], floor: &[Demand], servers: usize, s
     let mut has_failed = false;
     for (area, Count { agree, steps }) in areas {
         let demand = floor.iter().find(|demand| demand.area == area && demand.servers == servers);
-        // Of an area of which only some scenarios ran nothing can be demanded.
+        // The floor demands nothing of an area of which only some scenarios ran.
         let demand = demand.filter(|_| settings.names.is_empty() || settings.names.iter().any(|name| *name == area));
         let least = demand.map_or_else(String::new, |demand| format!(", at least {} expected", demand.steps));
         println!("{area}, {servers} server(s): {agree} of {steps} steps agree{least}");

@@ -1,4 +1,4 @@
-//! What is asked: one server, or three that are one cluster and keep what scenarios use in eight shards.
+//! The servers under comparison: one server, or three members of a cluster whose tables have eight shards.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,23 +13,23 @@ use super::client::Servers;
 use crate::support::{DataDir, Server, ports};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Built-in resources that are divided.
+/// The built-in resources that are divided.
 const DIVIDED: [&str; 4] = ["configmaps=8", "coordination.k8s.io/leases=8", "events=8", "pods=8"];
 
-/// Servers that were started, with their directories.
+/// Running servers, with their directories.
 pub struct Members {
     running: Vec<Server>,
     _directories: Vec<DataDir>,
 }
 
 impl Members {
-    /// One server.
+    /// Starts one server.
     pub fn one() -> Members {
         let directory = DataDir::new();
         Members { running: vec![directory.start()], _directories: vec![directory] }
     }
 
-    /// Three members of one cluster, with the tables of scenarios divided.
+    /// Starts three members of a cluster, and divides the tables that scenarios use.
     pub fn three(cases: &Path) -> Members {
         let directories = NAMES.map(|_| DataDir::new());
         let addresses: Vec<SocketAddr> = ports::free(NAMES.len());
@@ -48,13 +48,13 @@ impl Members {
             starting.map(|started| started.join().expect("a member"))
         });
         let members = Members { running: running.into(), _directories: directories.into() };
-        // One shard each would agree just as well, and say nothing of several.
+        // Without the division, the comparison would pass without testing several shards.
         let undivided: Vec<_> = shards.difference(&members.shards()).cloned().collect();
-        assert!(undivided.is_empty(), "these do not have the shards that were asked for: {undivided:?}");
+        assert!(undivided.is_empty(), "these resources do not have the configured shards: {undivided:?}");
         members
     }
 
-    /// What has how many shards, as the cluster says.
+    /// Returns the division of each resource, according to the cluster.
     fn shards(&self) -> BTreeSet<String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
         command.args(["cluster", "shards", "--kubeconfig"]).arg(self.kubeconfig());
@@ -76,12 +76,12 @@ impl Members {
         }
     }
 
-    /// The kubeconfig of the first of them.
+    /// The kubeconfig of the first server.
     pub fn kubeconfig(&self) -> PathBuf {
         self.running[0].data().join("admin.kubeconfig")
     }
 
-    /// Members that do not answer any more, with what they said. Of three the others agree all the same.
+    /// Returns the output of each server that does not answer any more. With three members, the others may still agree.
     pub fn fallen(&self) -> Vec<String> {
         let answers = |server: &&Server| {
             let servers = Servers { addresses: vec![server.credentials().address], ..self.servers() };
@@ -91,7 +91,7 @@ impl Members {
     }
 }
 
-/// The resources to divide: some that are built in, and the custom resources of all scenarios.
+/// Returns the resources to divide: some built-in ones, and the custom resources of all scenarios.
 fn shards(cases: &Path) -> BTreeSet<String> {
     let definition = Regex::new(r"metadata: \{name: ([a-z]+)\.([a-z.-]+example\.com)\b").expect("a pattern");
     let mut found: BTreeSet<String> = DIVIDED.map(str::to_owned).into();

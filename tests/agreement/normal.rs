@@ -1,4 +1,5 @@
-//! Placeholders for what differs from run to run. They keep identity: `<uid:1>` is the same UID everywhere.
+//! Replaces values that differ from run to run by placeholders. Equal values have equal placeholders: `<uid:1>` is the
+//! same uid everywhere.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,7 +20,7 @@ pattern!(TIME_WITHIN, r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z");
 pattern!(UID, r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
 pattern!(DIGITS, r"\d+");
 pattern!(TOKEN_VOLUME, r"\bkube-api-access-([bcdfghjklmnpqrstvwxz2456789]{5})\b");
-// A difference between structs of the server's own.
+// A difference between internal structs of the server.
 pattern!(DIFFERENCE, r"(?s)(updates may not change fields other than [^\n]*|may not be changed)\n(?:@@|[ \x{a0}]).*");
 pattern!(HASH, r"\bhash=[0-9A-F]{128}\b");
 pattern!(TOO_OLD, r"(too old resource version: )\d+ \(\d+\)");
@@ -31,7 +32,7 @@ pattern!(GIT_VERSION, r"^(v1\.36)\.\d+(\+[\w.-]+)?$");
 pattern!(AGE, r"^(\d+[ydhms])+$");
 pattern!(AGE_WITHIN, r"\((\d+[ydhms])+ ago\)");
 
-/// Names that were given to values, in the order in which these were met.
+/// The values that have a placeholder, in the order in which they first occurred.
 #[derive(Default)]
 struct Names {
     numbers: HashMap<String, usize>,
@@ -59,7 +60,7 @@ impl Normal {
         format!("<{kind}:{number}>")
     }
 
-    /// A text with placeholders.
+    /// Returns a text with placeholders.
     pub fn text(&mut self, text: &str) -> String {
         let text = text.replace(&self.namespace, "$NS");
         let text = UID.replace_all(&text, |found: &Captures<'_>| self.alias("uid", &found[0]));
@@ -76,12 +77,13 @@ impl Normal {
         VERSION_IN_RECORD.replace_all(&text, "${1}<rv>${2}").into_owned()
     }
 
-    /// The value of a header.
+    /// Returns the value of a header with placeholders.
     pub fn header(&mut self, name: &str, value: &str) -> String {
         if name.eq_ignore_ascii_case("etag") { "<etag>".into() } else { self.text(value) }
     }
 
-    /// A value with placeholders: `key` is the member that it is of, `parent` the map around that.
+    /// Returns a value with placeholders. `key` is the member that contains it, `parent` the map that contains that
+    /// member.
     pub fn value(&mut self, key: &str, value: Json, parent: Option<&Json>) -> Json {
         match value {
             Json::Map(members) => {
@@ -107,7 +109,7 @@ impl Normal {
 
     fn member(&mut self, key: &str, text: String, parent: Option<&Json>) -> String {
         match key {
-            // A server states its own patch and build.
+            // Each server states its own patch version and build.
             "gitVersion" => return GIT_VERSION.replace(&text, "$1").into_owned(),
             "uid" if text.is_empty() => return text,
             "uid" => return self.alias("uid", &text),
@@ -133,7 +135,7 @@ impl Normal {
         self.text(&text)
     }
 
-    /// A protobuf message as pairs of field and value; what is empty or zero is left out.
+    /// Returns the fields of a protobuf message as pairs of number and value, without those that are empty or zero.
     pub fn fields(&mut self, raw: &[u8]) -> Option<Json> {
         let mut out = Vec::new();
         for (field, values) in protobuf::message(raw)? {
@@ -169,7 +171,7 @@ impl Normal {
         message
     }
 
-    /// A body as it is compared.
+    /// Returns a body in the form in which it is compared.
     pub fn body(&mut self, raw: &[u8], content_type: &str, as_text: bool) -> Json {
         if as_text {
             return Json::Text(self.text(&escaped(raw)));
@@ -198,7 +200,7 @@ impl Normal {
     }
 }
 
-/// Revisions that stand before ` (` or `, current: `.
+/// Replaces revisions before ` (` or `, current: `.
 fn versions_before_others(text: &str) -> String {
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
     for digits in DIGITS.find_iter(text) {
@@ -219,7 +221,7 @@ fn aged(text: &str) -> String {
     if AGE.is_match(text) { "<age>".into() } else { AGE_WITHIN.replace_all(text, "(<age> ago)").into_owned() }
 }
 
-/// Entries of `managedFields`, in an order that does not depend on whether the clock ticked between two writes.
+/// Sorts entries of `managedFields` independently of whether the clock advanced between two writes.
 fn entries(mut entries: Vec<Json>) -> Vec<Json> {
     if !entries.iter().all(|entry| matches!(entry, Json::Map(_))) {
         return entries;
@@ -237,7 +239,7 @@ fn entries(mut entries: Vec<Json>) -> Vec<Json> {
     entries
 }
 
-/// A text of bytes; those that are none are escaped.
+/// Decodes bytes as UTF-8, and escapes invalid ones.
 fn escaped(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {

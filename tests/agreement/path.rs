@@ -2,10 +2,10 @@
 
 use super::json::Json;
 
-/// What comparisons show for what is not there.
+/// Stands for an absent value in comparisons.
 pub const ABSENT: &str = "<absent>";
 
-/// Steps of a path; those in brackets keep them.
+/// Splits a path into steps. Steps in brackets keep their brackets.
 fn steps(path: &str) -> Vec<&str> {
     let (mut steps, mut rest) = (Vec::new(), path);
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ fn steps(path: &str) -> Vec<&str> {
     steps
 }
 
-/// What stands at a path.
+/// Returns the value at a path.
 pub fn dig<'a>(document: &'a Json, path: &str) -> Option<&'a Json> {
     static NOTHING: Json = Json::Map(Vec::new());
     let mut at = document;
@@ -55,7 +55,7 @@ pub fn dig<'a>(document: &'a Json, path: &str) -> Option<&'a Json> {
     Some(at)
 }
 
-/// The list at a path of names, to be changed.
+/// Returns the list at a path, in which each step is a name.
 pub fn list_mut<'a>(document: &'a mut Json, path: &str) -> Option<&'a mut Vec<Json>> {
     let mut at = document;
     for step in steps(path) {
@@ -72,7 +72,7 @@ pub fn list_mut<'a>(document: &'a mut Json, path: &str) -> Option<&'a mut Vec<Js
     if let Json::List(items) = at { Some(items) } else { None }
 }
 
-/// Drops what stands at a path of names; `*` is any key or element.
+/// Removes the values at a path of names, in which `*` is any key or element.
 pub fn remove(document: Json, path: &str) -> Json {
     drop_at(document, &path.split('.').collect::<Vec<_>>())
 }

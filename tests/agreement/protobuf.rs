@@ -1,20 +1,20 @@
-//! What can be told of protobuf without its schema.
+//! Reads protobuf messages without their schema.
 
 use std::collections::BTreeMap;
 
 use super::json::Json;
 
-/// The value of a field on the wire.
+/// The value of a field.
 #[derive(Debug, Clone, Copy)]
 pub enum Field<'a> {
     Number(u128),
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message by their numbers.
+/// The values of a message by field number.
 pub type Message<'a> = BTreeMap<u128, Vec<Field<'a>>>;
 
-/// Reads a message; `None` where the bytes are none.
+/// Reads a message. `None` if the bytes are not a message.
 pub fn message(bytes: &[u8]) -> Option<Message<'_>> {
     let (mut fields, mut at) = (Message::new(), 0);
     let varint = |at: &mut usize| {
@@ -52,7 +52,8 @@ pub fn message(bytes: &[u8]) -> Option<Message<'_>> {
     Some(fields)
 }
 
-/// The last value of a field, as bytes; none where the field is absent.
+/// Returns the last value of a field, as bytes. The result is empty if the field is absent. `None` if the value is a
+/// number.
 fn bytes<'a>(message: &Message<'a>, number: u128) -> Option<&'a [u8]> {
     match message.get(&number).and_then(|values| values.last()) {
         None => Some(b""),
@@ -76,7 +77,7 @@ fn map<const N: usize>(members: [(&str, Json); N]) -> Vec<(String, Json)> {
     members.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-/// Kind and names of an answer, also of a list's items, or the types and objects of a watch's events.
+/// Returns the kind and names of an answer, including a list's items, or the types and objects of a watch's events.
 pub fn summary(raw: &[u8]) -> Json {
     let read = match raw.strip_prefix(b"k8s\0") {
         Some(envelope) => object(envelope),
@@ -85,7 +86,7 @@ pub fn summary(raw: &[u8]) -> Json {
     read.unwrap_or_else(|| Json::text(unknown(raw)))
 }
 
-/// What is shown of bytes that nothing is known of.
+/// Returns a placeholder for bytes of unknown format.
 pub fn unknown(raw: &[u8]) -> String {
     let start: String = raw.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("<{} bytes, starts {start}>", raw.len())
@@ -106,7 +107,7 @@ fn object(envelope: &[u8]) -> Option<Json> {
             ("code", numbers(&body, 6)?),
         ]));
     } else if said.starts_with("API") && said != "APIService" {
-        // What discovery says has no metadata.
+        // Discovery documents have no metadata.
     } else if said.ends_with("List") {
         let meta = message(bytes(&body, 1)?)?;
         let mut items = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs one scenario: every step is a request, and what is seen of its answer.
+//! Runs one scenario: sends the request of each step, and returns the compared parts of its answer.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -17,26 +17,26 @@ use super::path;
 /// Headers that are always compared.
 const HEADERS: [&str; 8] =
     ["Content-Type", "Warning", "Retry-After", "Allow", "Location", "Vary", "Cache-Control", "WWW-Authenticate"];
-/// Between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Before each request that is sent while a watch is open.
+/// The pause before each request that is sent while a watch is open.
 const MEANWHILE: Duration = Duration::from_millis(250);
-/// How often a new namespace is looked at before its scenario begins.
+/// How often the default ServiceAccount of a new namespace is requested before the scenario begins.
 const NAMESPACE_TRIES: usize = 60;
 const CLEANUP_TRIES: usize = 5;
-/// Characters that paths keep as they are.
+/// Characters that are not escaped in paths.
 const PATH_SAFE: &str = "/?&=%:,;@!$'()*+~.-_[]";
 
-/// What `${name}` stands for, and the placeholders of a run.
+/// The values of `${name}`, and the placeholders of a run.
 struct Run<'a> {
     servers: &'a Servers,
     values: HashMap<String, String>,
     normal: Normal,
-    /// What no answer of the scenario is compared by.
+    /// Paths that are removed from every answer before the comparison.
     ignored: &'a Json,
 }
 
-/// Sends every request of a scenario.
+/// Runs all steps of a scenario.
 pub fn run(servers: &Servers, scenario: &Json, namespace: &str) -> Vec<Seen> {
     let has_namespace = scenario.get("namespace").is_none_or(Json::is_something);
     if has_namespace {
@@ -76,7 +76,7 @@ pub fn run(servers: &Servers, scenario: &Json, namespace: &str) -> Vec<Seen> {
     seen
 }
 
-/// Makes a namespace with its default account, also where nothing makes accounts.
+/// Creates a namespace, and its default ServiceAccount if no controller does.
 fn begin(servers: &Servers, namespace: &str) {
     servers.simple("POST", "/api/v1/namespaces", Some(&format!("{{\"metadata\": {{\"name\": \"{namespace}\"}}}}")));
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -89,7 +89,10 @@ fn begin(servers: &Servers, namespace: &str) {
 }
 
 impl Run<'_> {
-    /// Sends the request of a step; `None` where it has none.
+    /// Runs a step. `None` if the step has no request.
+    ///
+    /// # Errors
+    /// States what is wrong with the step.
     fn step(&mut self, number: usize, step: &Json) -> Result<Option<Seen>, String> {
         let members = step.as_map().ok_or("a step is a map")?;
         let mut requests = members.iter().filter(|(key, _)| key.contains(" /") || key == "SLEEP");
@@ -137,7 +140,8 @@ impl Run<'_> {
                 Json::put(&mut headers, name.clone(), value.clone());
             }
         }
-        let headers: Vec<_> = headers.into_iter().filter_map(|(name, value)| Some((name, told(&value)?))).collect();
+        let headers: Vec<_> =
+            headers.into_iter().filter_map(|(name, value)| Some((name, header_value(&value)?))).collect();
         let is_anonymous = options.get("anonymous").is_some_and(Json::is_something);
         let body = body.as_deref();
         if method == "WATCH" {
@@ -162,7 +166,7 @@ impl Run<'_> {
         Ok(answer)
     }
 
-    /// Whether an answer is the one that a step waits for.
+    /// Whether the step need not wait for another answer.
     fn is_awaited(&self, answer: &Answer, options: &Json) -> Result<bool, String> {
         if let Some(at) = options.get("until_path").and_then(Json::as_str) {
             let at = self.expand_text(at)?;
@@ -172,7 +176,7 @@ impl Run<'_> {
         Ok(options.get("until").is_none_or(|status| *status == Json::Int(answer.status.into())))
     }
 
-    /// The bytes of a body: a text as it is, everything else as JSON.
+    /// Encodes a body: a text as it is, any other value as JSON.
     fn encode(&self, body: &Json, options: &Json) -> Result<Vec<u8>, String> {
         let mut text = match self.expand(body)? {
             Json::Text(text) => text,
@@ -190,7 +194,7 @@ impl Run<'_> {
         Ok(latin(&text))
     }
 
-    /// Sends requests one after the other while a watch is open.
+    /// Starts to send requests, one after the other, while a watch is open.
     fn meanwhile(&self, requests: Json) {
         let servers = self.servers.clone();
         std::thread::spawn(move || {
@@ -207,7 +211,7 @@ impl Run<'_> {
         });
     }
 
-    /// Keeps values for steps that come later.
+    /// Saves values of an answer for later steps.
     fn save(&mut self, answer: &Answer, options: &Json) {
         for (name, place) in options.get("save").and_then(Json::as_map).unwrap_or_default() {
             let place = place.as_str().unwrap_or_default();
@@ -222,7 +226,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is compared of a body.
+    /// Returns the compared parts of a body.
     fn body(&mut self, answer: &Answer, options: &Json) -> Result<Json, String> {
         let is_set = |name| options.get(name).is_some_and(Json::is_something);
         let message = answer.body.strip_prefix(b"k8s\0").filter(|_| is_set("fields"));
@@ -233,7 +237,7 @@ impl Run<'_> {
                 self.normal.body(&answer.body, content_type, is_set("raw"))
             }
         };
-        // The first events of a stream; later ones depend on time.
+        // Keeps the first events of a stream, because later ones depend on time.
         if let (Some(Json::Int(first)), Json::List(events)) = (options.get("first"), &mut body) {
             events.truncate(usize::try_from(*first).unwrap_or(0));
             if *first == 1 {
@@ -250,7 +254,7 @@ impl Run<'_> {
         Ok(sorted(body, options))
     }
 
-    /// A value with everything that `$NS` and `${name}` stand for.
+    /// Replaces `$NS` and `${name}` in a value.
     fn expand(&self, value: &Json) -> Result<Json, String> {
         Ok(match value {
             Json::Text(text) => Json::Text(self.expand_text(text)?),
@@ -277,13 +281,13 @@ impl Run<'_> {
             })
         });
         match unknown {
-            Some(name) => Err(format!("nothing is saved as {name}")),
+            Some(name) => Err(format!("no value is saved as {name}")),
             None => Ok(expanded.into_owned()),
         }
     }
 }
 
-/// Sorts lists whose order the server leaves open, of answers and of what was recorded.
+/// Sorts lists whose order is not specified, both in answers and in recordings.
 pub fn sorted(mut body: Json, options: &Json) -> Json {
     for place in texts(options.get("sort")) {
         if let Some(items) = path::list_mut(&mut body, place) {
@@ -293,7 +297,7 @@ pub fn sorted(mut body: Json, options: &Json) -> Json {
     body
 }
 
-/// A text that is the same for equal values.
+/// Returns a text that is the same for equal values.
 fn canonical(value: &Json) -> String {
     match value {
         Json::Map(members) => {
@@ -315,12 +319,12 @@ fn content_type(method: &str) -> &'static str {
     if method == "PATCH" { "application/merge-patch+json" } else { "application/json" }
 }
 
-/// What a header says; `None` removes one that is there by default.
-fn told(value: &Json) -> Option<String> {
+/// Returns the value of a header. `None` removes a default header.
+fn header_value(value: &Json) -> Option<String> {
     (!matches!(value, Json::Null)).then(|| printed(value))
 }
 
-/// A value as it stands in a text.
+/// Returns a value as part of a text.
 fn printed(value: &Json) -> String {
     match value {
         Json::Null => "None".into(),

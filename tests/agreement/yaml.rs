@@ -1,4 +1,4 @@
-//! Scenarios as they are written: YAML whose scalars mean what YAML 1.1 says they do.
+//! Reads scenarios: YAML, in which plain scalars have their meaning in YAML 1.1.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?)$").unwrap()
 });
 
-/// A list or map that is not over, with the anchor that names it.
+/// A list or map that has not ended, with its anchor.
 enum Open {
     List(usize, Vec<Json>),
     Map(usize, Vec<(String, Json)>, Option<String>),
@@ -24,7 +24,7 @@ enum Open {
 /// Reads the first document.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// States what is wrong, and where.
 pub fn parse(text: &str) -> Result<Json, String> {
     let (mut open, mut anchors): (Vec<Open>, HashMap<usize, Json>) = (Vec::new(), HashMap::new());
     for next in Parser::new_from_str(text) {
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Json, String> {
                 let is_plain = style == ScalarStyle::Plain && tag.is_none();
                 (anchor, if is_plain { plain(&text)? } else { Json::text(text) })
             }
-            Event::Alias(anchor) => (0, anchors.get(&anchor).cloned().ok_or("an alias of nothing")?),
+            Event::Alias(anchor) => (0, anchors.get(&anchor).cloned().ok_or("an alias without an anchor")?),
             Event::SequenceStart(_, anchor, _) => {
                 open.push(Open::List(anchor, Vec::new()));
                 continue;
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Json, String> {
     Err("no document".into())
 }
 
-/// What a scalar without quotes means.
+/// Returns the meaning of a plain scalar.
 fn plain(text: &str) -> Result<Json, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
@@ -91,7 +91,7 @@ fn int(text: &str) -> Option<i128> {
     } else if digits.len() > 1 && digits.starts_with('0') {
         i128::from_str_radix(digits, 8).ok()?
     } else {
-        // 1:30 is ninety.
+        // In base 60, 1:30 is 90.
         digits.split(':').try_fold(0_i128, |sum, part| sum.checked_mul(60)?.checked_add(part.parse().ok()?))?
     };
     Some(sign * number)

@@ -1,4 +1,4 @@
-//! Who may do what: roles and bindings decide, and a change of them counts at once.
+//! Authorization: roles and bindings decide, and a change of them takes effect at once.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_pa
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 
-/// Longest time until a change of roles may count.
+/// How long a change of roles may take to have effect.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Asks as `ann`, who is nobody in particular.
+/// Sends a request as `ann`, a user without roles of her own.
 fn as_ann(client: &mut Connection, method: &str, path: &str, object: Option<&Value>) -> (u16, Value) {
     let headers = [("Impersonate-User", "ann"), ("Content-Type", "application/json")];
     let body = object.map(Value::to_string).unwrap_or_default();
@@ -20,7 +20,7 @@ fn as_ann(client: &mut Connection, method: &str, path: &str, object: Option<&Val
     (answer.status, answer.json())
 }
 
-/// Asks as `ann` until the answer has a status.
+/// Gets a path as `ann` until the answer has this status. Returns its body.
 fn until(client: &mut Connection, path: &str, status: u16) -> Value {
     let began = Instant::now();
     loop {
@@ -69,7 +69,7 @@ fn roles_decide() {
     let more = |verb: &str| json!({"metadata": {"name": verb}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [verb]}]});
     assert_eq!(as_ann(&mut client, "POST", ROLES, Some(&more("get"))).0, 201);
     let (status, refused) = as_ann(&mut client, "POST", ROLES, Some(&more("delete")));
-    assert_eq!(status, 403, "nobody grants what they do not have: {refused}");
+    assert_eq!(status, 403, "nobody can grant permissions that they lack: {refused}");
 
     client.delete(&format!("{ROLES}/reader")).expect(200);
     let refused = until(&mut client, &path, 403);
@@ -100,7 +100,7 @@ fn roles_decide_from_the_first_request_after_a_restart() {
 }
 
 #[test]
-fn nobody_unknown_may_do_what_everybody_may() {
+fn always_allow_does_not_allow_anonymous_requests() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--authorization-mode=AlwaysAllow"]);
     for path in [CONFIG_MAPS, "/healthz"] {

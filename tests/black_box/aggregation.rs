@@ -1,4 +1,4 @@
-//! Group versions that another API server answers for.
+//! Group versions that another API server serves (the aggregation layer).
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ fn wait_until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Has another server answer for a group version, at the end of a Service.
+/// Registers another server, behind a Service, for a group version.
 fn register(client: &mut Connection, backend: &Backend) {
     let ports = json!([{"name": "https", "port": backend.port()}]);
     let spec = json!({"type": "ExternalName", "externalName": "127.0.0.1", "ports": ports});
@@ -52,14 +52,14 @@ fn await_reason(client: &mut Connection, reason: &str) -> Value {
     wait_until(reason, || Some(condition(client)).filter(|condition| condition["reason"] == reason))
 }
 
-/// The group of the other server in aggregated discovery.
+/// Returns the other server's group from aggregated discovery.
 fn listed(client: &mut Connection) -> Value {
     let all = client.call("GET", "/apis", &[("Accept", ALL)], b"").expect("an answer").json();
     let mut groups = all["items"].as_array().expect("groups").iter();
     groups.find(|group| group["metadata"]["name"] == "remote.example").cloned().unwrap_or(Value::Null)
 }
 
-/// What the other server was asked by others than this server itself.
+/// The heads of requests that the other server received, except for those that Flotilla sends for itself.
 type Heads = Arc<Mutex<Vec<String>>>;
 
 fn api_server(exchange: &mut Exchange, heads: &Heads) -> io::Result<()> {
@@ -131,25 +131,25 @@ fn with_flags(flags: &[&str]) -> (DataDir, Server, Connection, Backend, Heads) {
     let mut client = server.connect();
     register(&mut client, &backend);
     await_reason(&mut client, "Passed");
-    // That the condition is told and that it counts are two things.
-    wait_until("requests passed on", || (client.get(&things("a")).status == 418).then_some(()));
+    // The condition may be true before requests are forwarded.
+    wait_until("requests are forwarded", || (client.get(&things("a")).status == 418).then_some(()));
     heads.lock().expect("no test panics while it holds this").clear();
     (data, server, client, backend, heads)
 }
 
-/// The path of a thing of the other server.
+/// The path of an object that the other server serves.
 fn things(name: &str) -> String {
     format!("{GROUP}/namespaces/default/things/{name}")
 }
 
-/// What the other server was asked since the last look.
+/// Returns the requests that the other server has received since the last call.
 fn asked(heads: &Heads) -> Vec<String> {
     std::mem::take(&mut heads.lock().expect("no test panics while it holds this"))
 }
 
 const SPDY: [(&str, &str); 2] = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")];
 
-/// Everything that comes until the connection ends.
+/// Reads everything until the connection ends.
 fn until_the_end(client: &mut Connection) -> String {
     let mut read = Vec::new();
     while let Ok(byte) = client.read_bytes(1) {
@@ -159,7 +159,7 @@ fn until_the_end(client: &mut Connection) -> String {
 }
 
 #[test]
-fn no_client_says_or_unsays_who_asks() {
+fn clients_cannot_set_or_remove_the_user_headers() {
     let authority = Backend::start(|_| Ok(()));
     let directory = DataDir::new();
     let file = directory.path().with_file_name("front-proxy.crt");
@@ -207,7 +207,7 @@ fn no_client_says_or_unsays_who_asks() {
 }
 
 #[test]
-fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
+fn a_connection_is_not_reused_after_a_refused_upgrade() {
     let (_data, server, mut client, backend, heads) = with_server();
     let open = backend.open();
     let smuggled = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", things("smuggled"));
@@ -228,9 +228,9 @@ fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
             assert_eq!(until_the_end(&mut client), "", "{path} {upgrade}");
         }
     }
-    wait_until("no connection of an upgrade", || (backend.open() <= open).then_some(()));
+    wait_until("the connection of the upgrade is closed", || (backend.open() <= open).then_some(()));
     assert!(asked(&heads).iter().all(|head| !head.contains("smuggled")));
-    // Who does not ask for another protocol gets none.
+    // A client that does not request another protocol never gets one.
     let unasked = client.get(&things("unasked"));
     assert_eq!((unasked.status, unasked.header("upgrade")), (503, None), "{}", unasked.text());
     let half = client.call("GET", &things("a"), &[SPDY[1]], b"").expect("an answer");
@@ -242,7 +242,7 @@ fn no_connection_is_used_on_behind_an_upgrade_that_did_not_come_about() {
 }
 
 #[test]
-fn what_is_sent_behind_an_upgrade_is_not_http() {
+fn bytes_after_an_upgrade_are_not_parsed_as_http() {
     let (_data, server, ..) = with_server();
     for upgrade in ["SPDY/3.1", "websocket"] {
         let mut client = server.connect();
@@ -272,7 +272,7 @@ fn a_body_is_framed_in_one_way() {
     assert_eq!(client.read_answer().expect("an answer").text(), format!("POST {path} hello"));
     let head = asked(&heads).concat().to_lowercase();
     assert_eq!(head.matches("content-length: 5\r\n").count(), 1, "{head}");
-    // A request for another protocol has no body.
+    // A request to switch protocols has no body.
     let mut stream = server.connect();
     let upgrade = "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 5\r\n\r\nhello";
     stream.send(format!("{post}{upgrade}").as_bytes()).expect("a client can send");
@@ -280,7 +280,7 @@ fn a_body_is_framed_in_one_way() {
 }
 
 #[test]
-fn the_whole_of_a_long_query_is_passed_on() {
+fn a_long_query_is_forwarded_completely() {
     let (_data, server, mut client, ..) = with_server();
     for bytes in [10_000, 59_990, 64_000, 70_000, 1_000_000] {
         let path = format!("{}?x={}", things("a%20b"), "x".repeat(bytes));
@@ -295,11 +295,11 @@ fn the_whole_of_a_long_query_is_passed_on() {
 }
 
 #[test]
-fn streams_take_the_place_of_no_request() {
+fn streams_take_no_seats_of_requests() {
     let (_data, server, mut client, ..) = with_server();
     let in_flight = |client: &mut Connection| {
         client.get("/metrics");
-        // What is told are the most since the last look.
+        // The gauge is the maximum since the last scrape.
         let metrics = client.get("/metrics").text();
         let line =
             metrics.lines().find(|line| line.starts_with("apiserver_current_inflight_requests{request_kind=\"m"));
@@ -318,7 +318,7 @@ fn streams_take_the_place_of_no_request() {
 }
 
 #[test]
-fn every_verb_is_passed_on() {
+fn every_verb_is_forwarded() {
     let (_data, _server, mut client, _backend, heads) = with_server();
     let (all, one) = (format!("{GROUP}/namespaces/default/things"), things("a"));
     for (method, path, body) in [
@@ -340,7 +340,7 @@ fn every_verb_is_passed_on() {
 }
 
 #[test]
-fn requests_are_passed_on_in_the_name_of_their_user() {
+fn requests_are_forwarded_with_their_user() {
     let (_data, server, mut client, _backend, heads) = with_server();
     let things = format!("{GROUP}/namespaces/default/things");
     let headers = [
@@ -355,7 +355,7 @@ fn requests_are_passed_on_in_the_name_of_their_user() {
         "name": "cluster-admin"}, "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}]});
     let path = format!("{things}/a?dryRun=All");
     let refused = client.call("POST", &path, &headers, b"x").expect("an answer");
-    assert_eq!(refused.status, 403, "who may not is not passed on: {}", refused.text());
+    assert_eq!(refused.status, 403, "a forbidden request is not forwarded: {}", refused.text());
     client.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &allow).expect(201);
     let answered = wait_until("rights", || {
         Some(client.call("POST", &path, &headers, b"{\"a\": 1}").expect("an answer"))
@@ -382,7 +382,7 @@ fn requests_are_passed_on_in_the_name_of_their_user() {
 }
 
 #[test]
-fn what_another_server_has_is_listed() {
+fn resources_of_another_server_are_discovered() {
     let (_data, server, mut client, backend, _heads) = with_server();
     let versions = wait_until("resources", || {
         Some(listed(&mut client)["versions"].clone()).filter(|versions| !versions[0]["resources"].is_null())
@@ -402,24 +402,24 @@ fn what_another_server_has_is_listed() {
     assert_eq!(index["apis/remote.example"]["serverRelativeURL"], "/openapi/v3/apis/remote.example?hash=Y");
     assert_eq!(client.get("/openapi/v3/apis/remote.example?hash=Y").expect(200)["openapi"], "of the group");
     let merged = client.get("/openapi/v2").expect(200);
-    assert!(merged["paths"]["/apis/remote.example/v1/things"].is_object(), "merged into this server's");
+    assert!(merged["paths"]["/apis/remote.example/v1/things"].is_object(), "the document is merged");
     assert_eq!(merged["definitions"]["example.Thing"], json!({"type": "object"}));
-    assert!(merged["paths"]["/apis/apps/v1/evil"].is_null(), "nobody speaks of what is another's");
-    assert!(merged["definitions"]["example.Other"].is_null(), "nothing needs it");
+    assert!(merged["paths"]["/apis/apps/v1/evil"].is_null(), "a server cannot describe another one's paths");
+    assert!(merged["definitions"]["example.Other"].is_null(), "nothing refers to this schema");
     assert!(merged["paths"]["/api/v1/pods"].is_object());
     let open = backend.open();
     let things = format!("{GROUP}/things?watch=1");
     let mut watch = server.connect().watch(&things).expect("a connection").expect("a watch");
     assert_eq!(watch.next().expect("an event")["type"], "A");
     drop(watch);
-    wait_until("no connection of the watch", || (backend.open() <= open).then_some(()));
+    wait_until("the watch's connection is closed", || (backend.open() <= open).then_some(()));
     client.delete(NAME).expect(200);
-    wait_until("no such group", || (client.get(GROUP).status == 404).then_some(()));
+    wait_until("the group is gone", || (client.get(GROUP).status == 404).then_some(()));
     wait_until("nothing listed", || listed(&mut client).is_null().then_some(()));
 }
 
 #[test]
-fn a_server_that_is_not_there_hurts_only_its_own_group() {
+fn an_unavailable_server_affects_only_its_own_group() {
     let (data, broken) = (DataDir::new(), Arc::new(AtomicBool::new(true)));
     let is_broken = Arc::clone(&broken);
     let backend = Backend::start_as("remote.default.svc", move |exchange| match is_broken.load(Ordering::SeqCst) {
@@ -445,16 +445,16 @@ fn a_server_that_is_not_there_hurts_only_its_own_group() {
         (&*refused.text(), refused.header("content-type")),
         ("service unavailable\n", Some("text/plain; charset=utf-8"))
     );
-    assert_eq!(client.get("/openapi/v3/apis/nowhere.example/v1").status, 404, "it has told of no document");
+    assert_eq!(client.get("/openapi/v3/apis/nowhere.example/v1").status, 404, "this server has no document");
     let measured = client.get("/metrics").text();
     let missing = "aggregator_unavailable_apiservice{name=\"v1.nowhere.example\"} 1\n";
     assert!(measured.contains(missing) && measured.contains("apiserver_webhooks_x509_missing_san_total 0\n"));
     assert!(measured.contains("aggregator_unavailable_apiservice{name=\"v1.apps\"} 0\n"));
-    // It answers, but with garbage: it is there, and nobody knows what it has.
+    // The server answers, but not with discovery documents: it is available, but its resources are unknown.
     register(&mut client, &backend);
     await_reason(&mut client, "Passed");
     let stale = json!([{"version": "v1", "freshness": "Stale"}]);
-    wait_until("a stale version", || (listed(&mut client)["versions"] == stale).then_some(()));
+    wait_until("the version is marked stale", || (listed(&mut client)["versions"] == stale).then_some(()));
     broken.store(false, Ordering::SeqCst);
     let failed = await_reason(&mut client, "FailedDiscoveryCheck");
     let message = failed["message"].as_str().expect("a message");
@@ -463,11 +463,11 @@ fn a_server_that_is_not_there_hurts_only_its_own_group() {
     let lost =
         "aggregator_unavailable_apiservice_total{name=\"v1.remote.example\",reason=\"FailedDiscoveryCheck\"} 1\n";
     assert!(client.get("/metrics").text().contains(lost));
-    // Namespaces go although nobody knows what that server has in them.
+    // A namespace can be deleted although the other server's resources in it are unknown.
     client
         .post("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}))
         .expect(201);
     client.delete("/api/v1/namespaces/x").expect(200);
-    wait_until("the namespace gone", || (client.get("/api/v1/namespaces/x").status == 404).then_some(()));
+    wait_until("the namespace is gone", || (client.get("/api/v1/namespaces/x").status == 404).then_some(()));
     assert!(client.get("/apis/apps/v1/deployments").status == 200);
 }

@@ -1,4 +1,4 @@
-//! Backups over HTTP and by the command line, and servers on data directories that are made of them.
+//! Backups over HTTP and on the command line, and servers that start from restored backups.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Makes a backup of a server in a directory of its own.
+/// Writes a backup of a server to a path.
 pub fn back_up(server: &Server, to: &Path) {
     let kubeconfig = server.data().join("admin.kubeconfig");
     let made = flotilla(&["backup"], &[("--kubeconfig", &kubeconfig), ("--to", to)]);
@@ -42,15 +42,15 @@ pub fn restore(from: &Path, directory: &DataDir) -> Output {
     flotilla(&["restore"], &[("--from", from), ("--data-dir", &directory.path())])
 }
 
-/// A place beside the data directory, which goes with it.
+/// Returns a path next to the data directory, which is removed with it.
 pub fn beside(directory: &DataDir, name: &str) -> PathBuf {
     let path = directory.path().with_file_name(name);
     fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
     path
 }
 
-/// Everything of some resources, without the revisions; and the smallest of these. None of them tells the address of
-/// the server, as the Service `kubernetes` does.
+/// Returns all objects of some resources without their revisions, and the smallest of these revisions. No object
+/// contains the server's address, as the Service `kubernetes` does.
 fn everything(client: &mut Connection) -> (Value, u64) {
     let paths = [
         "/api/v1/namespaces",
@@ -75,7 +75,7 @@ fn everything(client: &mut Connection) -> (Value, u64) {
 }
 
 #[test]
-fn what_was_backed_up_is_served_again_above_every_revision() {
+fn restored_objects_have_revisions_above_all_earlier_ones() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start_with(&SHARDS);
     let mut client = server.connect();
@@ -101,7 +101,8 @@ fn what_was_backed_up_is_served_again_above_every_revision() {
     assert!(restored.status.success(), "{}", errors(&restored));
     let told = String::from_utf8_lossy(&restored.stdout).into_owned();
     assert!(told.contains("--shards configmaps=3 --groups 3"), "{told}");
-    // Authorities are no objects: the root certificate of every namespace would be another with others.
+    // A backup does not contain the certificate authorities. With new ones, the ConfigMap with the root certificate in
+    // each namespace would differ.
     let authorities = first.path().join("pki");
     let authorities = authorities.to_str().expect("a text");
     let server = second.start_with(&[SHARDS[0], SHARDS[1], "--pki-dir", authorities]);
@@ -112,7 +113,7 @@ fn what_was_backed_up_is_served_again_above_every_revision() {
     assert_eq!(client.get(&config_map_path("later")).status, 404);
     let kept = client.get(&config_map_path("kept-007")).expect(200);
 
-    // Whoever goes on from what was is told to begin anew, and can.
+    // A client that resumes from a revision of the old server gets 410, lists again, and can go on.
     for from in [before, later] {
         let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}");
         match server.connect().watch(&watch).expect("an answer") {
@@ -135,7 +136,7 @@ fn what_was_backed_up_is_served_again_above_every_revision() {
     let event = watch.next().expect("an event");
     assert_eq!((&event["type"], revision(&event["object"])), (&json!("MODIFIED"), revision(&changed)));
 
-    // The old revision of an object is not that of the new one.
+    // The old revision of an object does not match the restored one.
     let mut stale = kept;
     stale["metadata"]["resourceVersion"] = json!(before.to_string());
     assert_eq!(client.put(&config_map_path("kept-007"), &stale).status, 409);
@@ -143,14 +144,14 @@ fn what_was_backed_up_is_served_again_above_every_revision() {
 }
 
 #[test]
-fn a_backup_is_whole_or_refused() {
+fn a_backup_is_complete_or_refused() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect();
     client.post(CONFIG_MAPS, &config_map("kept", "1")).expect(201);
     assert_eq!(server.connect_anonymously().get(BACKUP).status, 403);
     assert_eq!(client.request("POST", BACKUP, "", b"").status, 405);
-    // Nobody waits for the rest of this one, which must keep nobody else from having one.
+    // Clients abandon backups that are in progress. The server must then accept new ones.
     for _ in 0..5 {
         let mut given_up = server.connect();
         given_up.send(format!("GET {BACKUP} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).expect("a connection");
@@ -160,7 +161,7 @@ fn a_backup_is_whole_or_refused() {
         std::thread::sleep(Duration::from_millis(20));
         client.get(BACKUP).status == 200
     });
-    assert!(given_back, "there is room for another backup");
+    assert!(given_back, "another backup is accepted");
 
     let writing = AtomicBool::new(true);
     let backup = beside(&first, "backup");
@@ -193,7 +194,7 @@ fn a_backup_is_whole_or_refused() {
     assert_eq!(busy.status.code(), Some(1));
     assert!(errors(&busy).contains("in use by another process"), "{}", errors(&busy));
 
-    // What cannot be fetched does not replace what is there.
+    // A backup that cannot be completed leaves an existing file as it is.
     let nobody = beside(&first, "nobody.kubeconfig");
     let kubeconfig = fs::read_to_string(server.data().join("admin.kubeconfig")).expect("a kubeconfig");
     server.kill();
@@ -206,12 +207,12 @@ fn a_backup_is_whole_or_refused() {
     assert_eq!(second.start().connect().get(&config_map_path("kept")).expect(200)["data"]["value"], "1");
 }
 
-/// What an informer does: lists, follows the changes after that, and begins anew when it is told to.
+/// An informer: it lists, watches from there, and lists again when the watch gets 410.
 struct Informer {
-    /// Values and UIDs by name.
+    /// Values and uids by name.
     known: BTreeMap<String, (Value, Value)>,
     revision: u64,
-    /// How often it has listed.
+    /// How many times it has listed.
     lists: usize,
 }
 
@@ -234,7 +235,7 @@ impl Informer {
         self.revision = self.revision.max(revision(object));
     }
 
-    /// Goes on from where it is until it knows of an object.
+    /// Watches from the current revision until an object of this name arrives.
     fn follow(&mut self, server: &Server, name: &str) {
         while !self.known.contains_key(name) {
             let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", self.revision);
@@ -262,7 +263,7 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
     let (mut first, mut second) = (Places::new(), Places::new());
     first.more = ["--shards", "configmaps=4"].map(str::to_owned).to_vec();
     second.more = first.more.clone();
-    second.pki = first.pki.clone(); // it would be put there from a copy
+    second.pki = first.pki.clone(); // otherwise the server would be given a copy
     let servers = first.start_all();
     for number in 0..150 {
         let object = config_map(&format!("kept-{number:03}"), &"x".repeat(3000));
@@ -298,18 +299,18 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
     let servers = [0, 1, 2].map(|member| second.begin(member));
     for (member, name) in [(1, "b"), (2, "c")] {
         let join = format!("{name}={}", second.address(member));
-        until("it is admitted", || cluster(&servers[0], &["join", &join]).status.success());
+        until("the server is admitted", || cluster(&servers[0], &["join", &join]).status.success());
     }
     for server in &servers {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
     }
-    // Informers that know the old cluster come to what the new one holds, through any member.
+    // Informers of the old cluster catch up with the new one, through any member.
     let after = servers[0].connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
     assert!(revision(&after) > later);
     for server in &servers {
         let mut informer = Informer { known: informer.known.clone(), ..informer };
         informer.follow(server, "after");
-        assert_eq!(informer.lists, 2, "it was told to begin anew, once");
+        assert_eq!(informer.lists, 2, "it lists a second time, once");
         assert!(kept.iter().all(|(name, object)| informer.known.get(name) == Some(object)));
         let mut fresh = Informer::new();
         fresh.list(&servers[0]);

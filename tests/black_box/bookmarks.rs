@@ -1,4 +1,4 @@
-//! Bookmarks: what a watch that is about to end can be resumed from.
+//! Bookmarks: a watch ends with one, and a client can resume from it.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 use crate::cluster::{PATIENCE, Places, status, until};
 use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
 
-/// Another kind, so that its changes are not what the watches are told of.
+/// A second resource, whose changes the watches do not receive.
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-/// What lies beside secrets.
+/// A resource in the same group as secrets.
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
-/// How long a watch lasts, so that on a busy machine, too, something can be written before its bookmark comes.
+/// How long a watch lasts: on a busy machine, too, a write is made before its final bookmark.
 const SECONDS: u64 = 5;
-/// How long history is kept where what is idle has to outlast it.
+/// The history window in tests that wait until it has passed.
 const HISTORY: Duration = Duration::from_secs(8);
-/// How much else is written at least.
+/// The smallest number of other writes.
 const WRITES: usize = 20;
 
 fn watch(server: &Server, more: &str) -> Watch {
-    // The controllers write to the namespace too.
+    // Controllers also write to this namespace.
     let own = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
     let path = format!("{CONFIG_MAPS}?watch=1&{own}&timeoutSeconds={SECONDS}{more}");
     let watch = server.connect().watch(&path).expect("an answer");
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }
 
-/// A watch of a server that keeps what is watched in so many shards is sent one bookmark before it ends, and what is
-/// resumed from there begins there.
+/// Checks that a watch gets one bookmark before it ends, and that a watch from there misses nothing. `flags` decide how
+/// many shards the resource has.
 fn a_watch_ends_with_a_bookmark(flags: &[&str]) {
     let directory = DataDir::new();
     let server = directory.start_with(flags);
@@ -43,12 +43,12 @@ fn a_watch_ends_with_a_bookmark(flags: &[&str]) {
     let bookmarked = bookmark["object"]["metadata"]["resourceVersion"].clone();
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": bookmarked}});
     assert_eq!((&bookmark["type"], &bookmark["object"]["kind"]), (&json!("BOOKMARK"), &object["kind"]));
-    assert_eq!(bookmark["object"]["metadata"], object["metadata"], "it says nothing else");
+    assert_eq!(bookmark["object"]["metadata"], object["metadata"], "a bookmark contains only a revision");
     assert!(revision(&bookmark["object"]) >= second && second > beside);
-    assert!(began.elapsed() < Duration::from_secs(SECONDS), "it comes before the end");
-    with.next().expect_err("it ends, with one bookmark");
+    assert!(began.elapsed() < Duration::from_secs(SECONDS), "the bookmark comes before the end");
+    with.next().expect_err("the watch ends after one bookmark");
     assert_eq!(without.next().expect("an event")["object"]["metadata"]["name"], "second");
-    without.next().expect_err("who asks for none gets none");
+    without.next().expect_err("without the option, the watch has no bookmark");
 
     let third = revision(&server.connect().post(CONFIG_MAPS, &config_map("third", "1")).expect(201));
     let mut resumed = watch(&server, &format!("&resourceVersion={}", revision(&bookmark["object"])));
@@ -65,12 +65,12 @@ fn a_watch_of_several_shards_ends_with_a_bookmark() {
     a_watch_ends_with_a_bookmark(&["--shards", "configmaps=8", "--groups", "5"]);
 }
 
-/// A secret by its name.
+/// A Secret of this name.
 fn secret(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
 }
 
-/// Whether a watch from a revision is refused, because the history begins later.
+/// Whether a watch is refused because its revision is older than the history.
 fn is_past(watch: Result<Watch, Answer>) -> bool {
     match watch {
         Ok(mut watch) => watch.next().is_ok_and(|event| is_gone(&event)),
@@ -78,20 +78,20 @@ fn is_past(watch: Result<Watch, Answer>) -> bool {
     }
 }
 
-/// Whether an event says that the history begins later.
+/// Whether an event is a 410: the revision is older than the history.
 fn is_gone(event: &Value) -> bool {
     event["object"]["code"] == 410
 }
 
-/// A revision is as old as history goes back, which it may be where the machine is slow: what is from there may be
-/// refused, and has to be tried again with a later one.
+/// The revision became older than the history window, which may happen on a slow machine. The attempt must be repeated
+/// with a newer revision.
 struct TooLate;
 
-/// When a revision was asked for: from then on it is good for as long as history goes back, at least.
+/// When a revision was read. It can be resumed from for at least the history window.
 struct Asked(Instant);
 
 impl Asked {
-    /// Only what is too late may be refused.
+    /// Checks that the history window has passed, because nothing else justifies a 410.
     fn refused(&self, answer: &str) -> TooLate {
         assert!(self.0.elapsed() >= HISTORY, "{answer} after {:?}", self.0.elapsed());
         TooLate
@@ -106,24 +106,24 @@ impl Asked {
         })
     }
 
-    /// What a watch is told of next.
-    fn told(&self, watch: &mut Watch) -> Result<Value, TooLate> {
+    /// Returns the next event of a watch.
+    fn next_event(&self, watch: &mut Watch) -> Result<Value, TooLate> {
         let event = watch.next().expect("an event");
         if is_gone(&event) { Err(self.refused(&event.to_string())) } else { Ok(event) }
     }
 
-    /// Checks what a watch is told of next: that this was created.
-    fn tells(&self, watch: &mut Watch, created: &Value) -> Result<(), TooLate> {
-        let event = self.told(watch)?;
+    /// Checks that the next event of a watch is the creation of this object.
+    fn expect_created(&self, watch: &mut Watch, created: &Value) -> Result<(), TooLate> {
+        let event = self.next_event(watch)?;
         assert_eq!((&event["type"], &event["object"]["metadata"]), (&json!("ADDED"), &created["metadata"]));
         Ok(())
     }
 }
 
-/// Three members.
+/// A cluster of three members.
 struct Idle {
     servers: [Server; 3],
-    /// Kept as long as they are used.
+    /// Keeps the data directories until the servers have ended.
     _places: Places,
 }
 
@@ -134,9 +134,9 @@ impl Idle {
         Idle { servers: places.start_all(), _places: places }
     }
 
-    /// Lets the history of secrets pass, while much else is written. A watch of one member that begins then goes on at
-    /// the others. The revision of the bookmark that it ended with, and that of a change of what is in the group
-    /// `default`, which came later than the secrets did.
+    /// Waits until the history window of secrets has passed, while other resources are written. Then checks that a
+    /// watch through one member can be resumed through the others. Returns the revision of that watch's last bookmark,
+    /// and the revision of an object of the group `default` that was created after the last secret.
     fn goes_on_elsewhere(&self) -> (u64, u64) {
         let began = Instant::now();
         for attempt in 0.. {
@@ -156,11 +156,11 @@ impl Idle {
         assert!(listed >= made, "{listed}, {made}");
         let account = json!({"metadata": {"name": format!("beside-{attempt}")}});
         let beside = servers[2].connect().post(ACCOUNTS, &account).expect(201);
-        // Who has been asked for it has it.
+        // A member that answers this read has applied the object.
         servers[0].connect().get(&format!("{ACCOUNTS}/beside-{attempt}")).expect(200);
         keep_busy(&servers[1], &format!("busy-{attempt}"), HISTORY);
         for server in servers {
-            until("what was told is too old, although there are no new secrets", || {
+            until("the listed revision is too old, although no secret was written", || {
                 let path = format!("{SECRETS}?watch=1&resourceVersion={listed}&timeoutSeconds=1");
                 is_past(server.connect().watch(&path).expect("an answer"))
             });
@@ -168,14 +168,14 @@ impl Idle {
         revision(&beside)
     }
 
-    /// Somebody who has listed anew watches, and goes on elsewhere from where that ended: others tell of what comes
-    /// next, once.
+    /// Lists and watches through one member, and resumes through the others after that watch's bookmark. Each of them
+    /// must deliver later changes exactly once.
     fn go_on(&self, attempt: usize) -> Result<u64, TooLate> {
         let [a, b, c] = &self.servers;
         let asked = Asked(Instant::now());
         let anew = revision(&a.connect().get(SECRETS).expect(200));
         let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
-        let bookmark = asked.told(&mut asked.watch(a, anew, &options)?)?;
+        let bookmark = asked.next_event(&mut asked.watch(a, anew, &options)?)?;
         assert_eq!(bookmark["type"], "BOOKMARK", "{bookmark}");
         let bookmarked = revision(&bookmark["object"]);
         assert!(bookmarked >= anew, "{bookmarked}, {anew}");
@@ -184,13 +184,13 @@ impl Idle {
         watches.extend([asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?]);
         let last = b.connect().post(SECRETS, &secret(&format!("last-{attempt}"))).expect(201);
         for watch in &mut watches {
-            asked.tells(watch, &next)?;
-            asked.tells(watch, &last)?;
+            asked.expect_created(watch, &next)?;
+            asked.expect_created(watch, &last)?;
         }
         Ok(bookmarked)
     }
 
-    /// The groups of a resource, as a member sees them.
+    /// The groups of a resource, according to a member.
     fn groups(&self, resource: &str) -> Vec<Value> {
         let status = status(&self.servers[0]);
         let mut tables = status["shards"].as_array().expect("tables").iter();
@@ -199,7 +199,7 @@ impl Idle {
     }
 }
 
-/// Creates ConfigMaps for so long.
+/// Creates ConfigMaps for this long.
 fn keep_busy(server: &Server, prefix: &str, how_long: Duration) {
     let (mut client, began, mut written) = (server.connect(), Instant::now(), 0);
     for number in 0.. {
@@ -208,20 +208,20 @@ fn keep_busy(server: &Server, prefix: &str, how_long: Duration) {
         }
         assert!(began.elapsed() < 4 * PATIENCE, "{written} writes in {:?}", began.elapsed());
         let answer = client.post(CONFIG_MAPS, &config_map(&format!("{prefix}-{number}"), "1"));
-        // On a busy machine a group may be without a leader for a moment.
+        // On a busy machine, a group may have no leader for a moment.
         assert!(matches!(answer.status, 201 | 503 | 504), "{}", answer.text());
         written += usize::from(answer.status == 201);
     }
 }
 
 #[test]
-fn a_watch_of_one_idle_shard_goes_on_at_another_member() {
+fn a_watch_of_one_idle_shard_resumes_on_another_member() {
     let (bookmarked, beside) = Idle::start(&["--shards", "configmaps=8"]).goes_on_elsewhere();
-    assert!(bookmarked >= beside, "bookmarks come along with what else its group writes");
+    assert!(bookmarked >= beside, "bookmarks advance with other writes of the same group");
 }
 
 #[test]
-fn a_watch_of_idle_shards_in_busy_groups_goes_on_at_another_member() {
+fn a_watch_of_idle_shards_in_busy_groups_resumes_on_another_member() {
     let idle = Idle::start(&["--shards", "configmaps=8,secrets=3"]);
     let busy = idle.groups("configmaps");
     assert!(idle.groups("secrets").iter().all(|group| busy.contains(group)));
@@ -229,8 +229,8 @@ fn a_watch_of_idle_shards_in_busy_groups_goes_on_at_another_member() {
 }
 
 #[test]
-fn a_watch_of_shards_whose_groups_are_all_idle_goes_on_at_another_member() {
-    // Pods, of which there are none, make as many groups possible.
+fn a_watch_of_shards_in_idle_groups_resumes_on_another_member() {
+    // The shards of pods allow that many groups; no pods exist.
     let idle = Idle::start(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"]);
     let busy = idle.groups("configmaps");
     assert!(!idle.groups("secrets").iter().any(|group| busy.contains(group)));

@@ -1,4 +1,4 @@
-//! Three servers that are one cluster, and its administration by `flotilla cluster`.
+//! Clusters of three servers, and their administration by `flotilla cluster`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Those who join them later.
+/// The names of members that join later.
 const MORE_NAMES: [&str; 2] = ["d", "e"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
-/// How long something may take that others have to notice first.
+/// How long a change may take that other members have to notice first.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where the servers of a cluster are to be: three that found it, and those who join them later.
+/// The names, addresses and directories of a cluster's servers: three initial members, and servers that join later.
 pub struct Places {
     pub directories: Vec<DataDir>,
     ports: Vec<u16>,
     pub pki: PathBuf,
-    /// Flags of all of them.
+    /// Flags for every server.
     pub more: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl Places {
         Places::of(NAMES.len())
     }
 
-    /// Places for so many, five at most.
+    /// Makes places for so many servers, at most five.
     pub fn of(count: usize) -> Places {
         let directories = (0..count).map(|_| DataDir::new()).collect::<Vec<_>>();
         let ports = ports::free(count).iter().map(SocketAddr::port).collect();
@@ -59,7 +59,7 @@ impl Places {
 
     fn flags(&self, member: usize) -> Vec<String> {
         let names = [&NAMES[..], &MORE_NAMES].concat();
-        // Who joins later is none of those who found the cluster, but of those whom it names itself.
+        // A server that joins later lists itself besides the initial members.
         let initial = (0..self.ports.len()).filter(|other| *other < NAMES.len() || *other == member);
         let initial: Vec<_> = initial.map(|other| format!("{}={}", names[other], self.address(other))).collect();
         let (initial, pki) = (initial.join(","), self.pki.display().to_string());
@@ -71,7 +71,7 @@ impl Places {
         own.into_iter().chain(self.more.iter().cloned()).collect()
     }
 
-    /// Starts all of them, which form a cluster.
+    /// Starts the three initial members, which form a cluster.
     pub fn start_all(&self) -> [Server; 3] {
         scope(|scope| {
             let starting = [0, 1, 2].map(|member| scope.spawn(move || self.start(member)));
@@ -80,22 +80,22 @@ impl Places {
     }
 }
 
-/// Runs `flotilla cluster` with a server.
+/// Runs `flotilla cluster` against a server.
 pub fn cluster(server: &Server, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.arg("cluster").args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
     command.output().expect("the program can be run")
 }
 
-/// What a command says that succeeds.
-pub fn told(server: &Server, arguments: &[&str]) -> String {
+/// Runs a command that must succeed, and returns its output.
+pub fn output_of(server: &Server, arguments: &[&str]) -> String {
     let output = cluster(server, arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {error}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What a command says that fails.
+/// Runs a command that must fail, and returns its error output.
 fn refused(server: &Server, arguments: &[&str]) -> String {
     let output = cluster(server, arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -104,15 +104,15 @@ fn refused(server: &Server, arguments: &[&str]) -> String {
 }
 
 pub fn status(server: &Server) -> Value {
-    serde_json::from_str(&told(server, &["status", "-o", "json"])).expect("JSON")
+    serde_json::from_str(&output_of(server, &["status", "-o", "json"])).expect("JSON")
 }
 
-/// One field of every member.
+/// Returns one field of every member.
 pub fn each(status: &Value, field: &str) -> Vec<Value> {
     status["members"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
 }
 
-/// How many groups a member leads, as a server sees it.
+/// How many groups a member leads, according to a server.
 fn led(server: &Server, name: &str) -> usize {
     let status = status(server);
     let members = status["members"].as_array().expect("members");
@@ -143,7 +143,7 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     let before = status(&a);
     assert_eq!(each(&before, "name"), NAMES);
     assert_eq!(each(&before, "votes"), [true; 3]);
-    until("everybody sees everybody", || each(&status(&a), "reachable") == [true; 3]);
+    until("all members reach each other", || each(&status(&a), "reachable") == [true; 3]);
     write(&a, "first");
     read(&b, "first");
     write(&c, "second");
@@ -156,10 +156,10 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     assert!(refused(&a, &["join", &join]).contains("nobody answers at"));
     write(&b, "meanwhile");
     let c = scope(|scope| {
-        // One that is about to start is waited for.
-        let admitted = scope.spawn(|| told(&a, &["join", &join]));
+        // The command waits for a server that is about to start.
+        let admitted = scope.spawn(|| output_of(&a, &["join", &join]));
         sleep(Duration::from_millis(500));
-        // It is ready only once it has been admitted.
+        // The server is ready only after its admission.
         let c = places.start(2);
         assert_eq!(admitted.join().expect("a command"), "c is a member\n");
         c
@@ -170,9 +170,9 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     let after = status(&c);
     assert_eq!((each(&after, "name"), each(&after, "votes")), (NAMES.map(Value::from).to_vec(), vec![json!(true); 3]));
     assert_ne!(each(&before, "id")[2], each(&after, "id")[2]);
-    assert_eq!(told(&b, &["join", &join]), "c is a member\n");
+    assert_eq!(output_of(&b, &["join", &join]), "c is a member\n");
 
-    // It counts: one of the others may fail.
+    // c votes: a majority remains when one of the others ends.
     b.kill();
     write(&c, "with-two");
     read(&a, "with-two");
@@ -180,14 +180,14 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
     read(&b, "with-two");
 
     let mut watch = c.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
-    assert_eq!(told(&a, &["remove", "c"]), "c is not a member any more\n");
+    assert_eq!(output_of(&a, &["remove", "c"]), "c is not a member any more\n");
     until("c is not ready", || c.connect().get("/readyz").status == 500);
     assert!(c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
     unavailable(&c.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")));
     unavailable(&c.connect().get(CONFIG_MAPS));
-    while watch.next().is_ok() {} // until it ends
+    while watch.next().is_ok() {} // until the watch ends
     assert!(c.messages().contains("removed from its cluster"));
-    assert_eq!(told(&a, &["remove", "c"]), "there is no member \"c\"\n");
+    assert_eq!(output_of(&a, &["remove", "c"]), "there is no member \"c\"\n");
     assert_eq!(each(&status(&b), "name"), ["a", "b"]);
     drop(c);
     write(&b, "without-c");
@@ -195,7 +195,7 @@ fn a_member_that_lost_its_disk_is_replaced_and_members_are_removed() {
 }
 
 #[test]
-fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
+fn a_replacement_serves_nothing_before_it_has_caught_up_in_every_group() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=6", "--groups", "6"].map(String::from).to_vec();
     let [a, b, c] = places.start_all();
@@ -206,7 +206,7 @@ fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
     let c = places.begin(2);
     let is_ready = AtomicBool::new(false);
     scope(|scope| {
-        // Whoever does not ask for the most recent state is answered by what is there, which must not be a part.
+        // Reads of any state are answered from local data, which must never be incomplete.
         let reading = scope.spawn(|| {
             let mut client = c.connect();
             let mut next = names.iter().cycle();
@@ -218,14 +218,14 @@ fn a_replacement_shows_nothing_before_it_has_a_part_in_every_group() {
         });
         let join = format!("c={}", places.address(2));
         until("the replacement is admitted", || cluster(&a, &["join", &join]).status.success());
-        until("it is ready", || reading.is_finished() || c.connect().get("/readyz").status == 200);
+        until("c is ready", || reading.is_finished() || c.connect().get("/readyz").status == 200);
         is_ready.store(true, Ordering::SeqCst);
-        reading.join().expect("no object is said to be missing");
+        reading.join().expect("no object seems to be missing");
     });
     names.iter().for_each(|name| read(&c, name));
 }
 
-/// Checks that a server says that it cannot answer now.
+/// Checks that an answer is 503, with a `Status` and the time after which to try again.
 pub fn unavailable(answer: &Answer) {
     let status = answer.expect(503);
     assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!("ServiceUnavailable")));
@@ -249,13 +249,13 @@ fn a_member_that_starts_alone_serves_what_it_has() {
     assert_eq!(client.get("/livez").status, 200);
     let unready = client.get("/readyz");
     assert!(unready.status == 500 && unready.text().contains("[-]etcd failed: reason withheld"), "{}", unready.text());
-    until("it knows that it is a member", || client.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).status == 200);
+    until("c knows that it is a member", || client.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).status == 200);
     assert!(client.get("/readyz/etcd").text().contains("no majority of the members is reached"));
     let local = client.get(&format!("{}?resourceVersion=0", config_map_path("second"))).expect(200);
     assert_eq!(local["data"]["value"], "second");
     let watch = c.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={first}")).expect("an answer");
     let mut watch = watch.expect("a watch");
-    // The controllers of the namespace may have been at work, too.
+    // Controllers may have written to this namespace as well.
     while watch.next().expect("an event")["object"]["metadata"]["name"] != "second" {}
     unavailable(&client.get(&config_map_path("second")));
     unavailable(&client.post(CONFIG_MAPS, &config_map("third", "third")));
@@ -270,11 +270,11 @@ fn a_member_that_starts_alone_serves_what_it_has() {
 }
 
 #[test]
-fn a_join_whose_leader_is_killed_is_finished_by_asking_again() {
+fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     write(&a, "first");
-    told(&b, &["transfer", "a"]);
+    output_of(&b, &["transfer", "a"]);
     c.kill();
     fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
     let c = places.begin(2);
@@ -283,19 +283,19 @@ fn a_join_whose_leader_is_killed_is_finished_by_asking_again() {
         let joining = scope.spawn(|| cluster(&b, &["join", &join, "--timeout", "5"]));
         sleep(Duration::from_millis(60));
         a.kill();
-        joining.join().expect("it ends");
+        joining.join().expect("the command ends");
     });
     let a = places.begin(0);
-    until("asking again finishes it", || cluster(&b, &["join", &join]).status.success());
+    until("a repeated join succeeds", || cluster(&b, &["join", &join]).status.success());
     for server in [&a, &b, &c] {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
         assert_eq!(
             (each(&status(server), "name"), each(&status(server), "votes")),
             (NAMES.map(Value::from).to_vec(), vec![json!(true); 3])
         );
         read(server, "first");
     }
-    // The one that lost its disk counts.
+    // c, which lost its disk, votes.
     b.kill();
     write(&c, "second");
 }
@@ -304,19 +304,19 @@ fn a_join_whose_leader_is_killed_is_finished_by_asking_again() {
 fn leaders_are_handed_over_without_a_write_that_fails() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
-    assert_eq!(told(&a, &["transfer", "b"]), "b leads every group\n");
+    assert_eq!(output_of(&a, &["transfer", "b"]), "b leads every group\n");
     until("b leads", || led(&c, "b") == 1);
     write(&a, "first");
-    assert_eq!(told(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
-    assert_eq!(told(&a, &["drain", "b"]), "others lead what b led\n");
+    assert_eq!(output_of(&c, &["transfer", "b", "--group", "default"]), "b leads the group default\n");
+    assert_eq!(output_of(&a, &["drain", "b"]), "others lead what b led\n");
     until("b leads nothing", || led(&b, "b") == 0);
-    assert!(told(&c, &["status"]).contains("0 (drained)"));
+    assert!(output_of(&c, &["status"]).contains("0 (drained)"));
     assert!(refused(&a, &["transfer", "b"]).contains("b: the member is drained"));
-    assert_eq!(told(&a, &["drain", "b", "--undo"]), "b may lead again\n");
-    assert!(!told(&b, &["status"]).contains("drained"));
+    assert_eq!(output_of(&a, &["drain", "b", "--undo"]), "b may lead again\n");
+    assert!(!output_of(&b, &["status"]).contains("drained"));
     write(&b, "second");
     read(&c, "second");
-    let text = told(&c, &["status"]);
+    let text = output_of(&c, &["status"]);
     assert!(text.contains("as c sees it") && text.contains("MEMBER") && text.contains("default"), "{text}");
     assert!(refused(&a, &["drain", "d"]).contains("there is no member \"d\""));
     assert!(refused(&a, &["transfer", "b", "--group", "none"]).contains("there is no group \"none\""));
@@ -326,9 +326,10 @@ fn leaders_are_handed_over_without_a_write_that_fails() {
     }
 }
 
-/// What one replica was told is what the next one decides by, however far it is behind: nothing waits in between.
+/// Writes go to one replica after the other without a pause. Each must decide by the latest state, however far behind
+/// it is.
 #[test]
-fn every_replica_decides_by_what_another_has_told() {
+fn every_replica_decides_by_the_latest_state() {
     const MERGE: &str = "application/merge-patch+json";
     const APPLY: &str = "application/apply-patch+yaml";
     let places = Places::new();
@@ -351,7 +352,7 @@ fn every_replica_decides_by_what_another_has_told() {
         assert_eq!(object["data"]["value"], "patched");
         object["data"]["value"] = json!("put");
         let put = through(2, "PUT", "application/json", &object).expect(200);
-        // The revision that this names is not the newest any more.
+        // The object names a revision that is not the latest any more.
         assert_eq!(through(0, "PUT", "application/json", &object).status, 409);
         assert_eq!(through(1, "PATCH", MERGE, &same).expect(200), put);
         let bare = json!({"metadata": {"name": name}, "data": {"value": "put"}});
@@ -370,7 +371,7 @@ fn every_replica_decides_by_what_another_has_told() {
 }
 
 #[test]
-fn administration_is_for_administrators_and_shows_nowhere() {
+fn administration_is_for_administrators_and_not_discovered() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -381,7 +382,7 @@ fn administration_is_for_administrators_and_shows_nowhere() {
     assert_eq!(server.connect_anonymously().post(&format!("{CLUSTER}/drain"), &json!({})).status, 403);
     assert!(!administrator.get("/").text().contains("flotilla"));
     for (path, body, code) in [
-        ("join", json!({"name": "b", "address": "127.0.0.1:1"}), 409), // nobody can join a server that is to be alone
+        ("join", json!({"name": "b", "address": "127.0.0.1:1"}), 409), // a server without a cluster accepts no member
         ("join", json!({"name": "b", "address": "here"}), 400),
         ("join", json!({"name": "b"}), 400),
         ("remove", json!({"name": "no name"}), 400),

@@ -1,10 +1,11 @@
-//! Flags, files and variables that are wrong: the exit code says so, and the data directory stays as it is.
+//! Wrong flags, files and environment variables: the program exits with the code for misuse, and leaves the data
+//! directory alone.
 
 use std::fs;
 
 use crate::support::DataDir;
 
-/// What the program says before it ends is an error of configuration, about this option, and nothing was touched.
+/// Checks that the program ends with a configuration error that contains all `parts`, and that it changed nothing.
 fn is_misuse(directory: &DataDir, flags: &[&str], parts: &[&str]) {
     let refusal = directory.try_start_with(flags).err().expect("a refusal");
     assert_eq!(refusal.code, Some(2), "{flags:?}: {}", refusal.messages);
@@ -15,7 +16,7 @@ fn is_misuse(directory: &DataDir, flags: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn flags_that_are_wrong() {
+fn wrong_flags_are_refused() {
     let directory = DataDir::new();
     is_misuse(&directory, &["--no-such-flag"], &["--no-such-flag"]);
     is_misuse(&directory, &["--advertise-address", "everywhere"], &["--advertise-address", "everywhere"]);
@@ -25,7 +26,7 @@ fn flags_that_are_wrong() {
 }
 
 #[test]
-fn files_that_flags_name_and_that_are_wrong() {
+fn wrong_files_of_flags_are_refused() {
     let directory = DataDir::new();
     let folder = directory.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");
@@ -48,14 +49,14 @@ fn files_that_flags_name_and_that_are_wrong() {
 }
 
 #[test]
-fn variables_that_are_wrong() {
+fn wrong_variables_are_refused() {
     let directory = DataDir::new();
     let refusal = directory.try_start_in(&[("FLOTILLA_HISTORY_SECONDS", "long")]).err().expect("a refusal");
     assert_eq!(refusal.code, Some(2), "{}", refusal.messages);
     assert!(refusal.messages.contains("configuration: FLOTILLA_HISTORY_SECONDS: "), "{}", refusal.messages);
     assert!(!directory.path().exists());
 
-    // One that is no option at all hinders nobody.
+    // A variable that is no option causes only a warning.
     let server = directory.try_start_in(&[("FLOTILLA_HISTORY_SECOND", "1")]).expect("a server");
     let told = server.messages();
     let warned = told.lines().find(|line| line.contains("unrecognized environment variable"));

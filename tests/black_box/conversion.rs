@@ -37,7 +37,7 @@ fn pot(version: &str, name: &str, value: &str) -> Value {
     json!({"apiVersion": api_version, "kind": "Pot", "metadata": {"name": name}, "spec": {field: value}})
 }
 
-/// Moves the one field of pots between its two names.
+/// Converts pots: moves a value between the names of the field in the two versions.
 fn convert(review: &Value) -> Value {
     let request = &review["request"];
     let to = request["desiredAPIVersion"].as_str().expect("a version");
@@ -57,7 +57,7 @@ fn convert(review: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response})
 }
 
-/// Defines pots, and waits until they are served.
+/// Creates the definition, and waits until pots are served.
 fn define(client: &mut Connection, client_config: &Value) {
     client.post(DEFINITIONS, &definition(client_config)).expect(201);
     let deadline = Instant::now() + PATIENCE;
@@ -76,7 +76,7 @@ fn objects_are_shown_and_stored_as_the_webhook_says() {
     let made = client.post(V2, &pot("v2", "a", "x")).expect(201);
     assert_eq!((&made["spec"], &made["metadata"]["generation"]), (&json!({"two": "x"}), &json!(1)));
     let asked = webhook.asked();
-    assert_eq!(asked.len(), 2, "stored, and shown again: {asked:?}");
+    assert_eq!(asked.len(), 2, "one review to store, one to answer: {asked:?}");
     assert_eq!(
         (&*asked[0].0, &asked[0].1["request"]["desiredAPIVersion"]),
         ("/convert?timeout=30s", &json!("example.com/v1"))
@@ -96,11 +96,11 @@ fn objects_are_shown_and_stored_as_the_webhook_says() {
     let values: Vec<&Value> = list["items"].as_array().expect("items").iter().map(|pot| &pot["spec"]["two"]).collect();
     assert_eq!(values, ["y", "0", "1", "2"]);
     let asked = webhook.asked();
-    assert_eq!(asked.len(), before + 1, "one review for all that were not known");
+    assert_eq!(asked.len(), before + 1, "one review for all objects that are not cached");
     assert_eq!(asked[before].1["request"]["objects"].as_array().map(Vec::len), Some(3));
     client.get(V2).expect(200);
     client.get(V1).expect(200);
-    assert_eq!(webhook.asked().len(), before + 1, "what is known is not asked for again");
+    assert_eq!(webhook.asked().len(), before + 1, "cached conversions need no review");
     client.delete(&format!("{V2}/a")).expect(200);
 }
 
@@ -121,11 +121,11 @@ fn many_watchers_have_an_object_converted_once() {
     assert_eq!(webhook.asked().len(), 1);
 }
 
-/// How a webhook answers a review.
+/// Makes a webhook's answer to a review.
 type Answers = fn(&Value) -> Reply;
 
 #[test]
-fn a_webhook_that_fails_hurts_only_what_needs_it() {
+fn a_failing_webhook_affects_only_objects_that_need_it() {
     let replies: [(Answers, &str); 8] = [
         (|_| Reply::Close, "EOF"),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\") has prevented"),
@@ -163,13 +163,13 @@ fn a_webhook_that_fails_hurts_only_what_needs_it() {
         client.delete(&format!("{DEFINITIONS}/pots.example.com")).expect(200);
         let deadline = Instant::now() + PATIENCE;
         while client.get(V1).status != 404 {
-            assert!(Instant::now() < deadline, "pots do not go, whose webhook fails");
+            assert!(Instant::now() < deadline, "pots are not deleted while their webhook fails");
             sleep(Duration::from_millis(20));
         }
     }
 }
 
-/// What a webhook that works says, changed.
+/// The answer of a working webhook, with a change.
 fn with(review: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut answer = convert(review);
     change(&mut answer);

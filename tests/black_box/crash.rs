@@ -1,11 +1,11 @@
-//! Servers that are killed while clients write.
+//! The server is killed while clients write.
 //!
-//! Each of several writers creates, updates and deletes ConfigMaps of its own and remembers what was acknowledged; all
-//! of them count together in one more ConfigMap. The server gets SIGKILL in the midst of that and starts again. Then
-//! everything acknowledged is there, in just that state and revision; a write whose answer never came may have
-//! happened or not; and nothing that was deleted is back.
+//! Each of several writers creates, updates and deletes its own ConfigMaps, and records acknowledged states. All of
+//! them increment a counter in one more ConfigMap. The server gets SIGKILL in the meantime and is started again. Then
+//! every acknowledged state must be present, with its revision. A write without an answer may have happened or not.
+//! Deleted objects must stay deleted.
 //!
-//! The server is killed 50 times, or as often as FLOTILLA_CRASH_ROUNDS says.
+//! The server is killed 50 times, or FLOTILLA_CRASH_ROUNDS times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,26 +22,26 @@ const ROUNDS: usize = 50;
 const NAMES_PER_WRITER: usize = 25;
 const COUNTER: &str = "crash-counter";
 
-/// Value and revision of an object; `None` if it is not there.
+/// The value and revision of an object. `None` if it does not exist.
 type State = Option<(String, u64)>;
 
-/// A write that was sent and not answered.
+/// A write that was sent and got no answer.
 #[derive(Debug)]
 struct Unknown {
     name: String,
-    /// The value that it would give; `None` for a deletion.
+    /// The value that the write would set. `None` for a deletion.
     value: Option<String>,
 }
 
-/// One of the clients, and what it knows.
+/// A client, and what it knows.
 struct Writer {
     number: usize,
-    /// The acknowledged state of every object that it ever wrote.
+    /// The acknowledged state of every object that this client ever wrote.
     known: BTreeMap<String, State>,
     unknown: Option<Unknown>,
-    /// Of values, which never repeat.
+    /// The number of values used; no value is used twice.
     writes: u64,
-    /// The highest count that was acknowledged to it, and the highest that it asked for.
+    /// The highest count that was acknowledged to this client, and the highest that it sent.
     counted: (u64, u64),
 }
 
@@ -80,7 +80,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds one to what all writers count, unless another was faster.
+    /// Increments the shared counter, unless another writer was faster.
     fn count(&mut self, client: &mut Connection) -> io::Result<()> {
         let path = config_map_path(COUNTER);
         let mut counter = send(client, "GET", &path, &Value::Null)?.expect(200);
@@ -90,13 +90,13 @@ impl Writer {
         let answer = send(client, "PUT", &path, &counter)?;
         if answer.status != 409 {
             assert_eq!(count_of(&answer.expect(200)), count);
-            assert!(self.counted.0 < count, "the count {count} was given twice");
+            assert!(self.counted.0 < count, "the count {count} was acknowledged twice");
             self.counted.0 = count;
         }
         Ok(())
     }
 
-    /// Compares what is known with what is there, which is known from then on.
+    /// Compares the recorded states with the stored ones, and takes over the stored ones.
     fn check(&mut self, found: &mut BTreeMap<String, (String, u64)>) {
         let unknown = self.unknown.take();
         let names: BTreeSet<_> = self.known.keys().chain(unknown.iter().map(|write| &write.name)).cloned().collect();
@@ -124,7 +124,7 @@ fn count_of(counter: &Value) -> u64 {
     counter["data"]["value"].as_str().and_then(|count| count.parse().ok()).expect("a count")
 }
 
-/// All ConfigMaps of the writers.
+/// Reads all ConfigMaps of the writers.
 fn read_all(server: &Server) -> BTreeMap<String, (String, u64)> {
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     let items = list["items"].as_array().expect("items").iter();
@@ -139,7 +139,7 @@ fn rounds() -> usize {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kills() {
+fn acknowledged_writes_survive_kills() {
     let directory = DataDir::new();
     let mut server = directory.start();
     server.connect().post(CONFIG_MAPS, &config_map(COUNTER, "0")).expect(201);
@@ -160,13 +160,13 @@ fn what_was_acknowledged_survives_kills() {
             server.kill();
         });
         let writes: u64 = writers.iter().map(|writer| writer.writes).sum();
-        assert!(writes > writes_before, "nothing was written in round {round}");
+        assert!(writes > writes_before, "no write was acknowledged in round {round}");
         server = directory.start();
         let mut found = read_all(&server);
         for writer in &mut writers {
             writer.check(&mut found);
         }
-        assert_eq!(found, BTreeMap::new(), "nobody wrote these");
+        assert_eq!(found, BTreeMap::new(), "no client wrote these");
         let count = count_of(&server.connect().get(&config_map_path(COUNTER)).expect(200));
         let acknowledged = writers.iter().map(|writer| writer.counted.0).max().unwrap_or(0);
         let asked = writers.iter().map(|writer| writer.counted.1).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Custom resources: served by every member as soon as they are defined, divided, restarted, restored and collected
-//! like any others.
+//! Custom resources: every member serves them as soon as they are defined. They can be divided, backed up and restored,
+//! and are garbage-collected, like other resources. They survive restarts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::backup::{back_up, beside, errors, restore};
-use crate::cluster::{Places, cluster, told, until};
+use crate::cluster::{Places, cluster, output_of, until};
 use crate::dividing::keep_updating;
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
 
@@ -19,7 +19,7 @@ const GROUP: &str = "/apis/example.com/v1";
 const EVERYWHERE: &str = "/apis/example.com/v1/widgets";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const EIGHT_SHARDS: [&str; 2] = ["--shards", "example.com/widgets=8"];
-/// How long it may take until a definition is established.
+/// How long a definition may take to be established.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn definition(plural: &str, kind: &str) -> Value {
@@ -39,7 +39,7 @@ fn definition_path(plural: &str) -> String {
     format!("{DEFINITIONS}/{plural}.example.com")
 }
 
-/// Waits until a member says that a definition is established, and not a moment longer.
+/// Waits until a member reports that a definition is established, and returns at once then.
 fn await_established(client: &mut Connection, plural: &str) {
     let deadline = Instant::now() + PATIENCE;
     let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
@@ -51,7 +51,7 @@ fn await_established(client: &mut Connection, plural: &str) {
     }
 }
 
-/// Defines widgets.
+/// Creates the definition of widgets.
 fn define(server: &Server) {
     let mut client = server.connect();
     client.post(DEFINITIONS, &definition("widgets", "Widget")).expect(201);
@@ -66,7 +66,7 @@ fn widget_path(name: &str) -> String {
     format!("{WIDGETS}/{name}")
 }
 
-/// Makes widgets, each through another server; their names.
+/// Creates widgets through the servers by turns. Returns their names.
 fn make(servers: &[Server], count: usize) -> Vec<String> {
     let mut clients: Vec<_> = servers.iter().map(Server::connect).collect();
     let names: Vec<_> = (0..count).map(|number| format!("widget-{number:02}")).collect();
@@ -93,7 +93,7 @@ fn divided() -> Places {
 }
 
 #[test]
-fn what_one_member_says_is_established_all_members_serve() {
+fn all_members_serve_what_one_member_reports_as_established() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -107,7 +107,7 @@ fn what_one_member_says_is_established_all_members_serve() {
 }
 
 #[test]
-fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
+fn pages_and_watches_of_eight_shards_continue_on_other_members() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -124,7 +124,7 @@ fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
             break;
         }
     }
-    assert_eq!((listed, revisions.len()), (made.clone(), 1), "all of them, as of one revision");
+    assert_eq!((listed, revisions.len()), (made.clone(), 1), "the pages show all objects at one revision");
 
     let mut last = revisions.pop_last().expect("a revision");
     for (turn, name) in made.iter().take(12).enumerate() {
@@ -132,7 +132,7 @@ fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
         changed["spec"] = json!({"value": "changed", "unknown": "pruned"});
         let changed = clients[turn % 3].put(&widget_path(name), &changed).expect(200);
         assert_eq!(changed["spec"], json!({"value": "changed"}));
-        // From where another member has left off.
+        // Another member continues where the previous one stopped.
         let event = watch(&servers[(turn + 1) % 3], last).next().expect("an event");
         assert_eq!((&event["type"], &event["object"]), (&json!("MODIFIED"), &changed));
         last = revision(&changed);
@@ -140,7 +140,7 @@ fn pages_and_watches_of_eight_shards_go_on_with_other_members() {
 }
 
 #[test]
-fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
+fn every_member_applies_a_definition_until_its_deletion() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -156,7 +156,7 @@ fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
     expected["spec"]["shape"] = json!("round");
     for server in &servers {
         let mut client = server.connect();
-        until("the new default is shown", || client.get(&widget_path("widget-00")).expect(200) == expected);
+        until("the new default is served", || client.get(&widget_path("widget-00")).expect(200) == expected);
         let list = client.get(WIDGETS).expect(200);
         assert!(list["items"].as_array().expect("items").iter().all(|item| item["spec"]["shape"] == "round"), "{list}");
     }
@@ -176,7 +176,7 @@ fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
     for server in &servers {
         let mut client = server.connect();
         until("the definition is gone", || client.get(&path).status == 404);
-        until("nothing of it is served", || client.get(WIDGETS).status == 404);
+        until("its resource is not served any more", || client.get(WIDGETS).status == 404);
     }
 
     define(&servers[2]);
@@ -189,11 +189,11 @@ fn what_a_definition_says_is_shown_by_every_member_until_it_is_deleted() {
 }
 
 #[test]
-fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
+fn a_member_that_was_frozen_creates_nothing_of_a_deleted_definition() {
     let places = Places::new();
     let servers = places.start_all();
     define(&servers[0]);
-    told(&servers[0], &["transfer", "a"]);
+    output_of(&servers[0], &["transfer", "a"]);
     let mut client = servers[2].connect();
     assert!(names(&client.get(WIDGETS).expect(200)).is_empty());
     servers[2].freeze();
@@ -211,7 +211,7 @@ fn a_member_that_was_frozen_makes_nothing_that_is_not_defined_any_more() {
 }
 
 #[test]
-fn definitions_go_whatever_they_serve_and_take_nothing_of_others_along() {
+fn definitions_can_be_deleted_whatever_they_serve() {
     const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
     let directory = DataDir::new();
     let server = directory.start();
@@ -231,7 +231,7 @@ fn definitions_go_whatever_they_serve_and_take_nothing_of_others_along() {
     let mut unserved = client.get(&path).expect(200);
     unserved["spec"]["versions"][0]["served"] = false.into();
     client.put(&path, &unserved).expect(200);
-    until("nothing of it is served", || client.get(WIDGETS).status == 404);
+    until("its resource is not served any more", || client.get(WIDGETS).status == 404);
 
     let shadow = format!("{DEFINITIONS}/ingressclasses.networking.k8s.io");
     for path in [&path, &shadow] {
@@ -258,7 +258,7 @@ fn a_custom_type_is_divided_while_it_is_written() {
         };
         let writers = [0, 1, 2].map(|member| scope.spawn(update(member)));
         sleep(Duration::from_millis(200));
-        let told = told(&servers[1], &["shards", "example.com/widgets=8"]);
+        let told = output_of(&servers[1], &["shards", "example.com/widgets=8"]);
         let row = told.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
         assert_eq!(row.split_whitespace().nth(1), Some("8"), "{told}");
         sleep(Duration::from_millis(200));
@@ -298,7 +298,7 @@ fn custom_objects_are_served_at_once_after_a_restart() {
 }
 
 #[test]
-fn a_member_that_cannot_know_what_is_defined_does_not_deny_it() {
+fn a_member_without_a_majority_does_not_deny_definitions() {
     let places = divided();
     let servers = places.start_all();
     define(&servers[0]);
@@ -306,12 +306,12 @@ fn a_member_that_cannot_know_what_is_defined_does_not_deny_it() {
     let before = servers[0].connect().get(WIDGETS).expect(200);
     servers.into_iter().for_each(Server::kill);
 
-    // One without the others has what it had, and cannot tell whether there is more.
+    // Without the others, a member has its own state, and cannot know whether a majority has a newer one.
     let c = places.begin(2);
     let mut client = c.connect();
     assert_eq!(client.get(WIDGETS).status, 503);
     assert_eq!(client.get(&format!("{GROUP}/namespaces/default/gadgets")).status, 503);
-    until("it is known what it has", || {
+    until("the member serves its own state", || {
         let answer = client.get(&format!("{WIDGETS}?resourceVersion=0"));
         assert!(matches!(answer.status, 200 | 503), "{}", answer.text());
         answer.status == 200
@@ -326,16 +326,16 @@ fn a_member_that_cannot_know_what_is_defined_does_not_deny_it() {
         assert_eq!(server.connect().get(&format!("{GROUP}/namespaces/default/gadgets")).status, 404);
     }
 
-    // One that has lost everything knows nothing until it has a part again.
+    // A member that has lost its disk knows nothing until it has been admitted and has caught up.
     c.kill();
     fs::remove_dir_all(places.directories[2].path()).expect("the disk is lost");
     let c = places.begin(2);
     let mut client = c.connect();
     assert_eq!(client.get(WIDGETS).status, 503);
     let join = format!("c={}", places.address(2));
-    until("it is admitted", || cluster(&a, &["join", &join]).status.success());
+    until("c is admitted", || cluster(&a, &["join", &join]).status.success());
     let mut list = client.get(WIDGETS);
-    until("it serves", || {
+    until("c serves widgets", || {
         list = client.get(WIDGETS);
         assert!(matches!(list.status, 200 | 503), "{}", list.text());
         list.status == 200
@@ -368,7 +368,7 @@ fn custom_objects_are_backed_up_and_restored() {
     assert_eq!(client.get(&widget_path("after")).expect(200)["spec"]["value"], "after");
 }
 
-/// An object that another one owns.
+/// Adds an owner reference to an object.
 fn owned(mut object: Value, owner: &Value) -> Value {
     let (api_version, kind) = (&owner["apiVersion"], &owner["kind"]);
     let (name, uid) = (&owner["metadata"]["name"], &owner["metadata"]["uid"]);
@@ -378,7 +378,7 @@ fn owned(mut object: Value, owner: &Value) -> Value {
 }
 
 #[test]
-fn custom_objects_go_with_their_owners_and_namespaces_and_what_they_own_with_them() {
+fn custom_objects_are_garbage_collected() {
     let directory = DataDir::new();
     let server = directory.start();
     define(&server);
@@ -392,8 +392,8 @@ fn custom_objects_go_with_their_owners_and_namespaces_and_what_they_own_with_the
 
     client.delete("/api/v1/namespaces/going").expect(200);
     client.delete(&widget_path("first")).expect(200);
-    until("what a custom object owned is gone", || client.get(&config_map_path("second")).status == 404);
-    until("so is the custom object that this one owned", || client.get(&widget_path("third")).status == 404);
+    until("the dependent of the custom object is gone", || client.get(&config_map_path("second")).status == 404);
+    until("the dependent custom object is gone", || client.get(&widget_path("third")).status == 404);
     until("the namespace is gone", || client.get("/api/v1/namespaces/going").status == 404);
     assert_eq!(names(&client.get(EVERYWHERE).expect(200)), ["kept"]);
 }

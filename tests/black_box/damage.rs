@@ -1,4 +1,4 @@
-//! Data directories that are not as the server left them.
+//! Data directories that changed after the server had ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -9,7 +9,7 @@ use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 const SECTOR: usize = 512;
 const EARLY: &str = "written-early-and-kept";
 
-/// Where `text` is in a file; for one that is there more than once, the first place.
+/// Returns the first offset of `text` in a file.
 fn find(path: &Path, text: &[u8]) -> usize {
     let bytes = fs::read(path).expect("the log");
     let starts = (0..bytes.len()).filter(|at| bytes[*at] == text[0]);
@@ -27,7 +27,7 @@ fn flip_bit(path: &Path, offset: usize) {
     file.write_all_at(&[byte[0] ^ 0x10], offset as u64).expect("a byte");
 }
 
-/// A directory of a server that was killed after it had written an early object and then a large one.
+/// Returns the data directory of a server that was killed after it had written a small object and then a large one.
 fn killed_directory(large: &str) -> DataDir {
     let directory = DataDir::new();
     let server = directory.start();
@@ -51,7 +51,7 @@ fn flipped_bits_are_refused_and_nothing_is_changed() {
     for part in [&*named, "is damaged at offset", "restore the data directory"] {
         assert!(refusal.messages.contains(part), "{part} is not in {}", refusal.messages);
     }
-    assert!(fs::read(&segment).expect("the log") == damaged, "the damaged log was written to");
+    assert!(fs::read(&segment).expect("the log") == damaged, "the damaged log was changed");
 
     flip_bit(&segment, offset + 3);
     let server = directory.start();
@@ -59,7 +59,7 @@ fn flipped_bits_are_refused_and_nothing_is_changed() {
     assert_eq!(early["data"]["value"], EARLY);
 }
 
-/// Where the last write of a killed server has its middle, and the log that it is in.
+/// Returns the log's path, and the offset of the middle of the last write.
 fn middle_of_last_write(directory: &DataDir, large: &str) -> (PathBuf, usize) {
     let segment = directory.log_segment();
     let middle = find(&segment, large.as_bytes()) + large.len() / 2;
@@ -67,7 +67,7 @@ fn middle_of_last_write(directory: &DataDir, large: &str) -> (PathBuf, usize) {
 }
 
 #[test]
-fn a_tail_that_never_reached_the_disk_is_cut_off() {
+fn an_incomplete_last_frame_is_cut_off() {
     let large = "torn-".repeat(20_000);
     let directory = killed_directory(&large);
     let (segment, middle) = middle_of_last_write(&directory, &large);
@@ -75,7 +75,7 @@ fn a_tail_that_never_reached_the_disk_is_cut_off() {
     let length = file.metadata().expect("a size").len() as usize;
     file.write_all_at(&vec![0; length - middle], middle as u64).expect("zeros");
 
-    // Everything before is there, and writing goes on.
+    // Earlier writes are present, and new writes are accepted.
     let server = directory.start();
     assert!(server.messages().contains("cutting off a frame that was never completed"), "{}", server.messages());
     let mut client = server.connect();

@@ -1,5 +1,5 @@
-//! What `deploy/` ships, tried: manifests on a server of our own, the chart with helm, the configuration of HAProxy
-//! with HAProxy. Where these programs are not there, the tests say so and pass.
+//! Tests of the files in `deploy/`: manifests on a server, the chart with helm, and the configuration of HAProxy with
+//! HAProxy. Where one of these programs is not installed, its test is skipped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Connection, Credentials, DataDir, ports};
 
-/// How long HAProxy may take until it has found a member ready, on a machine that is busy with other things.
+/// How long HAProxy may take to find a ready member, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
 }
 
-/// What a program prints; `None`, and a word about it, where there is no such program.
+/// Returns what a program prints. `None`, with a message, if the program is not installed.
 fn run(program: &str, args: &[&str]) -> Option<String> {
     let done = match Command::new(program).args(args).output() {
         Ok(done) => done,
@@ -29,7 +29,7 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
     Some(String::from_utf8(done.stdout).expect("text"))
 }
 
-/// Documents of a file, with what they are.
+/// Splits a file into documents. Returns each with its kind.
 fn documents(text: &str) -> Vec<(String, String)> {
     let all = text.split("\n---").map(|document| document.trim_start_matches("---").trim());
     let stated = all.filter(|document| document.lines().any(|line| line.starts_with("kind: ")));
@@ -40,7 +40,7 @@ fn documents(text: &str) -> Vec<(String, String)> {
     stated.map(|document| (kind(document), document.to_owned())).collect()
 }
 
-/// The path of the collection that objects of a kind are created in.
+/// Returns the path of the collection in which objects of a kind are created.
 fn collection(kind: &str) -> &'static str {
     match kind {
         "Service" => "/api/v1/namespaces/default/services",
@@ -51,11 +51,11 @@ fn collection(kind: &str) -> &'static str {
         "Role" => "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
         "RoleBinding" => "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
         "Job" => "/apis/batch/v1/namespaces/default/jobs",
-        other => panic!("where are objects of kind {other} created?"),
+        other => panic!("the path for kind {other} is unknown"),
     }
 }
 
-/// Creates all documents, with nothing unknown in any of them.
+/// Creates all documents with strict field validation. Returns their kinds.
 fn apply(client: &mut Connection, text: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for (kind, document) in documents(text) {
@@ -68,7 +68,7 @@ fn apply(client: &mut Connection, text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn plain_manifests_are_taken() {
+fn plain_manifests_are_accepted() {
     let directory = DataDir::new();
     let server = directory.start();
     let text = fs::read_to_string(deploy("kubernetes.yaml")).unwrap();
@@ -83,7 +83,7 @@ fn plain_manifests_are_those_of_the_chart() {
     let chart = deploy("chart").display().to_string();
     let Some(rendered) = run("helm", &["template", "flotilla", &chart, "--namespace", "flotilla"]) else { return };
     let shipped = fs::read_to_string(deploy("kubernetes.yaml")).unwrap();
-    // Releases of Helm put documents in different orders.
+    // Different releases of Helm order documents differently.
     let sorted = |text: &str| {
         let mut all = documents(text);
         all.sort();
@@ -93,26 +93,26 @@ fn plain_manifests_are_those_of_the_chart() {
 }
 
 #[test]
-fn the_chart_is_sound_with_everything_turned_on_and_with_one_member() {
+fn the_chart_is_valid_with_all_options_and_with_one_member() {
     let chart = deploy("chart").display().to_string();
     let Some(_) = run("helm", &["lint", "--strict", &chart]) else { return };
     let directory = DataDir::new();
     let server = directory.start();
     let one = ["--set", "replicas=1", "--set", "pki.existingSecret=mine", "--set", "networkPolicy.enabled=false"];
-    let rendered = run("helm", &[&["template", "one", &chart], &one[..]].concat()).expect("helm is there");
+    let rendered = run("helm", &[&["template", "one", &chart], &one[..]].concat()).expect("helm is installed");
     let kinds = apply(&mut server.connect(), &rendered);
     assert_eq!(kinds, ["Service", "StatefulSet"].map(String::from).into());
-    assert!(!rendered.contains("--initial-cluster"), "a server that is alone founds nothing");
+    assert!(!rendered.contains("--initial-cluster"), "a single server forms no cluster");
 
     let all = ["serviceMonitor.enabled=true", "serviceMonitor.tokenSecret=t", "prometheusRule.enabled=true"];
     let all: Vec<&str> = all.iter().flat_map(|setting| ["--set", setting]).collect();
-    let rendered = run("helm", &[&["template", "all", &chart], &all[..]].concat()).expect("helm is there");
+    let rendered = run("helm", &[&["template", "all", &chart], &all[..]].concat()).expect("helm is installed");
     let kinds: Vec<String> = documents(&rendered).into_iter().map(|(kind, _)| kind).collect();
     assert!(kinds.iter().any(|kind| kind == "ServiceMonitor"), "{kinds:?}");
     assert!(kinds.iter().any(|kind| kind == "PrometheusRule"), "{kinds:?}");
 }
 
-/// A process that ends with the test.
+/// A process. It is killed when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -127,7 +127,7 @@ fn requests_pass_through_haproxy_as_it_is_shipped() {
     let Some(_) = run("haproxy", &["-v"]) else { return };
     let directory = DataDir::new();
     let server = directory.start();
-    let [front, dead] = ports::free(2)[..] else { unreachable!("two were asked for") };
+    let [front, dead] = ports::free(2)[..] else { unreachable!("two ports were requested") };
     let credentials = server.credentials();
     let child = Command::new("haproxy")
         .args(["-db", "-f"])
@@ -142,14 +142,14 @@ fn requests_pass_through_haproxy_as_it_is_shipped() {
     let _haproxy = Running(child.expect("haproxy can be run"));
     let through = Credentials { address: front, ..credentials };
     let deadline = Instant::now() + PATIENCE;
-    // The client certificate reaches the member: only an administrator may read these.
+    // The client certificate reaches the member, because only an administrator may read Secrets.
     let path = "/api/v1/namespaces/kube-system/secrets";
     loop {
         let answered =
             Connection::open(through.address, &through.administrator).and_then(|mut c| c.call("GET", path, &[], b""));
         match answered {
             Ok(answer) => break assert_eq!(answer.status, 200, "{}", answer.text()),
-            Err(error) => assert!(Instant::now() < deadline, "no member is found: {error}"),
+            Err(error) => assert!(Instant::now() < deadline, "HAProxy reaches no member: {error}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }

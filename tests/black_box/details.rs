@@ -1,4 +1,4 @@
-//! Small things that clients of others met: each stands for a kind of answers.
+//! Details of answers that differed from Kubernetes for some client; each test stands for a class of answers.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn patch(client: &mut Connection, path: &str, change: &Value) -> Answer {
     client.request("PATCH", path, MERGE, change.to_string().as_bytes())
 }
 
-/// What a refusal says.
+/// Returns the message of a refusal with this status.
 fn message(answer: &Answer, status: u16) -> String {
     answer.expect(status)["message"].as_str().expect("a message").to_owned()
 }
@@ -48,7 +48,7 @@ fn jobs_without_labels_have_those_of_their_pods() {
 }
 
 #[test]
-fn what_was_annotated_of_an_autoscaler_is_checked_as_it_was_written() {
+fn annotations_of_an_autoscaler_are_validated() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
@@ -95,7 +95,7 @@ fn times_bytes_and_revisions_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn counts_of_collisions_do_not_fall() {
+fn collision_counts_cannot_be_decremented() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let mut template = template();
@@ -117,7 +117,7 @@ fn counts_of_collisions_do_not_fall() {
 }
 
 #[test]
-fn refusals_say_what_others_say() {
+fn refusals_have_the_messages_of_kubernetes() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let service = json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "1.2.3.4", "ports": [{"port": 1}]}});
@@ -186,6 +186,6 @@ fn custom_resources_are_shown_and_described_as_they_are_defined() {
     let second = client.get("/openapi/v2").expect(200);
     let second = &second["definitions"]["com.example.v1.Thing"];
     assert_eq!(second["x-kubernetes-selectable-fields"], fields);
-    assert_eq!(second["properties"]["spec"]["required"], Value::Null, "it may be null");
+    assert_eq!(second["properties"]["spec"]["required"], Value::Null, "the field may be null");
     assert_eq!(second["properties"]["spec"]["properties"]["set"], json!({"x-kubernetes-list-type": "set"}));
 }

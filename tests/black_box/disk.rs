@@ -1,4 +1,4 @@
-//! Disks that fill up, and that do not keep what is written.
+//! Disks that fill up, and disks that fail to make data durable.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 
-/// Stands before the C library's functions: they fail from the time on when the file that FAIL_FSYNC names is there.
+/// Replaces functions of the C library. They fail once the file that FAIL_FSYNC names exists.
 const FAILING_FSYNC: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,12 +25,12 @@ int fsync(int file) { return or_fail(SYS_fsync, file); }
 int fdatasync(int file) { return or_fail(SYS_fdatasync, file); }
 "#;
 
-/// Room for the segments of the log that must always be there, and one more.
+/// Space for the segments that the log always keeps, and one more.
 const DISK_BYTES: u64 = 120 << 20;
 const VALUE_BYTES: usize = 1 << 20;
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room() {
+fn a_full_disk_refuses_writes_until_it_has_space() {
     let directory = DataDir::new();
     let Some(server) = directory.start_on_small_disk(DISK_BYTES) else { return };
     let mut administrator = server.connect();
@@ -47,7 +47,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
             break answer;
         }
         kept.push(name);
-        assert!(kept.len() as u64 * VALUE_BYTES as u64 <= DISK_BYTES, "more was taken than the disk holds");
+        assert!(kept.len() as u64 * VALUE_BYTES as u64 <= DISK_BYTES, "more was acknowledged than the disk holds");
     };
     let status = refused.expect(507);
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     let message = status["message"].as_str().expect("a message");
     assert!(message.contains("room") || message.contains("space") || message.contains("full"), "{message}");
 
-    // It still reads, and is what it was: what was acknowledged is there, what was refused is not.
+    // The server still serves reads: acknowledged objects are present, refused ones are not.
     assert_eq!(administrator.get("/livez").status, 200);
     for name in &kept {
         let object = administrator.get(&config_map_path(name)).expect(200);
@@ -70,7 +70,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     fs::remove_file(&filler).expect("room again");
     let deadline = Instant::now() + Duration::from_secs(120);
     while administrator.post(CONFIG_MAPS, &config_map("after", &value)).status != 201 {
-        assert!(Instant::now() < deadline, "no write is taken though there is room");
+        assert!(Instant::now() < deadline, "writes are refused although the disk has space");
         sleep(Duration::from_millis(100));
     }
     administrator.get(&config_map_path("after")).expect(200);

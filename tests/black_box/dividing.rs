@@ -1,4 +1,4 @@
-//! Resources that are divided into other shards while they are written, listed page by page and watched.
+//! Resources that are divided into another number of shards while clients write, list and watch them.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, revision};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-/// Longest time that a write may take while its resource is divided. Without optimization the same takes several times
-/// as long.
+/// How long a write may take while its resource is divided. A debug build takes several times as long.
 const WRITE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 3 } else { 1 });
 
-/// Runs `flotilla cluster shards`; what it says.
+/// Runs `flotilla cluster shards`. Returns its output, or `Err` with its error output.
 fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.args(["cluster", "shards"]).args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
@@ -24,8 +23,8 @@ fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-/// Updates one object over and over, each time as it was answered before; how often, and the longest time until one
-/// was acknowledged.
+/// Updates one object again and again, until `stopped` is set. Returns the number of acknowledged updates, and the
+/// longest time between two of them.
 pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: &AtomicBool) -> (u64, Duration) {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
     let mut object = client.post(collection, &object).expect(201);
@@ -35,8 +34,8 @@ pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: 
         let next = json!((count + 1).to_string());
         object["metadata"]["labels"] = json!({ "count": next });
         let answer = client.put(&path, &object);
-        // On a busy machine a group may be without a leader for a moment: nobody knows then what becomes of a write,
-        // and it may be made after it was looked for.
+        // On a busy machine, a group may have no leader for a moment. The outcome of a write is then unknown, and the
+        // write may take effect after the object has been read.
         is_unknown = answer.status == 503 || is_unknown && answer.status == 409;
         let shown = if is_unknown { client.get(&path) } else { answer };
         if is_unknown && shown.status == 503 {
@@ -50,7 +49,7 @@ pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: 
     (count, slowest.max(began.elapsed()))
 }
 
-/// The longest time that the machine takes to make some bytes of a file durable, which no server has a part in.
+/// Returns the longest time that the machine itself takes to make 4 KiB of a file durable.
 fn slowest_of_machine(directory: &DataDir, stopped: &AtomicBool) -> Duration {
     let (mut slowest, path) = (Duration::ZERO, directory.path().with_file_name("beside"));
     let mut file = File::create(path).expect("a file");
@@ -63,13 +62,13 @@ fn slowest_of_machine(directory: &DataDir, stopped: &AtomicBool) -> Duration {
     slowest
 }
 
-/// The names in a list that is gone on with behind its first page, all of it of the revision at which it began.
+/// Reads the pages after the first one, each of which must have its revision. Returns all names.
 fn names_from(first: Value, start: u64, client: &mut Connection) -> Vec<String> {
     let (mut names, mut page) = (Vec::new(), first);
     loop {
         let items = page["items"].as_array().expect("items");
         names.extend(items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()));
-        assert_eq!(revision(&page), start, "every page is of the revision of the first");
+        assert_eq!(revision(&page), start, "every page has the revision of the first");
         let Some(token) = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) else { return names };
         page = client.get(&format!("{CONFIG_MAPS}?limit=20&continue={token}")).expect(200);
     }
@@ -92,16 +91,16 @@ fn a_resource_is_divided_while_it_is_used() {
     let (updates, (_, slowest_elsewhere), machine) = std::thread::scope(|scope| {
         let objects = ["busy-0", "busy-1", "busy-2"].map(|name| config_map(name, "0"));
         let writers = objects.map(|object| scope.spawn(|| keep_updating(&server, CONFIG_MAPS, object, &stopped)));
-        // What is not divided tells how fast the machine is meanwhile.
+        // An object of a resource that is not divided shows how fast the machine is at the same time.
         let bystander =
             scope.spawn(|| keep_updating(&server, SECRETS, json!({ "metadata": { "name": "bystander" } }), &stopped));
         let machine = scope.spawn(|| slowest_of_machine(&directory, &stopped));
         for wanted in ["8", "3"] {
             std::thread::sleep(Duration::from_millis(200));
-            let told =
-                shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"]).expect("it is done");
-            let row = told.lines().find(|line| line.starts_with("configmaps")).expect("a row");
-            assert!(row.split_whitespace().nth(1) == Some(wanted), "{told}");
+            let table = shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"])
+                .expect("the division succeeds");
+            let row = table.lines().find(|line| line.starts_with("configmaps")).expect("a row");
+            assert!(row.split_whitespace().nth(1) == Some(wanted), "{table}");
         }
         std::thread::sleep(Duration::from_millis(200));
         stopped.store(true, Ordering::SeqCst);
@@ -111,24 +110,24 @@ fn a_resource_is_divided_while_it_is_used() {
             machine.join().expect("a disk"),
         )
     });
-    // Where the machine stands still by itself for that long, nothing can be said of writes.
+    // If the machine itself stalls for that long, the test cannot judge writes.
     let bound = WRITE_MAX.max(10 * machine);
     for (count, slowest) in updates {
         let held = slowest.saturating_sub(slowest_elsewhere);
         assert!(
             count > 10 && held < Duration::from_secs(1) && slowest < bound,
-            "{count} updates, one of them took {slowest:?}, {slowest_elsewhere:?} elsewhere; the machine {machine:?}"
+            "{count} updates, one of them took {slowest:?}, {slowest_elsewhere:?} elsewhere; the disk {machine:?}"
         );
     }
     for refused in ["services=4", "configmaps=0", "nothings=2", "apps/nothings=2"] {
         assert!(shards(&server, &[refused]).is_err(), "{refused}");
     }
 
-    // The list goes on as of where it began.
+    // The list continues at its first revision.
     let names = names_from(first, start, &mut client);
     assert!(names.is_sorted() && names.iter().filter(|name| name.starts_with("divided-")).count() == 60, "{names:?}");
 
-    // The watch was told of every update once and in order, and what it told of last can be gone on from.
+    // The watch received every update once and in order, and can be resumed after the last one.
     let (mut last, mut seen) = (start, 0);
     let wanted: u64 = updates.iter().map(|(count, _)| count + 1).sum();
     while seen < wanted {
@@ -142,7 +141,7 @@ fn a_resource_is_divided_while_it_is_used() {
     let server = directory.start();
     let again = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}")).expect("an answer");
     let mut again = again.unwrap_or_else(|refused| panic!("{}", refused.text()));
-    assert!(revision(&again.next().expect("an event")["object"]) > start, "the history is there after a restart");
+    assert!(revision(&again.next().expect("an event")["object"]) > start, "the history survives a restart");
     let table = shards(&server, &[]).expect("an answer");
     assert!(table.contains("configmaps") && table.contains("example.com/widgets"), "{table}");
 }

@@ -1,4 +1,4 @@
-//! Every flag and every metric of the program has its place in the documents.
+//! The documentation covers every flag and every metric of the program.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::DataDir;
 
-/// Words of a page between backticks; `*` in one stands for anything.
+/// Returns the code spans of a page. A `*` in one stands for any text.
 fn patterns(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -28,7 +28,7 @@ fn undocumented<'a>(page: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a
 }
 
 #[test]
-fn every_flag_stands_among_the_flags() {
+fn every_flag_is_documented() {
     let output = Command::new(env!("CARGO_BIN_EXE_flotilla")).args(["serve", "--help"]).output().expect("a program");
     let help = String::from_utf8(output.stdout).expect("text");
     let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
@@ -44,7 +44,7 @@ fn every_flag_stands_among_the_flags() {
 }
 
 #[test]
-fn every_metric_stands_among_the_metrics() {
+fn every_metric_is_documented() {
     let directory = DataDir::new();
     let text = directory.start().connect().get("/metrics").text();
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();

@@ -1,10 +1,10 @@
-//! Stopping without hurting anybody.
+//! The server stops without failing requests.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 
-/// A request up to the middle of its body, and the rest.
+/// Splits a request in the middle of its body.
 fn halves(name: &str) -> (String, String) {
     let body = config_map(name, "1").to_string();
     let head = format!(
@@ -25,28 +25,28 @@ fn watches_end_and_writes_in_flight_finish() {
     let (first, second) = halves("late");
     let mut writer = server.connect();
     writer.send(first.as_bytes()).expect("half of a request");
-    // The server has the first half when it has answered what came after it.
+    // Once the server has answered this later request, it has received the first half.
     idle.get("/version").expect(200);
 
-    server.tell_to_stop();
+    server.send_sigterm();
     watch.end().expect("a proper end of the watch");
     writer.send(second.as_bytes()).expect("the rest of the request");
     writer.read_answer().expect("an answer").expect(201);
     let begun = Instant::now();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(15), "a connection on which nothing happens holds nothing up");
+    assert!(begun.elapsed() < Duration::from_secs(15), "an idle connection does not delay the end");
 
     let server = directory.start();
     server.connect().get(&config_map_path("late")).expect(200);
 }
 
 #[test]
-fn a_server_that_will_stop_is_not_ready_and_serves_on() {
+fn a_server_that_will_stop_is_not_ready_but_still_serves() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--shutdown-delay-seconds", "3"]);
     let mut administrator = server.connect();
     let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
-    server.tell_to_stop();
+    server.send_sigterm();
     let deadline = Instant::now() + Duration::from_secs(2);
     let refused = loop {
         let answer = administrator.get("/readyz");
@@ -58,7 +58,7 @@ fn a_server_that_will_stop_is_not_ready_and_serves_on() {
     assert_eq!(refused.status, 500);
     assert!(refused.text().contains("[-]shutdown failed: reason withheld\n"), "{}", refused.text());
     assert_eq!(administrator.get("/livez").status, 200);
-    // Who comes now is served all the same.
+    // A new client is still served.
     server.connect().post(CONFIG_MAPS, &config_map("during", "1")).expect(201);
     while watch.next().expect("an event")["object"]["metadata"]["name"] != "during" {}
     watch.end().expect("a proper end of the watch");

@@ -1,5 +1,4 @@
-//! Without a kube-controller-manager, what is deleted ends, and what is counted is counted: the embedded controllers do
-//! what admission and defaults leave to others.
+//! The embedded controllers, which finish deletions and count quotas where no kube-controller-manager runs.
 
 use serde_json::{Value, json};
 
@@ -38,7 +37,7 @@ fn claim(name: &str) -> Value {
 }
 
 #[test]
-fn claims_volumes_and_classes_go_when_nobody_uses_them() {
+fn unused_claims_volumes_and_classes_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client
@@ -71,27 +70,27 @@ fn claims_volumes_and_classes_go_when_nobody_uses_them() {
 }
 
 #[test]
-fn ranges_of_service_addresses_are_told_ready_and_go() {
+fn service_cidrs_become_ready_and_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client.post(RANGES, &json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.0.2.0/28"]}})).expect(201);
     let path = format!("{RANGES}/more");
-    let told = |client: &mut Connection, status: &str| {
+    let has_condition = |client: &mut Connection, status: &str| {
         let range = client.get(&path).json();
         range["status"]["conditions"][0]["status"] == status && range["metadata"]["finalizers"].is_array()
     };
-    until("it is ready", || told(&mut client, "True"));
+    until("the range is ready", || has_condition(&mut client, "True"));
     let services = "/api/v1/namespaces/default/services";
     let service = json!({"metadata": {"name": "s"}, "spec": {"clusterIP": "192.0.2.5", "ports": [{"port": 80}]}});
     client.post(services, &service).expect(201);
     client.delete(&path).expect(200);
-    until("it says that it is needed", || told(&mut client, "False"));
+    until("the range is not ready because it is in use", || has_condition(&mut client, "False"));
     client.delete(&format!("{services}/s")).expect(200);
-    until("it is gone", || is_gone(&mut client, &path));
+    until("the range is gone", || is_gone(&mut client, &path));
 }
 
 #[test]
-fn quotas_are_counted_first_and_after_deletions() {
+fn quotas_are_counted_at_first_and_after_deletions() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     for name in ["a", "b"] {
@@ -102,29 +101,29 @@ fn quotas_are_counted_first_and_after_deletions() {
     let path = format!("{QUOTAS}/q");
     let counts =
         |client: &mut Connection, name: &str, used: &str| client.get(&path).json()["status"]["used"][name] == used;
-    until("it is counted", || counts(&mut client, "count/configmaps", "3")); // with the root certificate
+    until("objects are counted", || counts(&mut client, "count/configmaps", "3")); // with the root certificate
     client.post(MAPS, &json!({"metadata": {"name": "c"}})).expect(201);
-    assert!(counts(&mut client, "count/configmaps", "4"), "it is charged at once");
+    assert!(counts(&mut client, "count/configmaps", "4"), "a new object is counted at once");
     assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "d"}})).status, 403);
     for name in ["a", "b"] {
         client.delete(&format!("{MAPS}/{name}")).expect(200);
     }
-    until("what is gone does not count", || counts(&mut client, "count/configmaps", "2"));
+    until("deleted objects are not counted any more", || counts(&mut client, "count/configmaps", "2"));
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "600m"}}});
     client.post(PODS, &json!({"metadata": {"name": "p"}, "spec": {"containers": [container.clone()]}})).expect(201);
     patch(&mut client, &format!("{PODS}/p/status"), &json!({"status": {"phase": "Succeeded"}}));
-    until("what has ended does not count", || counts(&mut client, "requests.cpu", "0"));
+    until("ended pods are not counted any more", || counts(&mut client, "requests.cpu", "0"));
     client.post(PODS, &json!({"metadata": {"name": "q"}, "spec": {"containers": [container]}})).expect(201);
-    // What is spec is spec: another limit is told as soon as it is counted.
+    // The controller copies changed limits to the status when it has counted.
     patch(&mut client, &path, &json!({"spec": {"hard": {"pods": "9", "services": "1"}}}));
-    until("the limits are told", || {
+    until("the status has the new limits", || {
         let status = client.get(&path).json()["status"].clone();
         status["hard"]["pods"] == "9" && status["used"]["services"] == "1" && status["used"]["pods"] == "1"
     });
 }
 
 #[test]
-fn what_is_over_is_removed() {
+fn expired_tokens_and_requests_are_deleted() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let encode = |text: &str| base64(text.as_bytes());
@@ -151,7 +150,7 @@ fn what_is_over_is_removed() {
 }
 
 #[test]
-fn without_embedded_controllers_all_of_it_is_left_to_others() {
+fn without_embedded_controllers_nothing_is_deleted_or_counted() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--embedded-controllers=false"]);
     let mut client = server.connect();
@@ -168,5 +167,5 @@ fn base64(bytes: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// A request for a certificate, of a key that nobody has.
+/// A certificate request, for a key that was thrown away.
 const REQUEST: &str = include_str!("request.pem");

@@ -1,4 +1,4 @@
-//! What a client was told of a table is good for the history window, and no longer, whether or not anything changes.
+//! Revisions and continue tokens can be used for the history window and then expire, even if nothing changes.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn is_expired(client: &mut Connection, query: &str) -> Option<Value> {
 }
 
 #[test]
-fn tokens_exact_reads_and_watches_expire_although_nothing_changes() {
+fn tokens_exact_reads_and_watches_expire_even_without_changes() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--history-seconds", "5"]);
     let mut client = server.connect();
@@ -47,11 +47,11 @@ fn tokens_exact_reads_and_watches_expire_although_nothing_changes() {
 }
 
 #[test]
-fn what_is_listed_is_good_for_the_window_from_then_on() {
+fn a_listed_revision_can_be_used_for_the_window() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--history-seconds", "5"]);
     let mut client = server.connect();
-    // Longer than the window nothing happens; what is listed then is of then.
+    // Nothing changes for longer than the window. A list must then have a recent revision.
     let before = list(&mut client, "limit=1")["metadata"]["resourceVersion"].clone();
     sleep(Duration::from_secs(8));
     for query in ["", "resourceVersion=0"] {

@@ -1,4 +1,4 @@
-//! Clients of HTTP/2, who ask one thing after the other on the same connection, when the server stops.
+//! HTTP/2 clients that send requests on open connections while the server stops.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,24 +15,24 @@ use tokio_rustls::TlsConnector;
 
 use crate::support::{CONFIG_MAPS, Credentials, DataDir, config_map};
 
-/// Connections, and streams that each has open at a time.
+/// The number of connections, and the number of open streams on each.
 const CONNECTIONS: usize = 6;
 const STREAMS: usize = 4;
 
-/// What became of what was written.
+/// The names of created objects, and of refused ones.
 #[derive(Default)]
 struct Written {
     made: BTreeSet<String>,
     refused: BTreeSet<String>,
 }
 
-/// Runs what does not leave its thread.
+/// Runs a future that stays on its thread.
 fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     LocalSet::new().block_on(&runtime, work)
 }
 
-/// A connection, and its end.
+/// Opens a connection. Returns its sender, and a future that ends with the connection.
 async fn connect(credentials: &Credentials) -> (SendRequest<Bytes>, impl Future<Output = Result<(), h2::Error>>) {
     let mut config = (*credentials.administrator).clone();
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -44,12 +44,12 @@ async fn connect(credentials: &Credentials) -> (SendRequest<Bytes>, impl Future<
     (sender, async move { ended.await.expect("no panic") })
 }
 
-/// Whether the server has said that it did not look at what failed, and why.
+/// Whether the server closed the connection with NO_ERROR, which means that it did not process the request.
 fn is_refused(error: &h2::Error) -> bool {
     error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
 }
 
-/// Writes one object: whether it was made, or else refused.
+/// Creates one object. `Err` if the request got no answer.
 async fn write(sender: &mut SendRequest<Bytes>, name: &str) -> Result<(), h2::Error> {
     let request = Request::builder().method(Method::POST).uri(format!("https://x{CONFIG_MAPS}"));
     let request = request.header("content-type", "application/json").body(()).expect("a request");
@@ -68,7 +68,7 @@ async fn write(sender: &mut SendRequest<Bytes>, name: &str) -> Result<(), h2::Er
     Ok(())
 }
 
-/// Writes one object after the other on a connection, for as long as the server takes them.
+/// Creates objects on a connection, until the server accepts no more.
 async fn write_all_the_time(credentials: Credentials, connection: usize) -> Written {
     let (sender, ended) = connect(&credentials).await;
     let streams = (0..STREAMS).map(|stream| {
@@ -87,7 +87,7 @@ async fn write_all_the_time(credentials: Credentials, connection: usize) -> Writ
                 match write(&mut sender, &name).await {
                     Ok(()) => written.made.insert(name),
                     Err(error) => {
-                        assert!(is_refused(&error), "the fate of {name} is unknown: {error:?}");
+                        assert!(is_refused(&error), "it is unknown whether {name} was created: {error:?}");
                         written.refused.insert(name)
                     }
                 };
@@ -98,18 +98,18 @@ async fn write_all_the_time(credentials: Credentials, connection: usize) -> Writ
     let (streams, mut all) = (streams.collect::<Vec<_>>(), Written::default());
     drop(sender);
     for stream in streams {
-        let mut written = stream.await.expect("no request is broken off");
+        let mut written = stream.await.expect("no request is interrupted");
         all.made.append(&mut written.made);
         all.refused.append(&mut written.refused);
     }
     if let Err(error) = ended.await {
-        assert!(is_refused(&error), "the connection is closed, not cut: {error:?}");
+        assert!(is_refused(&error), "the connection is closed properly: {error:?}");
     }
     all
 }
 
 #[test]
-fn clients_that_write_all_the_time_see_no_broken_request() {
+fn busy_clients_see_no_interrupted_request() {
     let directory = DataDir::new();
     let server = directory.start();
     let credentials = server.credentials();
@@ -118,11 +118,11 @@ fn clients_that_write_all_the_time_see_no_broken_request() {
             .map(|number| tokio::task::spawn_local(write_all_the_time(credentials.clone(), number)))
             .collect();
         tokio::time::sleep(Duration::from_millis(700)).await;
-        server.tell_to_stop();
+        server.send_sigterm();
         let (told, mut all) = (Instant::now(), Written::default());
         for client in clients {
-            let mut written = client.await.expect("a client that was refused nothing else");
-            assert!(!written.made.is_empty(), "nothing was written before the end");
+            let mut written = client.await.expect("a client");
+            assert!(!written.made.is_empty(), "no object was created before the end");
             all.made.append(&mut written.made);
             all.refused.append(&mut written.refused);
         }
@@ -130,7 +130,7 @@ fn clients_that_write_all_the_time_see_no_broken_request() {
     });
     assert!(took < Duration::from_secs(15), "{took:?} until all connections were closed");
     let refused = TcpStream::connect(credentials.address).err().map(|error| error.kind());
-    assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "who comes then does not wait for nothing");
+    assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "new connections are refused");
     assert_eq!(server.wait().code(), Some(0));
 
     let server = directory.start();
@@ -143,17 +143,17 @@ fn clients_that_write_all_the_time_see_no_broken_request() {
 }
 
 #[test]
-fn connections_on_which_nothing_is_asked_are_closed_at_once() {
+fn idle_connections_are_closed_at_once() {
     let directory = DataDir::new();
     let server = directory.start();
     let credentials = server.credentials();
     run(async {
-        // One has never asked anything, one does not any more.
+        // One client has never sent a request. The other one has sent its last.
         let (_silent, silent_ended) = connect(&credentials).await;
         let (sender, ended) = connect(&credentials).await;
         let mut sender = sender.ready().await.expect("a connection");
         write(&mut sender, "before").await.expect("an answer");
-        server.tell_to_stop();
+        server.send_sigterm();
         for end in [silent_ended.await, ended.await] {
             assert!(end.err().is_none_or(|error| is_refused(&error)));
         }
@@ -161,5 +161,5 @@ fn connections_on_which_nothing_is_asked_are_closed_at_once() {
     });
     let told = Instant::now();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(10), "connections are closed: nothing holds the end up");
+    assert!(told.elapsed() < Duration::from_secs(10), "idle connections do not delay the end");
 }

@@ -1,4 +1,4 @@
-//! Clients that ask for more than anybody needs.
+//! Clients that flood the server with requests.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use rustls::{ClientConnection, StreamOwned};
 
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
-/// How much a server that was busy before may grow.
+/// How much the resident memory may grow, in bytes, once the server has been busy.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
-/// A connection that speaks just enough HTTP/2 (RFC 9113) to be a nuisance.
+/// A connection with just enough of HTTP/2 (RFC 9113) for a flood.
 pub struct Http2(StreamOwned<ClientConnection, TcpStream>);
 
 pub const HEADERS: u8 = 1;
@@ -30,7 +30,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>
     out.extend_from_slice(payload);
 }
 
-/// `GET path`, without compression (RFC 7541: indexed fields, and literals that are not indexed).
+/// The header block of `GET path`, without compression (RFC 7541: indexed fields, and literals without indexing).
 pub fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     for (index, text) in [(0x01, "localhost"), (0x04, path)] {
@@ -57,12 +57,12 @@ impl Http2 {
         Http2(stream)
     }
 
-    /// Sends, and takes nothing.
+    /// Sends bytes, and reads nothing.
     pub fn send(&mut self, bytes: &[u8]) {
-        self.0.write_all(bytes).and_then(|()| self.0.flush()).expect("the server takes it");
+        self.0.write_all(bytes).and_then(|()| self.0.flush()).expect("the server reads");
     }
 
-    /// Sends, and takes what came; false once the server has closed the connection.
+    /// Sends bytes, and reads the answers. Returns `false` once the server has closed the connection.
     fn exchange(&mut self, bytes: &[u8]) -> bool {
         if self.0.write_all(bytes).and_then(|()| self.0.flush()).is_err() {
             return false;
@@ -78,7 +78,7 @@ impl Http2 {
     }
 }
 
-/// Looks again and again whether the server answers, until told to stop; the longest time that took.
+/// Sends requests until `stop` is set. Returns the longest time that an answer took.
 fn watch_answers(server: &Server, stop: &AtomicBool) -> Duration {
     let mut longest = Duration::ZERO;
     let mut connection = server.connect();
@@ -91,11 +91,11 @@ fn watch_answers(server: &Server, stop: &AtomicBool) -> Duration {
     longest
 }
 
-/// What CVE-2023-44487 is about: streams that are begun and reset at once, so that no bound on open streams holds them.
+/// CVE-2023-44487: a client opens streams and resets them at once, and so avoids the bound on open streams.
 #[test]
 fn streams_that_are_reset_at_once_do_no_harm() {
     const STREAMS: usize = 50_000;
-    // Many at a time, and few enough to be taken up before they are reset.
+    // Many at a time, and few enough that the server starts to process them before they are reset.
     const BATCHES: [usize; 2] = [100, 10];
     let directory = DataDir::new();
     let server = directory.start();
@@ -137,7 +137,7 @@ fn streams_that_are_reset_at_once_do_no_harm() {
 }
 
 #[test]
-fn what_nobody_asks_for_twice_is_not_remembered() {
+fn requests_that_all_differ_take_no_lasting_memory() {
     const REQUESTS: usize = 100_000;
     const BATCH: usize = 200;
     const CLIENTS: usize = 2;

@@ -1,4 +1,4 @@
-//! A running server is copied and followed until it is taken over, whatever happens meanwhile.
+//! Imports from a running server: copy, follow the changes in spite of interruptions, and take over.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path, revision};
 
-/// How long a step of an import may take.
+/// How long one step of an import may take.
 const STEP: Duration = Duration::from_secs(120);
 
-/// An import that runs.
+/// A running import.
 struct Importing {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
@@ -27,7 +27,7 @@ impl Importing {
         Self { child, lines }
     }
 
-    /// Waits until it says something.
+    /// Waits until the import prints a line with this text.
     fn says(&self, what: &str) {
         let mut said = String::new();
         while let Ok(line) = self.lines.recv_timeout(STEP) {
@@ -36,7 +36,7 @@ impl Importing {
             }
             said += &line;
         }
-        panic!("it does not say {what:?}, but {said}");
+        panic!("the import does not print {what:?}, but {said}");
     }
 
     fn signal(&self, signal: &str) {
@@ -52,7 +52,7 @@ impl Importing {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("it does not end");
+        panic!("the import does not end");
     }
 }
 
@@ -63,7 +63,7 @@ impl Drop for Importing {
     }
 }
 
-/// The values of the config maps that the test has made, by name.
+/// Returns the names and values of the ConfigMaps that the test created.
 fn values(server: &Server) -> Vec<(String, String)> {
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     let items = list["items"].as_array().expect("items").iter();
@@ -73,7 +73,7 @@ fn values(server: &Server) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_server_is_followed_whatever_interrupts_and_then_taken_over() {
+fn an_import_follows_a_server_in_spite_of_interruptions() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let kubeconfig = server.data().join("admin.kubeconfig");
@@ -87,9 +87,9 @@ fn a_server_is_followed_whatever_interrupts_and_then_taken_over() {
     assert_eq!(client.delete(&config_map_path("kept-007")).status, 200);
     importing.signal("-KILL");
     assert!(!importing.ended().success());
-    assert!(second.try_start().is_err(), "no server takes what is not complete");
+    assert!(second.try_start().is_err(), "a server refuses an incomplete import");
 
-    // What happens while nobody follows comes as well.
+    // The import also receives changes that happen while it does not run.
     assert_eq!(client.delete(&config_map_path("kept-008")).status, 200);
     client.put(&config_map_path("kept-009"), &config_map("kept-009", "after")).expect(200);
     let importing = Importing::start(&kubeconfig, &second, &[]);
@@ -116,7 +116,7 @@ fn a_server_is_followed_whatever_interrupts_and_then_taken_over() {
 }
 
 #[test]
-fn a_server_that_fails_meanwhile_leaves_what_has_come() {
+fn an_import_keeps_its_data_when_the_server_fails() {
     let (first, second, other) = (DataDir::new(), DataDir::new(), DataDir::new());
     let server = first.start();
     let kubeconfig = server.data().join("admin.kubeconfig");
@@ -127,7 +127,7 @@ fn a_server_that_fails_meanwhile_leaves_what_has_come() {
     server.kill();
     importing.says("cannot be watched");
     importing.signal("-USR1");
-    assert_eq!(importing.ended().code(), Some(1), "there is nobody to compare with");
+    assert_eq!(importing.ended().code(), Some(1), "the source cannot be compared");
     assert!(second.try_start().is_err());
 
     let another = other.start();

@@ -1,6 +1,6 @@
-//! Servers that find each other by a host name, as they do in a StatefulSet.
+//! Servers that find each other by a host name, as in a StatefulSet.
 //!
-//! They have a file of host names for themselves, mounted where only they see it.
+//! They use a hosts file of their own, which is mounted so that only they see it.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Three servers to be, each at an address of its own.
+/// Three servers that have not started, each with its own address.
 struct Found {
     directories: [DataDir; 3],
     port: u16,
@@ -33,14 +33,14 @@ impl Found {
         Found { directories, port, hosts }
     }
 
-    /// Says whose addresses the name of all of them has.
+    /// Sets which members' addresses the common name has.
     fn resolve(&self, members: &[usize]) {
         let own = (0..3).map(|member| format!("{} {}.peers.test\n", address(member), NAMES[member]));
         let common = members.iter().map(|member| format!("{} peers.test\n", address(*member)));
         fs::write(&self.hosts, own.chain(common).collect::<String>()).expect("a file");
     }
 
-    /// Starts a member; `None` where the machine does not let it have names of its own.
+    /// Starts a member. `None` if this machine does not permit the mount of the hosts file.
     fn begin(&self, member: usize) -> Option<Server> {
         let (port, pki) = (self.port, self.directories[0].path().with_file_name("shared-pki"));
         let flags = [
@@ -61,12 +61,12 @@ fn is_ready(server: &Server) -> bool {
 }
 
 #[test]
-fn servers_find_each_other_by_a_host_name_and_need_it_no_more_after_that() {
+fn servers_find_each_other_by_a_host_name_only_once() {
     let found = Found::new();
     found.resolve(&[0, 1]);
     let Some(servers) = (0..3).map(|member| found.begin(member)).collect::<Option<Vec<Server>>>() else { return };
     sleep(Duration::from_secs(1));
-    assert!(!servers.iter().any(is_ready), "two of three see each other");
+    assert!(!servers.iter().any(is_ready), "two of three members do not form a cluster");
     found.resolve(&[0, 1, 2]);
     until("all are ready", || servers.iter().all(is_ready));
     servers[0].connect().post(CONFIG_MAPS, &config_map("first", "first")).expect(201);
@@ -75,6 +75,6 @@ fn servers_find_each_other_by_a_host_name_and_need_it_no_more_after_that() {
     let mut servers = servers;
     servers.pop().expect("the last").kill();
     servers.push(found.begin(2).expect("as before"));
-    until("it is ready again", || is_ready(&servers[2]));
+    until("the restarted member is ready", || is_ready(&servers[2]));
     assert_eq!(servers[2].connect().get(&config_map_path("first")).expect(200)["data"]["value"], "first");
 }

@@ -1,11 +1,11 @@
-//! A single server that others join.
+//! A single server that becomes the first member of a cluster.
 
 use serde_json::json;
 
-use crate::cluster::{Places, each, read, status, told, until, write};
+use crate::cluster::{Places, each, output_of, read, status, until, write};
 use crate::support::Server;
 
-/// The first of the places has a server that was alone, with its authorities.
+/// Three places, the first of which has a server without a cluster and its certificate authorities.
 fn alone() -> Places {
     let mut places = Places::new();
     places.pki = places.directories[0].path().join("pki");
@@ -16,7 +16,10 @@ fn alone() -> Places {
 }
 
 fn join(places: &Places, by: &Server, name: &str, member: usize) {
-    assert_eq!(told(by, &["join", &format!("{name}={}", places.address(member))]), format!("{name} is a member\n"));
+    assert_eq!(
+        output_of(by, &["join", &format!("{name}={}", places.address(member))]),
+        format!("{name} is a member\n")
+    );
 }
 
 fn is_ready(server: &Server) -> bool {
@@ -24,11 +27,11 @@ fn is_ready(server: &Server) -> bool {
 }
 
 #[test]
-fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
+fn a_single_server_becomes_one_of_three_with_all_its_data() {
     let places = alone();
-    // They wait for the third of their list, and found nothing with it when it comes.
+    // Both wait for the third member of their list. When it appears, it is a cluster already, so they do not form one.
     let (b, c) = (places.begin(1), places.begin(2));
-    until("they look for it", || b.messages().contains("waiting until all members see each other"));
+    until("they wait for the first server", || b.messages().contains("waiting until all members see each other"));
     let a = places.start(0);
     read(&a, "first");
     assert_eq!(
@@ -36,10 +39,10 @@ fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
         (vec![json!("a")], vec![json!(places.address(0))])
     );
     for other in [&b, &c] {
-        until("it has found a cluster", || other.messages().contains("admit it with `flotilla cluster join`"));
+        until("it finds a cluster to join", || other.messages().contains("admit it with `flotilla cluster join`"));
         assert!(!is_ready(other));
     }
-    until("it has found those that wait", || a.messages().matches("waits until it is admitted").count() == 2);
+    until("the first one finds the others", || a.messages().matches("waits until it is admitted").count() == 2);
 
     join(&places, &a, "b", 1);
     join(&places, &a, "c", 2);
@@ -50,7 +53,7 @@ fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
     assert_eq!(each(&status(&c), "votes"), [true; 3]);
     write(&c, "second");
 
-    // Any two of them have everything, and the first takes part again when it comes back.
+    // Any two members have all data, and the first one takes part again when it returns.
     a.kill();
     write(&b, "third");
     let a = places.start(0);
@@ -63,7 +66,7 @@ fn a_single_server_becomes_one_of_three_with_all_that_it_has() {
 }
 
 #[test]
-fn two_servers_that_were_alone_stay_as_they_are_and_say_why() {
+fn two_single_servers_with_data_do_not_join() {
     let places = alone();
     let other = places.directories[1].start();
     write(&other, "other");

@@ -1,14 +1,14 @@
-//! Heads of requests, as clients may send them: odd targets, many lines, long lines; and what names a request.
+//! Heads of requests: unusual targets, many lines, long lines, and the header `Audit-Id`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::support::{Answer, Connection, DataDir, Server, config_map};
 
-/// What is answered to bytes that the administrator sends.
+/// Sends bytes with the administrator's certificate, and returns the answer.
 fn answered(server: &Server, request: &[u8]) -> Answer {
     let mut client = server.connect();
-    // Who is refused need not be read to the end.
+    // The server may refuse a request before it has read all of it.
     let _ = client.send(request);
     client
         .read_answer()
@@ -58,7 +58,7 @@ fn targets_are_answered_in_all_their_forms() {
 }
 
 #[test]
-fn lines_are_read_as_the_reference_reads_them() {
+fn header_lines_are_parsed_like_in_the_reference() {
     let directory = DataDir::new();
     let server = directory.start();
     for (request, status, text) in [
@@ -82,11 +82,11 @@ fn lines_are_read_as_the_reference_reads_them() {
     ] {
         let answer = answered(&server, request.as_bytes());
         assert_eq!((answer.status, &*answer.text()), (status, text), "{request}");
-        // That a connection of HTTP/1.0 ends is not said.
+        // HTTP/1.0 connections end without the header `Connection: close`.
         assert_eq!(answer.header("connection") == Some("close"), status != 200, "{request}");
     }
     let mut client = server.connect();
-    // What is sent ahead does not change what was asked before.
+    // A request that arrives early does not change the answer to the previous one.
     let get = format!("GET {NAMESPACES}/default HTTP/1.1\r\nHost: a\r\n\r\n");
     let ahead = format!("{get}HEAD {NAMESPACES}/default HTTP/1.1\r\nHost: a\r\n\r\n{}", get.repeat(40));
     client.send(ahead.as_bytes()).expect("requests");
@@ -97,7 +97,7 @@ fn lines_are_read_as_the_reference_reads_them() {
         assert_eq!(client.read_answer().expect("an answer").expect(200)["kind"], "Namespace");
     }
     assert_eq!(client.read_answer().expect("an answer").text(), "ok");
-    // Requests that follow each other at once, with bodies of both kinds.
+    // Pipelined requests, with bodies of a stated length and with chunked bodies.
     let object = config_map("one", "1").to_string();
     let post = format!(
         "POST {NAMESPACES}/default/configmaps?dryRun=All HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -120,7 +120,7 @@ fn lines_are_read_as_the_reference_reads_them() {
 }
 
 #[test]
-fn heads_may_be_as_large_as_those_of_the_reference() {
+fn heads_may_be_as_large_as_in_the_reference() {
     let directory = DataDir::new();
     let server = directory.start();
     let groups: String = (0..2_000).map(|number| format!("Impersonate-Group: CN=team-{number}\r\n")).collect();
@@ -172,7 +172,7 @@ fn every_answer_names_its_request() {
 }
 
 #[test]
-fn what_nobody_can_read_fills_no_log() {
+fn unreadable_requests_are_not_logged() {
     let directory = DataDir::new();
     let server = directory.start();
     let before = server.messages().lines().count();
@@ -197,7 +197,7 @@ fn what_nobody_can_read_fills_no_log() {
 }
 
 #[test]
-fn only_what_is_not_disabled_is_spoken() {
+fn a_disabled_protocol_is_not_offered() {
     for (flags, agreed) in [(&[][..], "h2"), (&["--disable-http2-serving"], "http/1.1")] {
         let directory = DataDir::new();
         let server = directory.start_with(flags);

@@ -1,4 +1,4 @@
-//! Other servers that are dead, somebody else, or lead elsewhere: they hurt nobody but the request that needs them.
+//! Other servers that hang, have a wrong certificate or redirect: only requests that need them fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::support::{Connection, DataDir, Webhook};
 use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Requests that wait for a webhook that is dead.
+/// The number of requests that wait for a webhook that does not answer.
 const WAITING: usize = 1_000;
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
@@ -19,25 +19,25 @@ fn allow(review: &Value) -> crate::support::Reply {
     answer(review, true, json!({}))
 }
 
-/// How many requests to other servers are under way or wait.
+/// Returns how many requests to other servers are in progress or wait.
 fn outbound(client: &mut Connection) -> usize {
     let text = client.get("/metrics").text();
     let line = text.lines().find(|line| line.starts_with("flotilla_outbound_requests "));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-/// What does not need the webhook that is dead.
+/// Sends requests that do not need the webhook that hangs.
 fn live_on(client: &mut Connection, name: &str) {
     client.get(MAPS).expect(200);
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
     client.post("/api/v1/namespaces/default/secrets", &secret).expect(201);
-    // This one needs another webhook.
+    // This request needs another webhook.
     client.post(ACCOUNTS, &json!({"metadata": {"name": name}})).expect(201);
     client.delete(&format!("{ACCOUNTS}/{name}")).expect(200);
 }
 
 #[test]
-fn a_dead_webhook_keeps_nobody_waiting_but_those_who_need_it() {
+fn a_dead_webhook_delays_only_requests_that_need_it() {
     let is_dead = Arc::new(AtomicBool::new(true));
     let dead = Arc::clone(&is_dead);
     let webhook = but_probes(move |review| {
@@ -58,7 +58,7 @@ fn a_dead_webhook_keeps_nobody_waiting_but_those_who_need_it() {
     configure(&mut client, MUTATING, "dead", &[hook("d.example.com", &json!([]), slow)], &webhook);
     let mut waiting: Vec<Connection> = (0..WAITING).map(|_| server.connect()).collect();
     let deadline = Instant::now() + PATIENCE;
-    // On a slow machine those who came first may have been given up before the last one came: then once more.
+    // On a slow machine, the first requests may time out before the last one is sent. The round is then repeated.
     for round in 0.. {
         for (at, connection) in waiting.iter_mut().enumerate() {
             let body = map(&format!("waits-{round}-{at}")).to_string();
@@ -78,7 +78,7 @@ fn a_dead_webhook_keeps_nobody_waiting_but_those_who_need_it() {
             }
         }
         waiting.iter_mut().for_each(|connection| drop(connection.read_answer().expect("an answer")));
-        assert!(Instant::now() < deadline, "never were all waiting while others were answered");
+        assert!(Instant::now() < deadline, "not all requests waited while others were answered");
     }
     is_dead.store(false, Ordering::SeqCst);
     for connection in &mut waiting {
@@ -88,12 +88,13 @@ fn a_dead_webhook_keeps_nobody_waiting_but_those_who_need_it() {
     live_on(&mut client, "lives-after");
     let deadline = Instant::now() + PATIENCE;
     while outbound(&mut client) > 0 {
-        assert!(Instant::now() < deadline, "requests to webhooks are left");
+        assert!(Instant::now() < deadline, "requests to webhooks are still in progress");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// Writes a configuration and waits until writes fail by its webhook; how they do.
+/// Creates a configuration, waits until a write fails because of its webhook, and deletes the configuration. Returns
+/// the message of that failure.
 fn fail_by(client: &mut Connection, path: &str, webhook: Value) -> String {
     let mut hook = hook("x.example.com", &json!([]), json!({"timeoutSeconds": 30}));
     hook["clientConfig"] = webhook;
@@ -104,18 +105,18 @@ fn fail_by(client: &mut Connection, path: &str, webhook: Value) -> String {
         if answer.status != 201 {
             client.delete(&format!("{path}/x")).expect(200);
             while client.post(&format!("{MAPS}?dryRun=All"), &map("a")).status != 201 {
-                assert!(Instant::now() < deadline, "a webhook without a configuration is asked");
+                assert!(Instant::now() < deadline, "a webhook is called after its configuration was deleted");
                 sleep(Duration::from_millis(20));
             }
             return answer.expect(500)["message"].as_str().unwrap_or_default().to_owned();
         }
-        assert!(Instant::now() < deadline, "the webhook is not asked");
+        assert!(Instant::now() < deadline, "the webhook is not called");
         sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn nothing_is_told_to_webhooks_that_are_somebody_else() {
+fn webhooks_with_a_wrong_certificate_receive_nothing() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -149,12 +150,12 @@ fn nothing_is_told_to_webhooks_that_are_somebody_else() {
             );
             assert!(message.contains(told), "{told} is not in {message}");
         }
-        assert!(webhook.asked().is_empty(), "it is not who it should be: {told}");
+        assert!(webhook.asked().is_empty(), "no review is sent: {told}");
     }
 }
 
 #[test]
-fn services_that_lead_nowhere_are_told() {
+fn services_without_endpoints_are_reported() {
     let (data, webhook) = (DataDir::new(), but_probes(allow));
     let server = data.start_with(&["--enable-aggregator-routing"]);
     let mut client = server.connect();

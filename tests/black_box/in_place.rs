@@ -1,4 +1,5 @@
-//! In the place of kube-apiserver and etcd: the command lines of tools, and who may do what by them.
+//! The program under the names kube-apiserver and etcd: the command lines of tools, and authentication and
+//! authorization under these command lines.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ use crate::support::called::{Called, Prepared, plain, send};
 /// How long a server may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What tools start, by tool.
+/// The command lines of tools, by the tool's name.
 fn lines() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in include_str!("command_lines.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -28,7 +29,7 @@ fn line_of(tool: &str) -> Vec<&'static str> {
     lines().into_iter().find(|(name, _)| *name == tool).expect("a line").1
 }
 
-/// Starts an API server as a tool does, but on loopback alone.
+/// Starts an API server with a tool's command line, but on loopback only.
 fn start(prepared: &Prepared, tool: &str, further: &[&str]) -> Called {
     let mut flags = line_of(tool);
     flags.extend(["--bind-address=127.0.0.1", "--data-dir=$D"]);
@@ -72,12 +73,12 @@ fn every_tool_starts_its_etcd() {
         let other = plain(prepared.ports[1], "/v2/keys").expect("an answer");
         assert!(other.starts_with("HTTP/1.1 404") && other.contains("no etcd"), "{tool}: {other}");
         assert!(etcd.messages().contains("no etcd"), "{tool}");
-        assert!(!prepared.data().exists(), "{tool}: it keeps nothing");
+        assert!(!prepared.data().exists(), "{tool}: no data is stored");
         assert!(etcd.terminate().success(), "{tool}");
     }
 }
 
-/// The arguments of the container in the manifest of a static pod, without the program's name.
+/// Returns the arguments of the container in a static pod's manifest, without the program's name.
 fn arguments_of(manifest: &str) -> Vec<String> {
     let lines = manifest.lines().map(str::trim);
     let command = lines.skip_while(|line| *line != "- command:").skip(1).map_while(|line| line.strip_prefix("- "));
@@ -93,7 +94,7 @@ fn the_static_pod_of_kubeadm_starts() {
     let names: Vec<String> = given.iter().map(|flag| name(flag)).filter(|name| name != "--data-dir").collect();
     assert_eq!(names, recorded.iter().map(|flag| name(flag)).collect::<Vec<_>>());
     let prepared = Prepared::new();
-    // Where the files are that the node has under these names.
+    // The test's files for the paths that the manifest names.
     let places = [
         ("/etc/kubernetes/pki/ca.crt", "$C/client-cert-auth-ca.crt"),
         ("/etc/kubernetes/pki/apiserver-kubelet-client.", "$C/admin."),
@@ -120,7 +121,7 @@ fn the_static_pod_of_kubeadm_starts() {
 }
 
 #[test]
-fn data_lies_beside_the_certificates_unless_said() {
+fn data_is_stored_next_to_the_certificates_by_default() {
     let prepared = Prepared::new();
     let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
     let mut client = prepared.ready(&mut server, "admin");
@@ -134,7 +135,7 @@ fn data_lies_beside_the_certificates_unless_said() {
 }
 
 #[test]
-fn a_certificate_is_made_where_none_is() {
+fn a_missing_certificate_is_generated() {
     let prepared = Prepared::new();
     let certs = prepared.certs();
     for file in ["apiserver.crt", "apiserver.key"] {
@@ -145,7 +146,8 @@ fn a_certificate_is_made_where_none_is() {
     server.until(|| certs.join("apiserver.crt").exists().then_some(()));
 }
 
-/// Starts a program as the child of a shell, waits until `is_up`, kills the shell, and waits until both have ended.
+/// Starts a program as the child of a shell, waits until `is_up` holds, kills the shell, and waits until the program
+/// has ended, too.
 fn end_with_shell(program: Command, is_up: impl Fn() -> bool) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$@\" & wait", "sh"]).arg(program.get_program()).args(program.get_args());
@@ -153,25 +155,25 @@ fn end_with_shell(program: Command, is_up: impl Fn() -> bool) {
     let mut shell = shell.spawn().expect("sh can be run");
     let deadline = Instant::now() + PATIENCE;
     while !is_up() {
-        assert!(Instant::now() < deadline, "it does not answer");
+        assert!(Instant::now() < deadline, "the program does not answer");
         std::thread::sleep(Duration::from_millis(10));
     }
     shell.kill().expect("a child");
     shell.wait().expect("a child");
     let (sender, ended) = std::sync::mpsc::channel();
     let mut output = shell.stdout.take().expect("a pipe");
-    // It ends when nobody has the other end of it any more.
+    // The pipe ends when no process has its other end open.
     std::thread::spawn(move || sender.send(output.read_to_end(&mut Vec::new())));
-    assert!(ended.recv_timeout(PATIENCE).is_ok(), "it goes on without its parent");
+    assert!(ended.recv_timeout(PATIENCE).is_ok(), "the program runs on without its parent");
 }
 
 #[test]
-fn a_server_ends_with_the_process_that_has_started_it() {
+fn a_server_ends_with_its_parent_process() {
     let prepared = Prepared::new();
     end_with_shell(prepared.command("kube-apiserver", &line_of("envtest")), || {
         prepared.connect(None).is_ok_and(|mut connection| connection.get("/readyz").status == 200)
     });
-    // What was written before is complete.
+    // The files that the server wrote before are complete.
     let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
     prepared.ready(&mut server, "admin");
     assert!(server.terminate().success());
@@ -180,7 +182,7 @@ fn a_server_ends_with_the_process_that_has_started_it() {
 }
 
 #[test]
-fn a_server_goes_on_when_only_the_thread_ends_that_has_started_it() {
+fn a_server_outlives_the_thread_that_started_it() {
     let prepared = Prepared::new();
     let flags = [line_of("envtest"), vec!["--end-with-parent"]].concat();
     let mut server = std::thread::scope(|scope| {
@@ -239,7 +241,7 @@ fn help_version_and_misuse() {
     assert!(code == Some(0) && out.starts_with("Kubernetes v1.36.3+flotilla"), "{out}");
 }
 
-/// Who the server takes a client for.
+/// Returns the status and the user of a SelfSubjectReview.
 fn who(client: &mut Connection, headers: &[(&str, &str)]) -> (u16, Value) {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -248,7 +250,7 @@ fn who(client: &mut Connection, headers: &[(&str, &str)]) -> (u16, Value) {
 }
 
 #[test]
-fn front_proxies_say_who_asks() {
+fn front_proxies_name_the_user() {
     let prepared = Prepared::new();
     let mut server = start(&prepared, "kubeadm", &[]);
     let mut admin = prepared.ready(&mut server, "admin");
@@ -264,11 +266,11 @@ fn front_proxies_say_who_asks() {
     assert_eq!(user["username"], "ann");
     assert_eq!(user["groups"], json!(["dev", "ops", "system:authenticated"]));
     assert_eq!(user["extra"], json!({"acme.com/project": ["one"]}));
-    assert_eq!(who(&mut proxy, &[]).0, 401, "a proxy is nobody by itself");
+    assert_eq!(who(&mut proxy, &[]).0, 401, "a proxy's certificate alone identifies no user");
     let mut other = prepared.connect(Some("front-proxy-other")).expect("a connection");
-    assert_eq!(who(&mut other, &headers).0, 401, "its name is not among those that are allowed");
+    assert_eq!(who(&mut other, &headers).0, 401, "the proxy's name is not allowed");
     let (status, user) = who(&mut admin, &headers);
-    assert_eq!((status, &user["username"]), (201, &json!("admin")), "who is no proxy is not believed");
+    assert_eq!((status, &user["username"]), (201, &json!("admin")), "headers of a client that is no proxy are ignored");
     let mut nobody = prepared.connect(None).expect("a connection");
     let headers = [("X-Remote-User", "admin"), ("X-Remote-Group", "system:masters")];
     assert_eq!(send(&mut nobody, "GET", "/api/v1/secrets", &headers, "").status, 403);
@@ -309,7 +311,7 @@ fn bootstrap_tokens_are_credentials() {
 }
 
 #[test]
-fn bootstrap_tokens_are_none_unless_asked_for() {
+fn bootstrap_tokens_are_refused_unless_enabled() {
     let prepared = Prepared::new();
     let mut server = start(&prepared, "kubeadm", &["--enable-bootstrap-token-auth=false"]);
     let mut admin = prepared.ready(&mut server, "admin");
@@ -325,7 +327,7 @@ fn bootstrap_tokens_are_none_unless_asked_for() {
 }
 
 #[test]
-fn apis_are_switched_off() {
+fn apis_can_be_disabled() {
     let prepared = Prepared::new();
     let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true";
     let mut server = start(&prepared, "kubeadm", &[off]);
@@ -364,7 +366,7 @@ fn apis_are_switched_off() {
 }
 
 #[test]
-fn pods_are_privileged_only_where_that_is_allowed() {
+fn pods_are_privileged_only_if_the_flag_allows_it() {
     let privileged = json!({"privileged": true});
     let pod = json!({
         "metadata": {"name": "p"},
@@ -402,7 +404,7 @@ fn pods_are_privileged_only_where_that_is_allowed() {
     }
 }
 
-/// What a refusal says.
+/// Returns the message of a refused request.
 fn refused(client: &mut Connection, method: &str, path: &str, body: &Value) -> String {
     let answer = send(client, method, path, &[], &body.to_string());
     assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
@@ -420,7 +422,7 @@ fn mirror_pod(node: &str, uid: &str) -> Value {
 }
 
 #[test]
-fn nodes_are_kept_to_what_is_theirs() {
+fn nodes_may_change_only_their_own_objects() {
     let prepared = Prepared::new();
     prepared.admit("kubelet", "system:node:n1", &["system:nodes"]);
     let mut server = start(&prepared, "kubeadm", &[]);
@@ -470,6 +472,6 @@ fn nodes_are_kept_to_what_is_theirs() {
     assert_eq!(send(&mut node, "PATCH", &format!("{pods}/static/status"), &[], &status.to_string()).status, 200);
     let gone = send(&mut node, "DELETE", &format!("{pods}/static?gracePeriodSeconds=0"), &[], "").status;
     assert_eq!(gone, 200);
-    // Somebody who is no node is not kept from anything.
+    // Other users than nodes have no such restriction.
     assert_eq!(send(&mut admin, "PATCH", path, &[], &taints.to_string()).status, 200);
 }

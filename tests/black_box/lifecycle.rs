@@ -1,4 +1,4 @@
-//! Starting, being ready, and ending.
+//! Start, readiness and end of a server.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
 #[test]
-fn starts_serves_and_ends_when_told() {
+fn a_server_starts_serves_and_ends_on_sigterm() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -40,7 +40,7 @@ fn a_second_server_in_the_same_directory_is_refused() {
     let refusal = directory.try_start().err().expect("a refusal");
     assert_eq!(refusal.code, Some(1));
     assert!(refusal.messages.contains("is in use by another process"), "{}", refusal.messages);
-    // The first one is none the worse for it.
+    // The first server is not affected.
     server.connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
     assert_eq!(server.terminate().code(), Some(0));
 }
@@ -55,7 +55,7 @@ fn a_directory_keeps_its_shards_whatever_the_flags_say() {
     }
     assert_eq!(server.terminate().code(), Some(0));
     for other in [["--shards", "configmaps=8,leases=2"].as_slice(), &[]] {
-        // What the cluster was founded with counts.
+        // The directory's own division counts, not the flags.
         let server = directory.start_with(other);
         let cluster = server.connect().get("/flotilla/v1/cluster").expect(200);
         assert_eq!(cluster["shards"][0]["resource"], "configmaps", "{cluster}");
@@ -71,10 +71,10 @@ fn a_directory_keeps_its_shards_whatever_the_flags_say() {
 }
 
 #[test]
-fn a_server_is_known_by_its_lease() {
+fn a_server_has_a_lease() {
     let directory = DataDir::new();
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-    // It is written when the server is ready, which does not wait for that.
+    // The server writes its lease when it is ready, but does not wait for that before it reports readiness.
     let known = |server: &Server, but: &str| {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -95,18 +95,18 @@ fn a_server_is_known_by_its_lease() {
     assert_eq!(lease["metadata"]["labels"]["apiserver.kubernetes.io/identity"], "kube-apiserver");
     assert_eq!(lease["metadata"]["managedFields"][0]["manager"], "kube-apiserver");
     assert_eq!(lease["spec"]["leaseDurationSeconds"], 3600);
-    // One of a server that is long gone.
+    // The lease of a server that ended long ago.
     let mut gone = lease.clone();
     gone["metadata"] = json!({"name": "apiserver-gone", "labels": lease["metadata"]["labels"]});
     gone["spec"]["renewTime"] = json!("2020-01-01T00:00:00.000000Z");
     server.connect().post(path, &gone).expect(201);
     assert_eq!(server.terminate().code(), Some(0));
 
-    // The process is another one, the server the same.
+    // The lease belongs to the server, not to the process.
     let server = directory.start();
     let deadline = Instant::now() + Duration::from_secs(60);
     while server.connect().get(&format!("{path}/apiserver-gone")).status != 404 {
-        assert!(Instant::now() < deadline, "the lease of a server that is gone stays");
+        assert!(Instant::now() < deadline, "the lease of the ended server is not deleted");
         sleep(Duration::from_millis(20));
     }
     assert_eq!(known(&server, holder)["metadata"]["uid"], lease["metadata"]["uid"]);

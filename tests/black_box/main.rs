@@ -1,6 +1,6 @@
-//! Tests of the program from outside: the real binary, its flags, signals, files and TLS port, and nothing of its code.
+//! Black-box tests: they use the program only by its flags, signals, files and TLS port.
 //!
-//! `cargo test --test black_box`. Each test has a server and a data directory of its own.
+//! `cargo test --test black_box`. Each test has its own server and data directory.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod access;
@@ -51,7 +51,7 @@ mod stalled;
 mod starting;
 mod streams;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod texts;
 mod timeouts;

@@ -1,4 +1,4 @@
-//! What the server tells about itself.
+//! The metrics that the server exposes.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cluster::{Places, until, write};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_path};
 
-/// A look at `/metrics`.
+/// The text of one scrape of `/metrics`.
 struct Metrics(String);
 
 impl Metrics {
@@ -22,7 +22,7 @@ impl Metrics {
         Self(answer.text())
     }
 
-    /// The value of a series with exactly these labels; 0 without one.
+    /// Returns the value of the series with exactly these labels, or 0 if that series does not exist.
     fn value(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let mut want: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
         want.sort();
@@ -39,7 +39,7 @@ impl Metrics {
         series.map_or(0.0, |value| value.parse().unwrap_or_else(|_| panic!("{name}: {value}")))
     }
 
-    /// Requests for ConfigMaps.
+    /// Returns the number of requests for ConfigMaps with these labels.
     fn requests(&self, verb: &str, scope: &str, code: &str, dry_run: &str) -> f64 {
         let mut labels = of_config_maps(verb, scope);
         labels.extend([("code", code), ("dry_run", dry_run)]);
@@ -59,7 +59,7 @@ fn requests_for<'a>(resource: &'a str, verb: &'a str, scope: &'a str) -> Vec<(&'
 }
 
 #[test]
-fn requests_are_counted_by_what_they_are() {
+fn requests_are_counted_by_their_labels() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -111,7 +111,7 @@ fn requests_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn what_a_client_makes_up_is_no_label() {
+fn text_of_clients_is_no_label() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -165,17 +165,17 @@ fn watches_objects_and_the_store_are_measured() {
         let metrics = Metrics::look(&mut administrator);
         if metrics.value("apiserver_longrunning_requests", &watching) == 0.0 {
             let ended = [&watching[..], &[("code", "200"), ("dry_run", "")]].concat();
-            assert_eq!(metrics.value("apiserver_request_total", &ended), 1.0, "an ended watch is a request");
+            assert_eq!(metrics.value("apiserver_request_total", &ended), 1.0, "an ended watch counts as a request");
             break;
         }
-        assert!(Instant::now() < deadline, "a watch whose client is gone is still counted");
+        assert!(Instant::now() < deadline, "a watch is still counted although its client is gone");
         administrator.post(SECRETS, &json!({"metadata": {"generateName": "x-"}})).expect(201);
         sleep(Duration::from_millis(50));
     }
 }
 
 #[test]
-fn metrics_are_for_those_who_may() {
+fn metrics_need_permission() {
     let directory = DataDir::new();
     let server = directory.start();
     let refused = server.connect_anonymously().get("/metrics").expect(403);
@@ -197,17 +197,17 @@ fn metrics_are_for_those_who_may() {
 }
 
 #[test]
-fn a_member_that_is_gone_is_seen_by_the_others() {
+fn metrics_show_an_unreachable_member() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
-    until("b and c see each other", || {
+    until("b reaches c", || {
         let metrics = Metrics::look(&mut b.connect());
         metrics.value("flotilla_member_reachable", &[("member", "c")]) == 1.0
     });
     c.kill();
     (0..3).for_each(|number| write(&a, &format!("w{number}")));
     let (group, gone) = (("group", "default"), ("member", "c"));
-    until("what c lacks is counted by who leads", || {
+    until("the leader reports how far c lags", || {
         [&a, &b].iter().any(|server| {
             let metrics = Metrics::look(&mut server.connect());
             let leads = metrics.value("flotilla_group_leader", &[group]) == 1.0;
@@ -218,11 +218,11 @@ fn a_member_that_is_gone_is_seen_by_the_others() {
         let metrics = Metrics::look(&mut server.connect());
         assert_eq!(metrics.value("flotilla_group_has_leader", &[group]), 1.0);
         assert!(metrics.0.contains("flotilla_member_reachable{member=\"c\"} 0\n"));
-        // Controllers work on one of the members, and every one has the families that tell about them.
+        // Controllers run on one member only, but every member exposes their metrics.
         assert!(metrics.0.contains("workqueue_depth{name=\"namespace\"} 0\n"));
     }
     b.kill();
-    until("nobody leads a majority", || {
+    until("no group has a leader", || {
         Metrics::look(&mut a.connect()).value("flotilla_group_has_leader", &[group]) == 0.0
     });
 }

@@ -1,4 +1,4 @@
-//! Moving in and out: what a server stores goes out as a snapshot of etcd, and comes in again as another server.
+//! Moving data: a server's objects are exported as a snapshot of etcd, or as YAML, and imported into another server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn import(from: &Path, directory: &DataDir, more: &[&str]) -> Output {
     flotilla(&arguments, &[("--from-etcd-snapshot", from), ("--data-dir", &directory.path())])
 }
 
-/// Everything of a path by name, and the revisions.
+/// Returns all objects of a collection by name, without their revisions, and the revisions.
 fn all(client: &mut Connection, path: &str) -> BTreeMap<String, (Value, u64)> {
     let list = client.get(path).expect(200);
     let items = list["items"].as_array().expect("items").iter().map(|item| {
@@ -52,7 +52,7 @@ fn without_revisions(all: BTreeMap<String, (Value, u64)>) -> BTreeMap<String, Va
     all.into_iter().map(|(name, (object, _))| (name, object)).collect()
 }
 
-/// Objects of built-in kinds and of a custom resource.
+/// Creates objects of built-in kinds and of a custom resource.
 fn fill(client: &mut Connection) {
     for number in 0..40 {
         let bytes = if number == 7 { 200_000 } else { 1_000 };
@@ -81,7 +81,7 @@ fn fill(client: &mut Connection) {
 }
 
 #[test]
-fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
+fn a_snapshot_of_etcd_can_be_exported_and_imported() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect_for_pods();
@@ -108,7 +108,8 @@ fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
     assert_eq!(counts("move.example.com/things"), Some(vec!["1".to_owned(), "0".to_owned()]), "{told}");
     assert!(line("all").is_some_and(|line| line.ends_with(" 0")), "{told}");
 
-    // Authorities are no objects: the root certificate of every namespace would be another with others.
+    // An export does not contain the certificate authorities. With new ones, the ConfigMap with the root certificate in
+    // each namespace would differ.
     let authorities = first.path().join("pki");
     let server = second.start_with(&["--pki-dir", authorities.to_str().expect("a text")]);
     let mut client = server.connect();
@@ -126,7 +127,7 @@ fn what_goes_out_as_a_snapshot_of_etcd_comes_in_again() {
 }
 
 #[test]
-fn nothing_is_made_of_a_snapshot_that_is_not_whole() {
+fn an_incomplete_snapshot_is_refused() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     server.connect().post(CONFIG_MAPS, &config_map("a", "1")).expect(201);
@@ -152,7 +153,7 @@ fn nothing_is_made_of_a_snapshot_that_is_not_whole() {
     assert_eq!(server.connect().get(&config_map_path("a")).status, 200);
 }
 
-/// Imports, and kills that once it has begun to write.
+/// Starts an import, and kills it once it has begun to write.
 fn kill_while_importing(from: &Path, to: &DataDir) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.args(["import", "--from-etcd-snapshot"]).arg(from).arg("--data-dir").arg(to.path());
@@ -165,7 +166,7 @@ fn kill_while_importing(from: &Path, to: &DataDir) {
 }
 
 #[test]
-fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again() {
+fn a_killed_import_leaves_an_incomplete_directory_and_can_be_repeated() {
     let first = DataDir::new();
     let server = first.start();
     let mut client = server.connect();
@@ -178,11 +179,11 @@ fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again
     server.kill();
     let killed = (0..20).map(|_| DataDir::new()).find(|second| {
         kill_while_importing(&snapshot, second);
-        // Or else it was complete already.
+        // The import may have been complete before it was killed.
         second.path().join("restoring").exists()
     });
-    let second = killed.expect("one of them was killed in the middle");
-    let told = second.try_start().err().expect("no server takes it").messages;
+    let second = killed.expect("one import was killed in the middle");
+    let told = second.try_start().err().expect("a server refuses an incomplete import").messages;
     assert!(told.contains("is not complete") && told.contains("flotilla import"), "{told}");
     let imported = import(&snapshot, &second, &[]);
     assert!(imported.status.success(), "{}", errors(&imported));
@@ -192,7 +193,7 @@ fn an_import_that_is_killed_leaves_nothing_that_looks_complete_and_is_done_again
 }
 
 #[test]
-fn what_goes_out_as_yaml_is_there_by_resource_and_namespace() {
+fn yaml_is_exported_by_resource_and_namespace() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -202,13 +203,13 @@ fn what_goes_out_as_yaml_is_there_by_resource_and_namespace() {
     let text = |path: &str| fs::read_to_string(to.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
     let documents = text("core/configmaps/default.yaml");
     let count = documents.lines().filter(|line| *line == "---").count();
-    assert_eq!(count, 41, "the root certificate is among them");
+    assert_eq!(count, 41, "includes the ConfigMap with the root certificate");
     assert!(documents.contains("name: kept-039") && !documents.contains("resourceVersion:"));
     assert!(text("move.example.com/things/default.yaml").contains("kind: Thing"));
     assert!(text("core/namespaces.yaml").contains("name: kube-system"));
     let kubeconfig = server.data().join("admin.kubeconfig");
     let again = flotilla(&["export"], &[("--kubeconfig", &kubeconfig), ("--to-yaml", &to)]);
-    assert_eq!(again.status.code(), Some(1), "what is there stays");
+    assert_eq!(again.status.code(), Some(1), "existing files are not replaced");
     assert!(text("core/namespaces.yaml").contains("name: default"));
     assert!(!beside(&directory, "yaml.tmp").exists() && !beside(&directory, "yaml.backup").exists());
 }

@@ -1,4 +1,4 @@
-//! Node ports through several members at once: nobody gets what another has.
+//! Node ports that clients request through several members at the same time: each port is allocated once.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const MERGE: &str = "application/merge-patch+json";
 const TAKEN: &str = "provided port is already allocated";
 
-/// A service that every node serves at a port, which any free one is to be unless it is stated.
+/// A NodePort Service. It requests this port, or any free one.
 fn service(name: &str, port: Option<usize>) -> Value {
     let mut port_of = json!({"port": 80});
     if let Some(port) = port {
@@ -30,7 +30,7 @@ fn service_path(name: &str) -> String {
     format!("{SERVICES}/{name}")
 }
 
-/// What each member answers when all are asked at the same moment, round by round.
+/// In each round, sends one request through every member at the same moment. Returns the answers, by round.
 fn at_once(
     servers: &[Server],
     rounds: usize,
@@ -56,7 +56,7 @@ fn at_once(
     (0..rounds).map(|_| each.iter_mut().filter_map(Iterator::next).collect()).collect()
 }
 
-/// Checks that one of the members gave the port, and the others refused with a code and a reason.
+/// Checks that one member allocated the port, and that the others refused with this code and this reason.
 fn one_has_it(round: usize, answers: &[Answer], given: u16, refused: (u16, &str)) {
     let (has, have_not): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == given);
     let codes: Vec<_> = answers.iter().map(|answer| answer.status).collect();
@@ -69,8 +69,8 @@ fn one_has_it(round: usize, answers: &[Answer], given: u16, refused: (u16, &str)
 }
 
 #[test]
-fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
-    // Up to port 30085 none is taken that is not asked for.
+fn a_port_requested_through_all_members_at_once_is_allocated_once() {
+    // Ports up to 30085 are allocated only on request as long as others are free (KEP-3668).
     const ROUNDS: usize = 60;
     let places = Places::new();
     let servers = places.start_all();
@@ -79,7 +79,7 @@ fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
     });
     answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 201, (422, TAKEN)));
 
-    // So is one that an update asks for, of services that had none, and one at which health is asked for.
+    // The same holds for ports that updates request, and for health check ports.
     let mut client = servers[0].connect();
     for member in 0..3 {
         let mut plain = service(&format!("updated-{member}"), None);
@@ -107,7 +107,7 @@ fn a_port_that_is_asked_for_through_all_members_at_once_is_given_once() {
 }
 
 #[test]
-fn services_that_are_made_through_all_members_get_different_ports_until_none_is_left() {
+fn services_created_through_all_members_get_different_ports() {
     const EACH: usize = 5;
     let mut places = Places::new();
     places.more = ["--service-node-port-range", "30000-30063"].map(String::from).to_vec();
@@ -129,7 +129,7 @@ fn services_that_are_made_through_all_members_get_different_ports_until_none_is_
     let ports: BTreeSet<u64> = made.iter().map(port).collect();
     assert_eq!(ports.len(), 12 * EACH, "{:?}", made.iter().map(port).collect::<Vec<_>>());
 
-    // What is left is found, too, and then nothing is.
+    // The last free ports are found, too. Then the range is full.
     let mut clients = servers.each_ref().map(Server::connect);
     for number in 0..4 {
         clients[number % 3].post(SERVICES, &service(&format!("last-{number}"), None)).expect(201);
@@ -139,7 +139,7 @@ fn services_that_are_made_through_all_members_get_different_ports_until_none_is_
 }
 
 #[test]
-fn a_port_that_was_given_back_can_be_had_again_at_once_through_any_member() {
+fn a_released_port_can_be_allocated_again_through_any_member() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -157,7 +157,7 @@ fn a_port_that_was_given_back_can_be_had_again_at_once_through_any_member() {
             }
         }
     }
-    // What was refused for other reasons keeps nothing.
+    // A Service that is refused for another reason does not keep its port.
     let mut wrong = service("wrong", Some(30_008));
     wrong["spec"]["sessionAffinity"] = json!("Sometimes");
     for round in 0..10 {
@@ -165,7 +165,7 @@ fn a_port_that_was_given_back_can_be_had_again_at_once_through_any_member() {
     }
     clients[1].post(SERVICES, &service("right", Some(30_008))).expect(201);
 
-    // A backup knows who has what.
+    // A backup contains the allocations.
     let (directory, second) = (&places.directories[0], DataDir::new());
     let backup = beside(directory, "ports.backup");
     back_up(&servers[0], &backup);

@@ -1,4 +1,4 @@
-//! Numbers that 64 bits do not hold: refused in the reference's words wherever text becomes values, and never stored.
+//! Numbers that do not fit into 64 bits: every decoder refuses them with the reference's message, and none is stored.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ struct Asked<'a> {
     media: &'a str,
     body: String,
     status: u16,
-    /// What the message ends with.
+    /// The end of the message.
     why: String,
 }
 
@@ -50,13 +50,13 @@ fn start() -> (DataDir, Server, Connection) {
     (directory, server, client)
 }
 
-/// What the decoder of free-form values says.
+/// The decoding error for free-form values.
 fn into_float(number: &str) -> String {
     format!("json: cannot unmarshal number {number} into Go value of type float64")
 }
 
 #[test]
-fn bodies_of_custom_resources_hold_numbers_of_64_bits() {
+fn bodies_of_custom_resources_contain_only_64_bit_numbers() {
     let (_directory, _server, mut client) = start();
     let nines = "9".repeat(400);
     for number in ["1e400", "-1.8e308", nines.as_str()] {
@@ -93,7 +93,7 @@ fn bodies_of_custom_resources_hold_numbers_of_64_bits() {
 }
 
 #[test]
-fn yaml_takes_numbers_that_are_too_large_for_text_and_no_infinities() {
+fn yaml_accepts_numbers_too_large_for_json_but_no_infinities() {
     let (_directory, _server, mut client) = start();
     let document = |name: &str, value: &str| {
         format!("apiVersion: example.com/v1\nkind: Widget\nmetadata: {{name: {name}}}\nv: {value}\n")
@@ -121,7 +121,7 @@ fn yaml_takes_numbers_that_are_too_large_for_text_and_no_infinities() {
 }
 
 #[test]
-fn free_form_parts_of_built_in_kinds_hold_numbers_of_64_bits() {
+fn free_form_parts_of_built_in_kinds_contain_only_64_bit_numbers() {
     let (_directory, _server, mut client) = start();
     let revision = |data: &str| format!(r#"{{"metadata":{{"name":"r"}},"revision":1,"data":{data}}}"#);
     for number in ["1e400", "-1.8e308"] {
@@ -155,7 +155,7 @@ fn free_form_parts_of_built_in_kinds_hold_numbers_of_64_bits() {
         let body = format!(r#"{{"metadata":{{"name":"odds.example.com"}},"spec":{spec}}}"#);
         refused("POST", DEFINITIONS, JSON, body, why).ask(&mut client);
     }
-    // What nobody decodes is dropped as ever.
+    // A number in an unknown field is dropped without an error.
     let path = "/api/v1/namespaces/default/configmaps";
     client.request("POST", path, JSON, br#"{"metadata":{"name":"c"},"unknown":1e400}"#).expect(201);
     client.get(&format!("{path}/c")).expect(200);

@@ -1,4 +1,4 @@
-//! What `deploy` has for those who watch over servers: it must speak of what servers tell.
+//! Alerts, rules, dashboards and runbooks in `deploy/` and `docs/` match the metrics that servers expose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The files of a folder with an extension.
+/// Returns the texts of a folder's files with this extension.
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let entries = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
@@ -27,10 +27,10 @@ fn files(folder: &str, extension: &str) -> Vec<String> {
     found.into_iter().map(|name| format!("{folder}/{name}")).collect()
 }
 
-/// A metric that an expression selects, and the labels by which it does.
+/// A metric that an expression selects, and the labels in its selector.
 type Selected = (String, BTreeSet<String>);
 
-/// Everything that expressions select: names in front of braces, and the labels in these.
+/// Finds everything that expressions select: a name before braces, and the labels between them.
 fn selected(text: &str) -> Vec<Selected> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('{') {
@@ -50,7 +50,7 @@ fn selected(text: &str) -> Vec<Selected> {
     found
 }
 
-/// The names with a colon, which are those of recording rules.
+/// Finds names with a colon, which are those of recording rules.
 fn recorded(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')));
     words.filter(|word| word.starts_with("flotilla:")).map(str::to_owned).collect()
@@ -71,8 +71,8 @@ fn expressions(value: &Value, found: &mut String) {
     }
 }
 
-/// All metrics of a page, with the labels that their series have.
-fn told(page: &str) -> BTreeMap<String, BTreeSet<String>> {
+/// Returns all metrics of a page, with the labels of their series.
+fn exposed(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::<String, BTreeSet<String>>::new();
     for line in page.lines() {
         if let Some(declared) = line.strip_prefix("# TYPE ") {
@@ -89,7 +89,7 @@ fn told(page: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn rules_and_dashboards_speak_of_what_servers_tell() {
+fn rules_and_dashboards_use_only_existing_metrics() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut administrator = server.connect();
@@ -97,7 +97,7 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
     administrator.get(CONFIG_MAPS).expect(200);
     let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("a connection").expect("a watch");
     watch.next().expect("an event");
-    let known = told(&administrator.get("/metrics").text());
+    let known = exposed(&administrator.get("/metrics").text());
     assert!(known.len() > 40, "{known:?}");
     let mut texts: Vec<(String, String)> = ["recording", "alerts"]
         .map(|name| format!("deploy/prometheus/{name}.yaml"))
@@ -114,8 +114,8 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
         let all = selected(text);
         assert!(!all.is_empty(), "{path} selects nothing");
         for (name, labels) in all.into_iter().filter(|(name, _)| name != "up") {
-            let has = known.get(&name).unwrap_or_else(|| panic!("{path}: no server tells {name}"));
-            // What has no series yet tells none of its labels; Prometheus gives each those of its target.
+            let has = known.get(&name).unwrap_or_else(|| panic!("{path}: no server exposes {name}"));
+            // A metric without series shows no labels. Prometheus adds labels of its own for each target.
             let unknown: Vec<_> = labels
                 .iter()
                 .filter(|label| !has.contains(*label) && !matches!(&***label, "job" | "instance"))
@@ -128,7 +128,7 @@ fn rules_and_dashboards_speak_of_what_servers_tell() {
 }
 
 #[test]
-fn every_alert_has_a_page_and_every_page_an_alert() {
+fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
     let alerts = read("deploy/prometheus/alerts.yaml");
     let names: BTreeSet<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     assert!(names.len() > 10, "{names:?}");
@@ -141,16 +141,16 @@ fn every_alert_has_a_page_and_every_page_an_alert() {
         let expression = rule.lines().nth(1).expect("an expression").trim();
         assert!(page.contains(expression), "the page of {name} does not show {expression}");
         assert!(page.contains("## What to do"), "the page of {name} does not say what to do");
-        assert!(read("deploy/prometheus/tests.yaml").contains(name), "{name} is not seen to fire");
+        assert!(read("deploy/prometheus/tests.yaml").contains(name), "no test lets {name} fire");
     }
     for page in files("docs/runbooks", "md") {
         let name = Path::new(&page).file_stem().expect("a name").to_string_lossy().into_owned();
-        assert!(name == "README" || names.contains(&*name), "{page} is of no alert");
+        assert!(name == "README" || names.contains(&*name), "{page} belongs to no alert");
     }
 }
 
 #[test]
-fn what_a_server_depends_on_is_measured() {
+fn disk_clock_and_certificates_are_measured() {
     let directory = DataDir::new();
     let server = directory.start();
     let page = server.connect().get("/metrics").text();
@@ -161,7 +161,7 @@ fn what_a_server_depends_on_is_measured() {
     let (free, size) = (value("flotilla_disk_free_bytes"), value("flotilla_disk_size_bytes"));
     assert!(0.0 <= free && free <= size && size > 1e6, "{free} of {size}");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_secs_f64();
-    // The look was before this one, by however long the machine took.
+    // The metric was read some time before `now`, depending on the machine.
     let clock = value("flotilla_clock_seconds");
     assert!((now - 600.0..=now).contains(&clock), "{clock} at {now}");
     for certificate in ["serving", "authority", "front-proxy-authority"] {

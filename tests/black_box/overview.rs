@@ -1,4 +1,4 @@
-//! `flotilla status`, `flotilla doctor`, and what is made of the command line.
+//! `flotilla status`, `flotilla doctor`, shell completions and manual pages.
 
 use std::fs;
 use std::path::Path;
@@ -13,8 +13,8 @@ fn flotilla(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flotilla")).args(arguments).output().expect("the program can be run")
 }
 
-/// What a command about a server writes as JSON, and whether it succeeds.
-fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
+/// Runs a command about a server. Returns its output as JSON, and whether it succeeded.
+fn run_json(server: &Server, arguments: &[&str]) -> (Value, bool) {
     let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
     let output = flotilla(&[arguments, &["-o", "json", "--kubeconfig", &kubeconfig]].concat());
     let error = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +24,7 @@ fn told(server: &Server, arguments: &[&str]) -> (Value, bool) {
     )
 }
 
-/// What a doctor found of a verdict.
+/// Returns the findings of a doctor that have this verdict.
 fn found<'a>(findings: &'a Value, verdict: &str) -> Vec<&'a str> {
     let all = findings.as_array().expect("findings").iter();
     all.filter(|finding| finding["verdict"] == verdict).filter_map(|finding| finding["found"].as_str()).collect()
@@ -35,7 +35,7 @@ fn status_shows_a_server_and_its_requests() {
     let directory = DataDir::new();
     let server = directory.start();
     server.connect().get("/api/v1/namespaces/default/configmaps").expect(200);
-    let (status, _) = told(&server, &["status"]);
+    let (status, _) = run_json(&server, &["status"]);
     assert_eq!((&status["ready"], &status["lags"]), (&json!(true), &json!([])));
     assert_eq!(status["cluster"]["groups"][0]["name"], "default");
     let requests = status["requests"].as_array().expect("requests");
@@ -43,33 +43,33 @@ fn status_shows_a_server_and_its_requests() {
     assert!(lists["count"].as_f64() >= Some(1.0) && lists["p99"].as_f64() >= lists["p50"].as_f64(), "{lists}");
     let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
     let text = flotilla(&["status", "--kubeconfig", &kubeconfig]);
-    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "a table for people");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "the default output is a table");
 }
 
 #[test]
-fn a_doctor_finds_what_is_broken_in_a_directory() {
+fn a_doctor_finds_problems_of_a_directory() {
     let directory = DataDir::new();
     let server = directory.start();
     let data = server.data().display().to_string();
-    let (findings, success) = told(&server, &["doctor", "--data-dir", &data]);
+    let (findings, success) = run_json(&server, &["doctor", "--data-dir", &data]);
     assert!(success, "{findings}");
     assert!(found(&findings, "good").contains(&"a server runs on it"), "{findings}");
     fs::write(server.data().join("pki/other.crt"), "none").expect("a file");
-    let (findings, success) = told(&server, &["doctor", "--offline", "--data-dir", &data]);
+    let (findings, success) = run_json(&server, &["doctor", "--offline", "--data-dir", &data]);
     assert!(!success);
     let broken = found(&findings, "broken");
     assert!(broken.len() == 1 && broken[0].contains("other.crt"), "{findings}");
 }
 
 #[test]
-fn a_doctor_finds_a_member_that_is_away() {
+fn a_doctor_finds_an_unreachable_member() {
     let places = Places::new();
     let [first, second, third] = places.start_all();
     let data = first.data().display().to_string();
-    let look = || told(&first, &["doctor", "--data-dir", &data]).0;
-    until("all are there", || found(&look(), "broken").is_empty());
+    let look = || run_json(&first, &["doctor", "--data-dir", &data]).0;
+    until("no problem is found", || found(&look(), "broken").is_empty());
     drop(third);
-    until("one is away", || found(&look(), "broken").contains(&"the member c is not reachable"));
+    until("the missing member is found", || found(&look(), "broken").contains(&"the member c is not reachable"));
     drop(second);
 }
 

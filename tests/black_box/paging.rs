@@ -37,7 +37,7 @@ fn are_of_one_revision(flags: &[&str]) {
     let first = client.get(&query).expect(200);
     let (mut found, mut pages) = (BTreeMap::new(), 0);
     let changes = std::thread::scope(|scope| {
-        // Changes, removes and adds objects, in front of the reader and behind it.
+        // Changes, deletes and creates objects in pages that the reader has read, and in those that it has not.
         let writer = scope.spawn(|| {
             let (mut client, mut changes) = (credentials.connect(), 0);
             for number in 0..OBJECTS {
@@ -82,7 +82,7 @@ fn are_of_one_revision(flags: &[&str]) {
 }
 
 #[test]
-fn pages_of_selected_objects_tell_whether_any_object_follows() {
+fn pages_of_selected_objects_state_whether_objects_follow() {
     for flags in [&[][..], &["--shards", "configmaps=4"]] {
         let directory = DataDir::new();
         let server = directory.start_with(flags);
@@ -102,7 +102,7 @@ fn pages_of_selected_objects_tell_whether_any_object_follows() {
         assert_eq!(names(&ask("labelSelector=turn+in+(0,9),odd%3D")), ["some-00", "some-03", "some-06", "some-09"]);
         assert_eq!(names(&ask("labelSelector=turn+notin+(0,1),odd")).len(), 4);
         assert_eq!(names(&ask("labelSelector=turn%3D9")).len(), 0);
-        // Four are selected, and others follow the last of them.
+        // Four objects match the selector. Others, which do not match, follow the last of them.
         for (limit, selected) in [(4, 4), (5, 4)] {
             let page = ask(&format!("labelSelector=turn%3D0&limit={limit}"));
             assert_eq!(names(&page).len(), selected);

@@ -1,4 +1,4 @@
-//! Policies of admission: they refuse, warn and change what is written, with parameters of any kind, on every member.
+//! Admission policies: they refuse, warn and change objects, with parameters of any kind, on every member.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const MUTATING_POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatinga
 const MUTATING_BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const MERGE: &str = "application/merge-patch+json";
 
-/// What matches ConfigMaps of the namespace that the tests write to.
+/// Match constraints for ConfigMaps.
 fn config_maps() -> Value {
     json!({
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
@@ -37,7 +37,7 @@ fn config_map(name: &str, data: Value) -> Value {
     json!({"metadata": {"name": name}, "data": data})
 }
 
-/// Tries a write until the answer has a status; gives its body.
+/// Repeats a write until the answer has this status. Returns its body.
 fn try_until(client: &mut Connection, object: &Value, status: u16) -> Value {
     let mut last = Value::Null;
     until(&format!("status {status} for {object}"), || {
@@ -49,7 +49,7 @@ fn try_until(client: &mut Connection, object: &Value, status: u16) -> Value {
 }
 
 #[test]
-fn a_policy_counts_until_its_binding_goes_and_after_a_restart() {
+fn a_policy_applies_until_its_binding_is_deleted_and_after_a_restart() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -87,7 +87,7 @@ fn a_policy_counts_until_its_binding_goes_and_after_a_restart() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused_or_ignored_as_the_policy_says() {
+fn evaluation_errors_follow_the_failure_policy() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
@@ -100,7 +100,7 @@ fn what_cannot_be_evaluated_is_refused_or_ignored_as_the_policy_says() {
     client.request("PATCH", &format!("{POLICIES}/gold"), MERGE, patch).expect(200);
     try_until(&mut client, &config_map("a", json!({})), 201);
     client.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a", json!({"tier": "tin"}))).expect(422);
-    // Neither policies nor bindings are held by any.
+    // Policies and bindings themselves are not subject to any policy.
     client.delete(&format!("{BINDINGS}/gold")).expect(200);
     try_until(&mut client, &config_map("a", json!({"tier": "tin"})), 201);
 }
@@ -172,7 +172,7 @@ fn policies_change_objects_in_order() {
         let data = client.post(&path, &object).expect(201)["data"].clone();
         data["added"] == "x" && !data["keys"].is_null()
     });
-    // The first one is asked again because of what the second one has changed.
+    // The first policy is evaluated again because the second one changed the object.
     let created = client.post(CONFIG_MAPS, &object).expect(201);
     assert_eq!(created["data"], json!({"a": "b", "added": "x", "keys": "3"}));
     let stored = client.get(&config_map_path("a")).expect(200);
@@ -196,7 +196,7 @@ fn policies_are_checked_against_the_kinds_that_they_name() {
 }
 
 #[test]
-fn a_policy_counts_on_every_member() {
+fn a_policy_applies_on_every_member() {
     let places = Places::new();
     let servers = places.start_all();
     let mut client = servers[0].connect();

@@ -1,11 +1,11 @@
-//! Groups that a member is to lead whenever it can, as administrators say so and see it.
+//! Preferred leaders: a member leads certain groups whenever it can, as an administrator has set.
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Places, cluster, read, status, told, until, write};
+use crate::cluster::{Places, cluster, output_of, read, status, until, write};
 use crate::support::Server;
 
-/// What a server tells of a group.
+/// Returns a group's status, according to a server.
 fn group(server: &Server, name: &str) -> Value {
     let status = status(server);
     let groups = status["groups"].as_array().expect("groups");
@@ -16,14 +16,14 @@ fn leader(server: &Server, name: &str) -> Value {
     group(server, name)["leader"].clone()
 }
 
-/// The line of a group in what people are shown, as words.
+/// Returns the words of a group's line in the output of `flotilla cluster status`.
 fn row(server: &Server, name: &str) -> Vec<String> {
-    let text = told(server, &["status"]);
+    let text = output_of(server, &["status"]);
     let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).expect("the group");
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What a command says that fails.
+/// Runs a command that must fail with this exit code, and returns its error output.
 fn refused(server: &Server, arguments: &[&str], code: i32) -> String {
     let output = cluster(server, arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -31,14 +31,14 @@ fn refused(server: &Server, arguments: &[&str], code: i32) -> String {
 }
 
 #[test]
-fn a_preferred_member_leads_again_once_it_is_back_until_that_is_taken_back() {
+fn a_preferred_member_leads_again_when_it_returns() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=2", "--groups", "2"].map(String::from).to_vec();
     let [a, b, c] = places.start_all();
     assert_eq!((group(&a, "g1").get("preferred"), &*row(&a, "g1")[2]), (None, "-"));
     let prefer = ["transfer", "b", "--group", "g1", "--prefer"];
-    assert_eq!(told(&a, &prefer), "b leads the group g1, and is preferred from now on\n");
-    assert_eq!(told(&c, &prefer), "b leads the group g1, and is preferred from now on\n");
+    assert_eq!(output_of(&a, &prefer), "b leads the group g1, and is preferred from now on\n");
+    assert_eq!(output_of(&c, &prefer), "b leads the group g1, and is preferred from now on\n");
     for server in [&a, &b, &c] {
         until("it shows", || group(server, "g1")["preferred"] == json!("b") && leader(server, "g1") == "b");
         assert_eq!(row(server, "g1")[1..3], ["b", "b"]);
@@ -50,31 +50,31 @@ fn a_preferred_member_leads_again_once_it_is_back_until_that_is_taken_back() {
     assert_eq!(group(&a, "g1")["preferred"], "b");
     (0..8).for_each(|number| write(&a, &format!("meanwhile-{number}")));
     let b = places.start(1);
-    until("b leads it again", || leader(&a, "g1") == "b");
+    until("b leads the group again", || leader(&a, "g1") == "b");
     (0..8).for_each(|number| read(&b, &format!("meanwhile-{number}")));
 
-    // What cannot be done at once is noted.
-    told(&a, &["drain", "c"]);
+    // If a preferred member cannot lead at once, the preference is stored.
+    output_of(&a, &["drain", "c"]);
     let later = refused(&a, &["transfer", "c", "--group", "g2", "--prefer"], 1);
     assert!(later.contains("it is noted that c is to lead") && later.contains("c: the member is drained"), "{later}");
     assert_eq!(group(&a, "g2")["preferred"], "c");
-    told(&a, &["drain", "c", "--undo"]);
-    until("c leads it", || leader(&a, "g2") == "c");
+    output_of(&a, &["drain", "c", "--undo"]);
+    until("c leads the group", || leader(&a, "g2") == "c");
 
     let nobody = ["transfer", "--group", "g1", "--no-preference"];
-    assert_eq!(told(&c, &nobody), "no member is preferred for the group g1 any more\n");
+    assert_eq!(output_of(&c, &nobody), "no member is preferred for the group g1 any more\n");
     assert_eq!(group(&c, "g1").get("preferred"), None);
     assert_eq!(
-        told(&a, &["transfer", "a", "--no-preference"]),
+        output_of(&a, &["transfer", "a", "--no-preference"]),
         "a leads every group, and no member is preferred any more\n"
     );
-    assert_eq!(told(&a, &["transfer", "--no-preference"]), "no member is preferred for any group any more\n");
-    until("that is seen", || ["g1", "g2"].iter().all(|name| group(&b, name).get("preferred").is_none()));
+    assert_eq!(output_of(&a, &["transfer", "--no-preference"]), "no member is preferred for any group any more\n");
+    until("the preferences are gone", || ["g1", "g2"].iter().all(|name| group(&b, name).get("preferred").is_none()));
     assert_eq!(leader(&a, "g2"), "a");
 
-    // Who is gone is preferred no more.
-    told(&a, &["transfer", "c", "--prefer"]);
-    told(&a, &["remove", "c"]);
+    // A removed member is not preferred any more.
+    output_of(&a, &["transfer", "c", "--prefer"]);
+    output_of(&a, &["remove", "c"]);
     assert!(["default", "g1", "g2"].iter().all(|name| group(&a, name).get("preferred").is_none()));
     write(&b, "last");
 

@@ -1,5 +1,5 @@
-//! Requests that are wrong, too large, or meant to exhaust the server: each is refused in the words of the API, and
-//! the connection or the next one goes on.
+//! Requests that are wrong, too large, or meant to exhaust the server: the server refuses each with the API's message,
+//! and continues to serve on the same or the next connection.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_ma
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
-/// As the API has it for request bodies: 3 MiB.
+/// The limit of request bodies in Kubernetes: 3 MiB.
 const BODY_BYTES_MAX: usize = 3 << 20;
-/// Refusing a body of any kind may take this long, on a machine that is busy with other things.
+/// How long a refusal may take for a body of any kind, even on a busy machine.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(60);
-/// What it may take meanwhile: the body some times over.
+/// How much memory a refusal may take, in bytes: several times the body's size.
 const REFUSAL_BYTES_MAX: u64 = 256 << 20;
 
-/// Checks that an answer is a Status that says so.
+/// Checks that an answer is a `Status` with this code and reason.
 fn refused(answer: &Answer, status: u16, reason: &str) -> Value {
     let body = answer.expect(status);
     assert_eq!((&body["kind"], &body["code"]), (&json!("Status"), &json!(status)), "{body}");
@@ -31,14 +31,14 @@ fn start(directory: &DataDir) -> (Server, Connection) {
     (server, client)
 }
 
-/// The server serves and holds what it held.
-fn goes_on(server: &Server) {
+/// Checks that the server serves requests, and still has its object.
+fn still_serves(server: &Server) {
     let list = server.connect().get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Done")).expect(200);
     assert_eq!(list["items"][0]["data"], json!({"value": "1"}), "{list}");
 }
 
 #[test]
-fn methods_and_media_types_that_are_not_there() {
+fn unknown_methods_and_media_types() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("one");
@@ -60,18 +60,18 @@ fn methods_and_media_types_that_are_not_there() {
         let answer = client.call(method, untabled, &table, body.as_bytes()).expect("an answer");
         refused(&answer, 406, "NotAcceptable");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn groups_and_kinds_that_are_not_there() {
+fn unknown_groups_and_kinds() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     for path in ["/api/v1/namespaces/default/nothings", "/api/v1/nothings/x", "/apis/apps/v9/deployments", "/api/v9"] {
         refused(&client.get(path), 404, "NotFound");
         refused(&client.post(path, &json!({"metadata": {"name": "x"}})), 404, "NotFound");
     }
-    // Of a group that nobody serves there is no version that could say more.
+    // A group that is not served has no version that could answer with a `Status`.
     let nowhere = client.get("/apis/none.example/v1/nothings");
     assert_eq!((nowhere.status, &*nowhere.text()), (404, "404 page not found\n"));
     let escaped = client.get("/api/v1/namespaces/%zz");
@@ -80,11 +80,11 @@ fn groups_and_kinds_that_are_not_there() {
         let object = json!({"kind": kind, "apiVersion": version, "metadata": {"name": "x"}});
         refused(&client.post(CONFIG_MAPS, &object), 400, "BadRequest");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn patches_that_say_what_they_patch() {
+fn patches_that_state_a_kind() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("one");
@@ -97,7 +97,7 @@ fn patches_that_say_what_they_patch() {
     let apply = config_map_path("two?fieldManager=tests");
     let nameless = br#"{"apiVersion":"v1","kind":"ConfigMap"}"#;
     refused(&client.request("PATCH", &apply, "application/apply-patch+yaml", nameless), 400, "BadRequest");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn bodies_that_cannot_be_read() {
         let answer = client.request("PATCH", &config_map_path("one?fieldManager=tests"), patch, b"[{");
         refused(&answer, 400, "BadRequest");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn fields_of_the_wrong_type() {
         let told = refused(&client.post(path, &object), 400, "BadRequest");
         assert!(told["message"].as_str().is_some_and(|text| text.contains(part)), "{object}: {told}");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -173,11 +173,11 @@ fn required_fields_that_are_missing() {
             assert!(causes.iter().any(is_missing), "{field}: {told}");
         }
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn updates_of_what_has_changed_meanwhile() {
+fn updates_of_objects_that_have_changed() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let path = config_map_path("two");
@@ -191,11 +191,11 @@ fn updates_of_what_has_changed_meanwhile() {
     let condition = json!({"preconditions": version["metadata"]}).to_string();
     refused(&client.request("DELETE", &path, JSON, condition.as_bytes()), 409, "Conflict");
     assert_eq!(client.get(&path).expect(200)["data"], json!({"value": "2"}));
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn objects_that_do_not_belong_where_they_are_sent() {
+fn objects_with_the_wrong_name_or_namespace() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let elsewhere = json!({"metadata": {"name": "two", "namespace": "kube-system"}});
@@ -206,11 +206,11 @@ fn objects_that_do_not_belong_where_they_are_sent() {
     let why = "the name of the object (other) does not match the name on the URL (one)";
     assert_eq!(told["message"], why);
     assert_eq!(client.get("/api/v1/namespaces/kube-system/configmaps/two").status, 404);
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn names_and_labels_that_cannot_be() {
+fn invalid_names_and_labels() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     for (metadata, field) in [
@@ -225,7 +225,7 @@ fn names_and_labels_that_cannot_be() {
         let causes = told["details"]["causes"].as_array().expect("causes");
         assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {told}");
     }
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -239,11 +239,11 @@ fn unknown_and_repeated_fields_when_validation_is_strict() {
     let repeated = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s"},"data":{"a":"1","a":"2"}}"#;
     let status = refused(&client.request("POST", &strict, JSON, repeated), 400, "BadRequest");
     assert!(status["message"].as_str().is_some_and(|text| text.contains(r#"duplicate field "data.a""#)), "{status}");
-    // Without it they warn.
+    // Without strict validation, unknown and repeated fields cause warnings.
     let answer = client.request("POST", CONFIG_MAPS, JSON, unknown);
     answer.expect(201);
     assert!(answer.headers.iter().any(|(name, text)| name == "warning" && text.contains("datum")), "{answer:?}");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -262,11 +262,11 @@ fn bodies_that_are_too_large() {
         |count| client.request("PATCH", &path, "application/json-patch+json", operations(count).to_string().as_bytes());
     refused(&patch(10_001), 413, "RequestEntityTooLarge");
     patch(10_000).expect(200);
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
-fn bodies_that_are_meant_to_exhaust() {
+fn bodies_meant_to_exhaust_the_server() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let deep = |open: &str, close: &str| {
@@ -295,7 +295,7 @@ fn bodies_that_are_meant_to_exhaust() {
     }
     let peak = server.peak_resident_bytes();
     assert!(peak < before + REFUSAL_BYTES_MAX, "{before} to {peak} bytes");
-    goes_on(&server);
+    still_serves(&server);
 }
 
 #[test]
@@ -328,5 +328,5 @@ fn parameters_that_are_wrong() {
         }
         Err(answer) => drop(refused(&answer, 410, "Expired")),
     }
-    goes_on(&server);
+    still_serves(&server);
 }

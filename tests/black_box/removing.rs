@@ -1,4 +1,4 @@
-//! Members that go while others fail, and more members than found a cluster.
+//! Members are removed while others fail, and a cluster grows beyond its initial members.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::cluster::{NAMES, Places, cluster, each, read, status, until, write};
 use crate::support::{CONFIG_MAPS, Connection, Credentials, Server, config_map};
 
-/// How long a client waits for one answer before it tries something else.
+/// How long a client waits for an answer before it retries.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Between two writes of a client: others need the machine, too.
+/// The pause between two writes of a client, which leaves the machine time for other work.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long clients write before and after something happens.
+/// How long clients write before and after an event.
 const AROUND: Duration = Duration::from_millis(400);
 
-/// Tells clients to end, also when a test fails: who waits for them would wait for ever.
+/// Stops the clients, even when a test fails: otherwise a scope would wait for them forever.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -27,8 +27,8 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Creates one object after the other through a member, whatever becomes of that, until it is told to end; the names
-/// of those that were acknowledged.
+/// Creates objects through a member until `is_ending` is set, and continues after failures. Returns the names of those
+/// that were acknowledged.
 fn keep_creating(member: &Credentials, prefix: &str, is_ending: &AtomicBool) -> Vec<String> {
     let connect = || Connection::open_within(member.address, &member.administrator, ANSWER_MAX);
     let (mut client, mut acknowledged) = (None, Vec::new());
@@ -43,7 +43,7 @@ fn keep_creating(member: &Credentials, prefix: &str, is_ending: &AtomicBool) -> 
         let Ok(answer) = sent else { continue };
         match answer.status {
             201 => acknowledged.push(name),
-            // It was removed, or there is no majority for now.
+            // The member was removed, or has no majority for now.
             status => assert!(matches!(status, 503 | 504), "{name}: {status} {}", answer.text()),
         }
         client = Some(connection);
@@ -51,7 +51,7 @@ fn keep_creating(member: &Credentials, prefix: &str, is_ending: &AtomicBool) -> 
     acknowledged
 }
 
-/// Checks that a member shows everything that was acknowledged, by whomever.
+/// Checks that a member serves every object that was acknowledged to any client.
 fn has_all(server: &Server, acknowledged: &[String]) {
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     let items = list["items"].as_array().expect("items").iter();
@@ -60,10 +60,10 @@ fn has_all(server: &Server, acknowledged: &[String]) {
     assert!(lost.is_empty(), "{} of {} acknowledged writes are lost: {lost:?}", lost.len(), acknowledged.len());
 }
 
-/// Waits until members see each other as those that there are, each with a vote in every group.
+/// Waits until each server lists these members, each with a vote in every group.
 fn are_members(servers: &[&Server], names: &[&str]) {
     for server in servers {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
         let wanted = (names.iter().map(|name| json!(name)).collect(), vec![json!(true); names.len()]);
         until(&format!("{names:?} are the members and vote"), || {
             let status = status(server);
@@ -72,12 +72,12 @@ fn are_members(servers: &[&Server], names: &[&str]) {
     }
 }
 
-/// What a command says that succeeds. On a busy machine a group may be without a leader for a moment, which is no
-/// reason to fail; every other one is.
+/// Runs a command that must succeed, and returns its output. On a busy machine, a group may have no leader for a
+/// moment; only that error permits another attempt.
 fn done(server: &Server, arguments: &[&str]) -> String {
     let arguments = [arguments, &["--timeout", "60"]].concat();
     let mut said = String::new();
-    until("somebody leads", || {
+    until("every group has a leader", || {
         let output = cluster(server, &arguments);
         let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         said = text.into_owned();
@@ -87,14 +87,14 @@ fn done(server: &Server, arguments: &[&str]) -> String {
     said
 }
 
-/// Has `c` removed by a member while the leader `a` is killed so long after that was begun, and once more when `a` is
-/// back. Returns `a`, and what was acknowledged to clients of the others all the while.
+/// Removes `c` through `b`, kills the leader `a` after `after`, and removes `c` again once `a` is back. Returns `a` and
+/// `b`, and the names that were acknowledged to clients of `b` and `c` meanwhile.
 fn remove_while_the_leader_is_killed(
     places: &Places,
     [a, b, c]: [Server; 3],
     after: Duration,
 ) -> ([Server; 2], Vec<String>) {
-    // On a busy machine it may not take over in time; that it leads is what is needed here.
+    // On a busy machine, a transfer may fail. The test needs `a` as leader.
     until("a leads", || cluster(&b, &["transfer", "a"]).status.success());
     let is_ending = AtomicBool::new(false);
     let (a, mut acknowledged) = scope(|scope| {
@@ -107,20 +107,20 @@ fn remove_while_the_leader_is_killed(
         let removing = scope.spawn(|| cluster(&b, &["remove", "c", "--timeout", "5"]));
         sleep(after);
         a.kill();
-        removing.join().expect("it ends, one way or the other");
+        removing.join().expect("the command ends");
         let a = places.start(0);
-        until("b has found a again", || each(&status(&b), "reachable").first() == Some(&json!(true)));
+        until("b reaches a", || each(&status(&b), "reachable").first() == Some(&json!(true)));
         let told = done(&b, &["remove", "c"]);
         assert!(matches!(&*told, "c is not a member any more\n" | "there is no member \"c\"\n"), "{told}");
-        assert_eq!(each(&status(&b), "name"), ["a", "b"], "what is told to be done is done, in every group");
+        assert_eq!(each(&status(&b), "name"), ["a", "b"], "c is removed from every group");
         sleep(AROUND);
         drop(ending);
         let acknowledged = writers.map(|writer| writer.join().expect("a writer"));
-        assert!(acknowledged.iter().all(|by_one| !by_one.is_empty()), "nothing was written before");
+        assert!(acknowledged.iter().all(|by_one| !by_one.is_empty()), "no object was created through a member");
         (a, acknowledged.concat())
     });
     are_members(&[&a, &b], &["a", "b"]);
-    // It is told so by the others, of every group.
+    // The other members report the removal of `c` in every group.
     until("c knows", || c.connect().get("/readyz/etcd").text().contains("this server was removed from its cluster"));
     for (server, name) in [(&a, "a"), (&b, "b")] {
         let last = format!("{}-ms-last-{name}", after.as_millis());
@@ -131,7 +131,7 @@ fn remove_while_the_leader_is_killed(
 }
 
 #[test]
-fn a_removal_whose_leader_is_killed_is_finished_by_asking_again() {
+fn a_removal_interrupted_by_the_leaders_death_can_be_repeated() {
     let mut places = Places::new();
     places.more = ["--shards", "configmaps=3", "--groups", "3"].map(String::from).to_vec();
     let mut servers = places.start_all();
@@ -142,8 +142,8 @@ fn a_removal_whose_leader_is_killed_is_finished_by_asking_again() {
         acknowledged.extend(meanwhile);
         [&a, &b].into_iter().for_each(|server| has_all(server, &acknowledged));
 
-        // Who was removed is nobody once its disk is empty, and is sent everything when it is admitted.
-        fs::remove_dir_all(places.directories[2].path()).expect("its disk is emptied");
+        // An empty disk makes c a new replica: it must be admitted, and receives all data.
+        fs::remove_dir_all(places.directories[2].path()).expect("an empty disk");
         let c = places.begin(2);
         let join = format!("c={}", places.address(2));
         assert_eq!(done(&b, &["join", &join]), "c is a member\n");
@@ -151,7 +151,7 @@ fn a_removal_whose_leader_is_killed_is_finished_by_asking_again() {
         has_all(&c, &acknowledged);
         servers = [a, b, c];
     }
-    // It counts: one of the others may fail.
+    // c votes: a majority remains when one of the others ends.
     let [a, b, c] = servers;
     b.kill();
     until("two of three are enough", || c.connect().get("/readyz").status == 200);
@@ -168,18 +168,18 @@ fn three_members_become_five_of_which_two_may_fail_and_three_again() {
     let (d, e) = (places.begin(3), places.begin(4));
     for (name, member, by) in [("d", 3, &a), ("e", 4, &d)] {
         let join = format!("{name}={}", places.address(member));
-        // Any member can be asked, also one that has just become one.
+        // Every member accepts the command, even one that was just admitted.
         assert_eq!(done(by, &["join", &join]), format!("{name} is a member\n"));
     }
     let all = [&a, &b, &c, &d, &e];
     are_members(&all, &["a", "b", "c", "d", "e"]);
     for (server, name) in all.into_iter().zip('a'..) {
-        assert_eq!(status(server)["groups"].as_array().map(Vec::len), Some(9), "it is told of every group");
+        assert_eq!(status(server)["groups"].as_array().map(Vec::len), Some(9), "the status shows every group");
         read(server, "first");
         write(server, &format!("through-{name}"));
     }
 
-    // Those who came later are as good as those who founded it.
+    // Members that joined later form a majority just as initial ones do.
     let (is_ending, rest) = (AtomicBool::new(false), [&c, &d, &e]);
     let acknowledged = scope(|scope| {
         let ending = Ending(&is_ending);
@@ -192,7 +192,7 @@ fn three_members_become_five_of_which_two_may_fail_and_three_again() {
         b.kill();
         for (server, name) in rest.into_iter().zip('c'..) {
             let name = format!("without-two-{name}");
-            until("writes go on", || {
+            until("a write succeeds", || {
                 matches!(server.connect().post(CONFIG_MAPS, &config_map(&name, &name)).status, 201 | 409)
             });
         }
@@ -206,7 +206,7 @@ fn three_members_become_five_of_which_two_may_fail_and_three_again() {
         done(by, &["remove", name]);
     }
     are_members(&rest, &["c", "d", "e"]);
-    // Three again: one of them may fail, and two are a majority.
+    // Again three members: one of them may fail, and two are a majority.
     c.kill();
     for (server, name) in [(&d, "with-two-d"), (&e, "with-two-e")] {
         write(server, name);

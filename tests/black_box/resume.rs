@@ -1,4 +1,4 @@
-//! Watches that go on where they were after the server was killed.
+//! Watches that resume after the server was killed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,25 +8,25 @@ use crate::support::{CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
 const ROUNDS: usize = 2;
 const LAST: &str = "resume-last";
 
-/// What a watcher was told of: names and revisions, in order.
-type Told = Vec<(String, u64)>;
+/// The names and revisions that a watcher received, in order.
+type Changes = Vec<(String, u64)>;
 
 fn watch(server: &Server, from: u64) -> Watch {
     let watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).expect("an answer");
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }
 
-/// Adds to `told` until the watch ends, or the object [`LAST`] comes.
-fn follow(mut watch: Watch, told: &mut Told) {
+/// Appends events to `received` until the watch ends, or the object [`LAST`] arrives.
+fn follow(mut watch: Watch, received: &mut Changes) {
     while let Ok(event) = watch.next() {
         let object = &event["object"];
         assert_eq!(event["type"], "ADDED", "{event}");
         let name = object["metadata"]["name"].as_str().expect("a name");
-        // The controllers write to the namespace too.
+        // Controllers also write to this namespace.
         if !name.starts_with("resume-") {
             continue;
         }
-        told.push((name.to_owned(), revision(object)));
+        received.push((name.to_owned(), revision(object)));
         if name == LAST {
             break;
         }
@@ -34,12 +34,12 @@ fn follow(mut watch: Watch, told: &mut Told) {
 }
 
 #[test]
-fn a_watch_goes_on_after_a_kill() {
+fn a_watch_resumes_after_a_kill() {
     goes_on_after_a_kill(&[]);
 }
 
 #[test]
-fn a_watch_of_several_shards_goes_on_after_a_kill() {
+fn a_watch_of_several_shards_resumes_after_a_kill() {
     goes_on_after_a_kill(&["--shards", "configmaps=8", "--groups", "5"]);
 }
 
@@ -47,12 +47,12 @@ fn goes_on_after_a_kill(flags: &[&str]) {
     let directory = DataDir::new();
     let mut server = directory.start_with(flags);
     let start = revision(&server.connect().get(CONFIG_MAPS).expect(200));
-    let (mut told, mut acknowledged, sent) = (Told::new(), Told::new(), AtomicU64::new(0));
-    let last_told = |told: &Told| told.last().map_or(start, |last| last.1);
+    let (mut received, mut acknowledged, sent) = (Changes::new(), Changes::new(), AtomicU64::new(0));
+    let last_received = |received: &Changes| received.last().map_or(start, |last| last.1);
     for _ in 0..ROUNDS {
-        let (watch, credentials) = (watch(&server, last_told(&told)), server.credentials());
+        let (watch, credentials) = (watch(&server, last_received(&received)), server.credentials());
         std::thread::scope(|scope| {
-            scope.spawn(|| follow(watch, &mut told));
+            scope.spawn(|| follow(watch, &mut received));
             scope.spawn(|| {
                 let mut client = credentials.connect();
                 loop {
@@ -70,20 +70,20 @@ fn goes_on_after_a_kill(flags: &[&str]) {
     }
     let last = server.connect().post(CONFIG_MAPS, &config_map(LAST, "1")).expect(201);
     acknowledged.push((LAST.to_owned(), revision(&last)));
-    follow(watch(&server, last_told(&told)), &mut told);
+    follow(watch(&server, last_received(&received)), &mut received);
 
     assert!(acknowledged.len() > ROUNDS);
-    assert!(told.is_sorted_by(|one, next| one.1 < next.1), "out of order or twice: {told:?}");
-    assert!(told.is_sorted_by(|one, next| one.0 < next.0), "out of order or twice: {told:?}");
+    assert!(received.is_sorted_by(|one, next| one.1 < next.1), "out of order or twice: {received:?}");
+    assert!(received.is_sorted_by(|one, next| one.0 < next.0), "out of order or twice: {received:?}");
     for write in &acknowledged {
-        assert!(told.contains(write), "the watch was not told of {write:?}");
+        assert!(received.contains(write), "the watch missed {write:?}");
     }
-    // Besides these it was told of at most the write of each round that was not answered.
-    assert!(told.len() <= acknowledged.len() + ROUNDS);
-    // What it was told is what is there.
+    // In each round, the watch may also deliver the one write that got no answer.
+    assert!(received.len() <= acknowledged.len() + ROUNDS);
+    // The last events show the stored objects.
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     let items = list["items"].as_array().expect("items").iter();
     let there = items.map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), revision(item)));
-    let there: Told = there.filter(|(name, _)| name.starts_with("resume-")).collect();
-    assert_eq!(there, told);
+    let there: Changes = there.filter(|(name, _)| name.starts_with("resume-")).collect();
+    assert_eq!(there, received);
 }

@@ -1,7 +1,8 @@
-//! Whatever is written can be read: odd trees through every way of writing, and back through every representation.
+//! Everything that can be written can be read: unusual JSON trees are written in every way, and read in every
+//! representation.
 //!
-//! The trees follow from a seed. A few are tried by default; `FLOTILLA_ROUND_TRIPS=N` tries so many, and
-//! `FLOTILLA_ROUND_TRIP_SEED=N` begins with another one.
+//! A seed determines the trees. By default the test tries a few; `FLOTILLA_ROUND_TRIPS=N` tries that many, and
+//! `FLOTILLA_ROUND_TRIP_SEED=N` starts with another seed.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -19,7 +20,7 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Without `-0.0`, which is written as `-0` and read as `0`, in the reference, too. The last ones are too large.
+/// Lacks `-0.0`, which is written as `-0` and read as `0`, in the reference, too. The last ones are too large.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -109,7 +110,7 @@ const KEYS: &[&str] = &[
     "-",
 ];
 
-/// Numbers that follow from a seed (xorshift64*, Marsaglia 2003).
+/// Pseudorandom numbers from a seed (xorshift64*, Marsaglia 2003).
 struct Random(u64);
 
 impl Random {
@@ -132,7 +133,7 @@ impl Random {
     }
 
     fn number(&mut self) -> String {
-        // Those that are too large would have all others refused.
+        // A number that is too large makes the whole tree invalid, so they are rare.
         let number = match self.below(40) {
             0 => self.of(NUMBERS),
             1 => return "9".repeat(self.below(400) + 1),
@@ -148,7 +149,7 @@ impl Random {
         }
     }
 
-    /// JSON of some value.
+    /// Generates the JSON of a value.
     fn tree(&mut self, levels: usize) -> String {
         match self.below(if levels == 0 { 6 } else { 12 }) {
             0 | 1 => self.number(),
@@ -163,13 +164,13 @@ impl Random {
         }
     }
 
-    /// JSON of an object.
+    /// Generates the JSON of an object.
     fn object(&mut self, levels: usize) -> String {
         let members: Vec<_> = (0..self.below(5)).map(|_| format!("{}:{}", self.key(), self.tree(levels))).collect();
         format!("{{{}}}", members.join(","))
     }
 
-    /// JSON of an object that may be as deep as a body can be, or deeper.
+    /// Generates the JSON of an object that may reach, or exceed, the greatest depth of a body.
     fn deep(&mut self) -> String {
         match self.below(4) {
             0 => {
@@ -183,10 +184,10 @@ impl Random {
     }
 }
 
-/// An answer that is no failure of the server.
+/// Sends a request, and checks that the answer is no failure of the server.
 fn answered(client: &mut Connection, method: &str, path: &str, media: &str, body: &str) -> Answer {
     let answer = client.request(method, path, media, body.as_bytes());
-    // Apply is refused so in the reference, too.
+    // The reference refuses this apply with 500, too.
     let is_refused = answer.status == 500 && answer.text().contains("failed to create typed patch object");
     assert!(answer.status < 500 || is_refused, "{method} {path} {body}: {} {}", answer.status, answer.text());
     answer
@@ -214,7 +215,7 @@ fn revision(text: &str) -> &str {
     rest.split_once('"').map_or("", |(revision, _)| revision)
 }
 
-/// Reads an object in every way; its text.
+/// Reads an object in every representation. Returns its JSON.
 fn read_back(client: &mut Connection, collection: &str, name: &str, has_messages: bool) -> String {
     let path = format!("{collection}/{name}");
     let text = trimmed(&read(client, &path, "application/json"));
@@ -241,18 +242,18 @@ fn read_back(client: &mut Connection, collection: &str, name: &str, has_messages
     text
 }
 
-/// Puts back what was read; nothing of it has changed.
+/// Updates an object with what was read, and checks that nothing changes.
 fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text: &str) {
     let put = answered(client, "PUT", &format!("{path}?dryRun=All"), media, body);
-    // What owns a field lies deeper than the field, and documents of YAML nest less deep.
+    // The entries of managedFields lie deeper than the fields, and YAML documents may nest less deep.
     if put.status == 400 && ["max depth", "recursion limit"].iter().any(|why| put.text().contains(why)) {
         return;
     }
     assert_eq!(put.status, 200, "{}: {body}", put.text());
-    // What is deeper than serde reads is only known to be taken.
+    // serde_json cannot compare deeper trees; for these, success is enough.
     let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
     let (Some(again), Some(before)) = (read(&put.body), read(text.as_bytes())) else { return };
-    // What was changed raises the generation: that is told last.
+    // A change raises the generation; `changed` would report that before the change itself.
     let without = |mut object: Value| {
         object["metadata"]["generation"].take();
         object["metadata"]["managedFields"].take();
@@ -264,7 +265,7 @@ fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text
     }
 }
 
-/// Where two values differ.
+/// Returns where two values differ, and how. `None` if they are equal.
 fn changed(before: &Value, after: &Value) -> Option<String> {
     let inside = |at: &dyn std::fmt::Display, change: Option<String>| change.map(|change| format!(".{at}{change}"));
     match (before, after) {
@@ -278,7 +279,7 @@ fn changed(before: &Value, after: &Value) -> Option<String> {
     }
 }
 
-/// Writes one object in every way.
+/// Writes one custom object in every way.
 fn write_widget(client: &mut Connection, random: &mut Random, name: &str) {
     let path = format!("{WIDGETS}/{name}");
     let head = |metadata: &str| {
@@ -320,7 +321,7 @@ fn write_widget(client: &mut Connection, random: &mut Random, name: &str) {
     }
 }
 
-/// Writes what built-in kinds keep of trees.
+/// Writes objects of built-in kinds that contain free-form trees.
 fn write_built_in(client: &mut Connection, random: &mut Random, name: &str) {
     let data = random.deep();
     let body = format!(r#"{{"metadata":{{"name":"{name}"}},"revision":1,"data":{data}}}"#);
@@ -378,7 +379,7 @@ fn whatever_is_written_can_be_read() {
         eprintln!("trip {trip}");
         write_widget(&mut client, &mut random, &name);
         write_built_in(&mut client, &mut random, &name);
-        // Every version is told to watches, too.
+        // Watches also deliver every version.
         let from = before.split_once("\"resourceVersion\":\"").map_or("", |(_, rest)| &rest[..18]);
         let events = client.get(&format!("{WIDGETS}?watch=1&resourceVersion={from}&timeoutSeconds=1")).text();
         for event in events.lines() {
@@ -390,7 +391,7 @@ fn whatever_is_written_can_be_read() {
             server = directory.start();
             client = server.connect();
             let again = read(&mut client, WIDGETS, "application/json").text();
-            // What follows the items tells the revision.
+            // The text after the items contains the list's revision.
             let items = |list: &str| {
                 let (items, _) = list.split_once("\"items\":")?.1.rsplit_once("],\"kind\":")?;
                 Some(items.to_owned())

@@ -1,4 +1,4 @@
-//! Rules in CEL: of custom resources, and selectors of devices.
+//! CEL rules of custom resources, and CEL selectors of devices.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const TEAPOT: &str = "/apis/example.com/v1/namespaces/default/teapots/a";
 const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A definition of teapots, whose `spec` has some properties and rules.
+/// A definition of teapots whose `spec` has these properties and rules.
 fn definition(properties: &Value, rules: &Value) -> Value {
     let spec = json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules});
     let status = json!({"type": "object", "properties": {"level": {"type": "integer"}},
@@ -44,7 +44,7 @@ fn teapot(spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Teapot", "metadata": {"name": "a"}, "spec": spec})
 }
 
-/// What a refused write is said to be wrong in: field, reason and message of each cause.
+/// Returns field, reason and message of each cause of a 422.
 fn causes(answer: &Answer) -> Vec<(String, String, String)> {
     let told = answer.expect(422);
     let causes = told["details"]["causes"].as_array().expect("causes").clone();
@@ -63,7 +63,7 @@ fn start(directory: &DataDir) -> (Server, Connection) {
 }
 
 #[test]
-fn definitions_whose_rules_do_not_compile_or_are_too_dear_are_refused() {
+fn definitions_with_invalid_or_too_expensive_rules_are_refused() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let place = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
@@ -96,7 +96,7 @@ fn definitions_whose_rules_do_not_compile_or_are_too_dear_are_refused() {
         );
         client.get(&format!("{DEFINITIONS}/teapots.example.com")).expect(404);
     }
-    // What was accepted once may stay, and what takes its place may not be worse.
+    // An invalid rule that is stored already may stay, but an update must not make it worse.
     define(&mut client, &names, &json!([{"rule": "self.size < 10"}]));
     let patch = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/\
         x-kubernetes-validations/0/rule", "value": "self.size < 'a'"}]);
@@ -125,7 +125,7 @@ fn objects_that_break_rules_are_refused_by_every_kind_of_write() {
     client.get(TEAPOT).expect(404);
     let sea = teapot(json!({"size": 1, "namespace": "sea"}));
     assert_eq!(causes(&client.post(TEAPOTS, &sea)), cause("spec", "FieldValueForbidden", "Forbidden: no tea"));
-    // Where the schema does not hold, rules are not asked.
+    // Rules are not evaluated for an object that does not match its schema.
     let long = causes(&client.post(TEAPOTS, &teapot(json!({"size": 9, "limit": 5, "kind": "eleven characters"}))));
     assert_eq!((long.len(), &*long[0].0, &*long[1].0), (2, "spec.kind", "<nil>"));
     assert!(long[1].2.ends_with("correct the existing errors to complete validation"));
@@ -149,7 +149,7 @@ fn objects_that_break_rules_are_refused_by_every_kind_of_write() {
 }
 
 #[test]
-fn what_breaks_new_rules_already_is_only_warned_of() {
+fn objects_that_already_break_new_rules_cause_warnings() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     define(&mut client, &json!({"size": {"type": "integer"}}), &json!([{"rule": "true"}]));
@@ -163,7 +163,7 @@ fn what_breaks_new_rules_already_is_only_warned_of() {
     other["metadata"]["name"] = "b".into();
     let deadline = Instant::now() + PATIENCE;
     while client.post(&dry, &other).status != 422 {
-        assert!(Instant::now() < deadline, "the new rule does not count in time");
+        assert!(Instant::now() < deadline, "the new rule is not enforced in time");
         sleep(Duration::from_millis(20));
     }
     let mut label =
@@ -194,7 +194,7 @@ fn expressions_that_nest_deep_are_answered() {
 }
 
 #[test]
-fn selectors_of_devices_are_compiled_and_priced() {
+fn selectors_of_devices_are_compiled_and_their_cost_is_bounded() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let class = |expression: &str| {

@@ -1,4 +1,4 @@
-//! A backup out of the data directory of a member, when too many others are gone.
+//! A backup from the data directory of one member, when the other members are lost.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{CONFIG_MAPS, DataDir, Server, revision};
 const SHARDS: &str = "configmaps=3";
 const OBJECTS: usize = 60;
 
-/// Makes a backup out of a directory.
+/// Makes a backup from a data directory.
 fn salvage(directory: &DataDir, to: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.arg("backup").arg("--data-dir").arg(directory.path()).arg("--to").arg(to);
@@ -22,14 +22,14 @@ fn names() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn what_one_member_has_is_served_again_when_the_others_are_gone() {
+fn a_backup_of_one_member_restores_a_lost_cluster() {
     let mut places = Places::new();
     places.more = ["--shards", SHARDS].map(str::to_owned).to_vec();
     let servers = places.start_all();
     for (number, name) in names().enumerate() {
         write(&servers[number % 3], &name);
     }
-    // It has everything by the time that it answers this.
+    // A member that answers this read has applied every write.
     let last = revision(&servers[1].connect().get(CONFIG_MAPS).expect(200));
     let survivor = &places.directories[1];
     let backup = survivor.path().with_file_name("salvaged");
@@ -50,21 +50,21 @@ fn what_one_member_has_is_served_again_when_the_others_are_gone() {
     names().for_each(|name| read(&server, &name));
     assert!(revision(&server.connect().get(CONFIG_MAPS).expect(200)) > last);
 
-    // What it was taken out of is as it was: should another member turn up after all, both go on.
+    // The data directory is unchanged: with another member that returns, the cluster continues.
     let servers = [1, 2].map(|member| places.begin(member));
     for server in &servers {
-        until("it is ready", || server.connect().get("/readyz").status == 200);
+        until("the server is ready", || server.connect().get("/readyz").status == 200);
         names().for_each(|name| read(server, &name));
     }
     write(&servers[0], "after");
 }
 
 #[test]
-fn nothing_is_salvaged_where_no_store_is() {
+fn salvage_refuses_a_directory_without_a_store() {
     let nothing = DataDir::new();
     fs::create_dir_all(nothing.path()).expect("a directory");
     let refused = salvage(&nothing, &nothing.path().with_file_name("salvaged"));
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(1) && error.contains("is no data directory"), "{error}");
-    assert!(fs::read_dir(nothing.path()).expect("a directory").next().is_none(), "nothing is left there");
+    assert!(fs::read_dir(nothing.path()).expect("a directory").next().is_none(), "the directory stays empty");
 }

@@ -1,4 +1,4 @@
-//! Clients that take or send next to nothing, and what they do to others.
+//! Slow clients, which read or send almost nothing, and their effect on other clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, confi
 
 const IDLE_WATCHERS: usize = 8;
 const TRICKLERS: usize = 8;
-/// More than sockets and the server hold for a watcher that does not read.
+/// More events than the sockets and the server buffer for a watcher that does not read.
 const WRITES: usize = 120;
 const VALUE_BYTES: usize = 100_000;
-/// How much the server may grow meanwhile; a copy of all events for every watcher would be 100 MB.
+/// How much the resident memory may grow, in bytes. A copy of all events for each watcher would take 100 MB.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
-/// A request of another client may take this long, on a machine that is busy with other things.
+/// How long a request of another client may take, even on a busy machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn watch_path(server: &Server) -> String {
@@ -21,7 +21,7 @@ fn watch_path(server: &Server) -> String {
     format!("{CONFIG_MAPS}?watch=1&fieldSelector=metadata.name%3Dslow&resourceVersion={from}")
 }
 
-/// Writes while slow clients are connected; every write is answered in time, and a watch is told of each.
+/// Checks that every write is answered in time, and that a watch delivers it, while slow clients are connected.
 fn others_are_served(server: &Server, writes: usize) {
     let Ok(mut watch) = server.connect().watch(&watch_path(server)).expect("an answer") else {
         panic!("the watch was refused");
@@ -43,7 +43,7 @@ fn others_are_served(server: &Server, writes: usize) {
 }
 
 #[test]
-fn watchers_that_never_read_harm_nobody() {
+fn watchers_that_never_read_do_not_affect_others() {
     let directory = DataDir::new();
     let server = directory.start();
     let path = watch_path(&server);
@@ -57,7 +57,7 @@ fn watchers_that_never_read_harm_nobody() {
         })
         .collect();
     others_are_served(&server, WRITES);
-    // The events of one of them are what the history holds; it is not held again for each.
+    // The history contains these events once; watchers that do not read do not add copies.
     let after = server.resident_bytes();
     assert!(after < before + GROWTH_BYTES_MAX, "{before} to {after} bytes");
     drop(idle);
@@ -65,11 +65,11 @@ fn watchers_that_never_read_harm_nobody() {
 }
 
 #[test]
-fn clients_that_send_a_byte_a_second_harm_nobody() {
+fn clients_that_send_a_byte_per_second_do_not_affect_others() {
     let directory = DataDir::new();
     let server = directory.start();
     let done = AtomicBool::new(false);
-    /// Ends the slow clients, also when the test fails.
+    /// Stops the slow clients, even when the test fails.
     struct Done<'a>(&'a AtomicBool);
     impl Drop for Done<'_> {
         fn drop(&mut self) {
@@ -81,10 +81,10 @@ fn clients_that_send_a_byte_a_second_harm_nobody() {
         let _done = Done(&done);
         for number in 0..TRICKLERS {
             let (mut client, head, done) = (server.connect(), head.as_bytes(), &done);
-            // Half of them do so in the head of a request, half in its body.
+            // Half of the clients are slow in the head of a request, the other half in its body.
             let (at_once, slowly) = head.split_at(if number % 2 == 0 { 4 } else { head.len() });
             scope.spawn(move || {
-                client.send(at_once).expect("the server takes it");
+                client.send(at_once).expect("the server reads");
                 for byte in slowly.iter().chain(std::iter::repeat(&b' ')) {
                     std::thread::sleep(Duration::from_secs(1));
                     if done.load(Ordering::Relaxed) || client.send(&[*byte]).is_err() {
@@ -95,7 +95,7 @@ fn clients_that_send_a_byte_a_second_harm_nobody() {
         }
         let began = Instant::now();
         others_are_served(&server, 20);
-        // Still so after some time of that.
+        // The slow clients must be connected for some seconds.
         std::thread::sleep(Duration::from_secs(3).saturating_sub(began.elapsed()));
         server.connect().get(&config_map_path("slow")).expect(200);
     });

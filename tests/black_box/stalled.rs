@@ -1,4 +1,4 @@
-//! Readers that stop reading, and writers that stop writing: what they keep, and what they take from others.
+//! Clients that stop reading or writing: how much memory they take, and how they affect other clients.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, confi
 const OBJECTS: usize = 80;
 const VALUE_BYTES: usize = 200_000;
 const READERS: usize = 100;
-/// How much the server may grow for each reader that does not read: less than one object.
+/// How much the resident memory may grow for each stalled reader, in bytes: less than one object.
 const GROWTH_BYTES_MAX: u64 = 150_000;
-/// What may grow once, whoever asks.
+/// How much the resident memory may grow once, however many readers there are, in bytes.
 const GROWTH_BYTES_ONCE: u64 = 24 << 20;
 
 const WINDOW_UPDATE: u8 = 8;
@@ -26,7 +26,7 @@ fn fill(server: &Server) {
     }
 }
 
-/// Waits until the server has begun to answer everybody and grows no more.
+/// Waits until the resident memory stays the same for a second, and returns it.
 fn settled(server: &Server) -> u64 {
     let (mut last, mut quiet) = (server.resident_bytes(), 0);
     while quiet < 5 {
@@ -38,8 +38,8 @@ fn settled(server: &Server) -> u64 {
     last
 }
 
-/// Compares what the server holds before and after readers have asked and stopped to read. Those ask for `path`, over
-/// HTTP/2 where `large_windows` says that they seem to take anything.
+/// Compares the resident memory before and after readers request `paths` and then stop reading. With `large_windows`,
+/// the readers use HTTP/2 and announce the largest windows.
 fn holds_little(paths: &[&str], large_windows: bool) {
     let directory = DataDir::new();
     let server = directory.start();
@@ -53,7 +53,7 @@ fn holds_little(paths: &[&str], large_windows: bool) {
     for path in paths.iter().cycle().take(READERS) {
         if large_windows {
             let mut hello = Vec::new();
-            // SETTINGS_INITIAL_WINDOW_SIZE, and as much for the connection (RFC 9113, sections 6.5.2 and 6.9).
+            // SETTINGS_INITIAL_WINDOW_SIZE, and the same for the connection (RFC 9113, sections 6.5.2 and 6.9).
             frame(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff], &mut hello);
             frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes(), &mut hello);
             frame(HEADERS, END_HEADERS | END_STREAM, 1, &get(path), &mut hello);
@@ -70,11 +70,11 @@ fn holds_little(paths: &[&str], large_windows: bool) {
     let growth = after.saturating_sub(before);
     eprintln!("{paths:?}, large windows {large_windows}: {READERS} readers, {} bytes each", growth / READERS as u64);
     assert!(growth < GROWTH_BYTES_ONCE + GROWTH_BYTES_MAX * READERS as u64, "{before} to {after} bytes");
-    // Others are served, in full.
+    // Other clients get complete answers.
     let list = server.connect().get(CONFIG_MAPS).expect(200);
     assert_eq!(list["items"].as_array().expect("items").len(), OBJECTS + 1, "with the root certificate");
     drop((plain, streams));
-    // Nothing waits for who is gone.
+    // The server does not wait for clients that are gone.
     assert_eq!(server.terminate().code(), Some(0));
 }
 
@@ -82,17 +82,17 @@ const LIST: &str = "/api/v1/configmaps";
 const WATCH: &str = "/api/v1/configmaps?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
 #[test]
-fn readers_that_stop_hold_little() {
+fn stalled_readers_take_little_memory() {
     holds_little(&[LIST, WATCH], false);
 }
 
 #[test]
-fn readers_that_stop_hold_little_whatever_their_windows() {
+fn stalled_readers_with_large_windows_take_little_memory() {
     holds_little(&[LIST, WATCH], true);
 }
 
 #[test]
-fn changes_for_watchers_that_stop_are_held_once() {
+fn changes_for_stalled_watchers_are_stored_once() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -111,14 +111,14 @@ fn changes_for_watchers_that_stop_are_held_once() {
         client.put(&config_map_path("large"), &config_map("large", &value)).expect(200);
     }
     let growth = settled(&server).saturating_sub(before);
-    // The history has each change, and its event once for all watchers.
+    // The history contains each change, and its event once for all watchers.
     let history = (3 * OBJECTS * VALUE_BYTES) as u64;
     assert!(growth < history + GROWTH_BYTES_ONCE + GROWTH_BYTES_MAX * READERS as u64, "{growth} bytes");
     drop(idle);
 }
 
 #[test]
-fn a_reader_that_goes_on_has_everything() {
+fn a_reader_that_continues_receives_everything() {
     let directory = DataDir::new();
     let server = directory.start();
     fill(&server);
@@ -141,7 +141,7 @@ fn a_reader_that_goes_on_has_everything() {
 }
 
 #[test]
-fn bodies_that_do_not_come_take_no_place() {
+fn unfinished_bodies_take_no_seats() {
     const UNFINISHED: usize = 60;
     const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let directory = DataDir::new();

@@ -1,19 +1,19 @@
-//! Members that do not start together, and what is founded once all of them are there.
+//! Members that start one after the other form one cluster as soon as all of them run.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMES, Places, each, read, status, told, unavailable, until, write};
+use crate::cluster::{NAMES, Places, each, output_of, read, status, unavailable, until, write};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map};
 
-/// How long each starts after the one before it.
+/// How long after the previous member each one starts.
 const APART: Duration = Duration::from_secs(3);
-/// What `large` divides, as `flotilla cluster shards` names it.
+/// The resources that the layout `large` divides, as `flotilla cluster shards` names them.
 const LARGE: [&str; 5] = ["coordination.k8s.io/leases", "discovery.k8s.io/endpointslices", "events", "nodes", "pods"];
 
-/// Checks what a server answers as long as there is no cluster: it is alive and takes nothing.
+/// Checks that a server without a cluster is alive, is not ready, and refuses requests.
 fn waits_for_others(server: &Server) {
     let mut client = server.connect();
     assert_eq!(client.get("/livez").status, 200);
@@ -21,17 +21,17 @@ fn waits_for_others(server: &Server) {
     assert!(unready.status == 500 && unready.text().contains("[-]etcd failed: reason withheld"), "{}", unready.text());
     unavailable(&client.post(CONFIG_MAPS, &config_map("early", "early")));
     let refused = client.get(CONFIG_MAPS);
-    assert_ne!(refused.status, 200, "it has nothing to show: {}", refused.text());
+    assert_ne!(refused.status, 200, "a server without a cluster refuses requests: {}", refused.text());
 }
 
-/// Which cluster it is, as a server sees it, and who is in it.
+/// Returns the identity and the members of the cluster, according to a server.
 fn identity(server: &Server) -> [Value; 4] {
     let status = status(server);
     [status["cluster"].clone(), each(&status, "name").into(), each(&status, "id").into(), each(&status, "votes").into()]
 }
 
 #[test]
-fn members_that_start_one_after_another_found_one_cluster_and_rejoin_it() {
+fn members_that_start_one_after_another_form_one_cluster() {
     let places = Places::new();
     let mut servers: [Option<Server>; 3] = [None, None, None];
     for member in [2, 1, 0] {
@@ -51,12 +51,12 @@ fn members_that_start_one_after_another_found_one_cluster_and_rejoin_it() {
     assert!(founded[0].as_str().is_some_and(|cluster| !cluster.is_empty()), "{founded:?}");
     for (server, name) in servers.iter().zip(NAMES) {
         assert_eq!(identity(server), founded);
-        assert_eq!(server.connect().get(&format!("{CONFIG_MAPS}/early")).status, 404, "what was refused is not there");
+        assert_eq!(server.connect().get(&format!("{CONFIG_MAPS}/early")).status, 404, "refused objects do not exist");
         write(server, name);
     }
     servers.iter().for_each(|server| NAMES.iter().for_each(|name| read(server, name)));
 
-    // The same flags, which would found a cluster, let each of them into the one that there is.
+    // With the same flags, which could also form a cluster, each member rejoins the existing one.
     for (member, name) in NAMES.iter().enumerate() {
         let [before, meanwhile] = ["before", "meanwhile"].map(|when| format!("{when}-{name}"));
         write(&servers[member], &before);
@@ -66,21 +66,21 @@ fn members_that_start_one_after_another_found_one_cluster_and_rejoin_it() {
         others.insert(member, places.start(member));
         servers = others.try_into().unwrap_or_else(|_| panic!("as many as before"));
         for server in &servers {
-            until("it is the same cluster", || identity(server) == founded);
+            until("the cluster is the same", || identity(server) == founded);
         }
         [&before, &meanwhile].into_iter().for_each(|name| read(&servers[member], name));
     }
 }
 
 #[test]
-fn what_is_founded_large_has_eight_shards_of_all_that_large_clusters_write_most() {
+fn the_layout_large_has_eight_shards_of_busy_resources() {
     let flags = ["--shards", "large"];
     let (directory, mut places) = (DataDir::new(), Places::new());
     places.more = flags.map(String::from).to_vec();
     let alone = directory.start_with(&flags);
     let together = places.start_all();
     for server in together.iter().chain([&alone]) {
-        let table = told(server, &["shards"]);
+        let table = output_of(server, &["shards"]);
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let divided: Vec<_> = rows.filter(|row| row.get(1) == Some(&"8")).collect();
         assert_eq!(divided.iter().map(|row| row[0]).collect::<Vec<_>>(), LARGE, "{table}");

@@ -1,4 +1,4 @@
-//! Logs, processes and ports of pods, on a node of our own.
+//! Logs, exec and port forwarding of pods, with a node that the test plays.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const SPDY: [(&str, &str); 3] =
     [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v4.channel.k8s.io")];
 
-/// A server with a pod on a node, and a client of it.
+/// Starts a server with a pod on a node. Returns the server and a client.
 pub fn with_pod(data: &DataDir, kubelet: &Backend) -> (Server, Connection) {
     let authority = data.path().with_file_name("kubelet.crt");
     fs::write(&authority, kubelet.certificate()).expect("a file");
@@ -44,13 +44,13 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A node whose answers say what it was asked.
+/// The node. Most of its answers repeat the request.
 fn kubelet(exchange: &mut Exchange) -> io::Result<()> {
     let line = exchange.line().to_owned();
     match line.split(['?', ' ']).nth(1).unwrap_or_default() {
         _ if line.contains("follow") => {
             exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")?;
-            // Nothing more, until somebody hangs up.
+            // No more bytes follow until the client disconnects.
             exchange.read_some().map(|_| ())
         }
         "/containerLogs/default/p/c" if line.contains("tailLines=1") => exchange.answer("404 Not Found", "", "gone"),
@@ -88,7 +88,7 @@ fn echo(exchange: &mut Exchange) -> io::Result<()> {
     }
 }
 
-/// A process that says again what it reads, and ends with the code 3 when there is no more.
+/// A process that echoes its input, and ends with exit code 3 at the end of the input.
 fn process(exchange: &mut Exchange) -> io::Result<()> {
     let mut opened = Vec::new();
     loop {
@@ -96,18 +96,19 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
         match first {
             0x8003_0001 => {
                 let number = u32::from_be_bytes(data[..4].try_into().expect("a number"));
-                // A reader of Go gives headers out when it has seen the flush behind them, and opens no stream before.
+                // A decompressor of Go returns the headers only after the flush that follows them, and opens the stream
+                // only then.
                 let headers = data.strip_suffix(&[0, 0, 0, 0xff, 0xff]).expect("headers that are flushed");
                 let text = String::from_utf8_lossy(headers).into_owned();
                 let kinds = ["error", "stdin", "stdout", "stderr", "resize"];
                 opened.push(*kinds.iter().find(|kind| text.ends_with(*kind)).expect("a kind"));
                 exchange.send(&spdy_reply(number))?;
-                // A node may ask whether somebody is there.
+                // A node may send a ping.
                 exchange.send(&[0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2])?;
             }
             0x8003_0006 => {}
             3 => {
-                assert_eq!(opened, ["error", "stdin", "stdout"], "one after the other");
+                assert_eq!(opened, ["error", "stdin", "stdout"], "streams are opened one after the other");
                 exchange.send(&spdy_data(5, false, &data))?;
                 if flags & 1 == 1 {
                     exchange.send(&spdy_data(5, true, b""))?;
@@ -123,7 +124,7 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
 }
 
 #[test]
-fn logs_are_passed_on_with_their_options() {
+fn logs_are_forwarded_with_their_options() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (_server, mut client) = with_pod(&data, &node);
     let log = |client: &mut Connection, options: &str| client.get(&format!("{POD}/log?{options}"));
@@ -135,14 +136,14 @@ fn logs_are_passed_on_with_their_options() {
     let redirect = log(&mut client, "tailLines=2").expect(500);
     let message = redirect["message"].as_str().expect("a message");
     assert!(message.ends_with("?tailLines=2\": redirects forbidden"), "{message}");
-    // What is wrong with options is said before the pod is looked for.
+    // Invalid options are refused before the pod is looked up.
     client.get("/api/v1/namespaces/default/pods/none/log?tailLines=-1").expect(422);
     let container = log(&mut client, "container=x").expect(400);
     assert_eq!(container["message"], "container x is not valid for pod p");
 }
 
 #[test]
-fn nothing_is_left_of_clients_that_vanish() {
+fn connections_of_vanished_clients_are_closed() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (server, mut client) = with_pod(&data, &node);
     let (sockets, open) = (server.sockets(), node.open());
@@ -155,9 +156,9 @@ fn nothing_is_left_of_clients_that_vanish() {
         let mut framed = server.connect();
         let switched = framed.upgrade("GET", &path, &websocket_headers("v5.channel.k8s.io")).expect("a stream");
         assert_eq!(switched.status, 101);
-        wait_until("three streams at the node", || node.open() >= open + 3);
+        wait_until("the node has three more connections", || node.open() >= open + 3);
     }
-    wait_until("no connection with the node", || node.open() <= open);
+    wait_until("connections to the node are closed", || node.open() <= open);
     wait_until("no socket", || server.sockets() <= sockets);
     let metrics = client.get("/metrics").text();
     let streams = metrics.lines().filter(|line| line.starts_with("apiserver_longrunning_requests{"));
@@ -165,8 +166,8 @@ fn nothing_is_left_of_clients_that_vanish() {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// A node that agrees to a process and then reads nothing until it may.
-fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
+/// A node that accepts an exec and then reads nothing until `may_read` is set.
+fn stalled_node(may_read: Arc<AtomicBool>) -> Backend {
     Backend::start(move |exchange| {
         let is_translated = exchange.head.contains("v5.channel.k8s.io");
         exchange.switch("Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")?;
@@ -184,9 +185,9 @@ fn deaf_node(may_read: Arc<AtomicBool>) -> Backend {
 }
 
 #[test]
-fn a_node_that_stops_reading_stops_its_client_alone() {
+fn a_node_that_stops_reading_blocks_only_its_client() {
     let may_read = Arc::new(AtomicBool::new(false));
-    let (data, node) = (DataDir::new(), deaf_node(Arc::clone(&may_read)));
+    let (data, node) = (DataDir::new(), stalled_node(Arc::clone(&may_read)));
     let (server, mut client) = with_pod(&data, &node);
     let (sockets, open, path) = (server.sockets(), node.open(), format!("{POD}/exec?command=x&stdin=1&stdout=1"));
     for is_websocket in [false, true] {
@@ -204,14 +205,14 @@ fn a_node_that_stops_reading_stops_its_client_alone() {
         };
         stream.limit_writes(Duration::from_secs(3));
         let sent = (0..2_000).take_while(|_| stream.send(&part).is_ok()).count();
-        assert!(sent < 1_000, "{sent} parts of 60 kB were taken, which nobody reads");
+        assert!(sent < 1_000, "{sent} parts of 60 kB were accepted, although the node does not read");
         client.get("/api/v1/namespaces/default/pods/p").expect(200);
-        // Its end would be the last thing that is read, which is never come to.
+        // A proper end of the stream would have to wait for the bytes before it.
         stream.abort();
     }
     wait_until("no socket", || server.sockets() <= sockets);
     may_read.store(true, Ordering::SeqCst);
-    wait_until("no connection with the node", || node.open() <= open);
+    wait_until("connections to the node are closed", || node.open() <= open);
 }
 
 #[test]
@@ -231,11 +232,11 @@ fn a_log_that_never_ends_ends_with_its_client() {
         assert_eq!(reader.upgrade("GET", &format!("{POD}/log?{options}"), &[]).expect("a log").status, 200);
         reader.read_bytes(1_000_000).expect("a log");
         drop(reader);
-        wait_until("no connection with the node", || node.open() <= open);
+        wait_until("connections to the node are closed", || node.open() <= open);
     }
     wait_until("no socket", || server.sockets() <= sockets);
     let metrics = client.get("/metrics").text();
-    assert!(metrics.contains("flotilla_outbound_requests 0\n"), "a request to the node is left");
+    assert!(metrics.contains("flotilla_outbound_requests 0\n"), "a request to the node is still open");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn streams_are_counted() {
 }
 
 #[test]
-fn a_node_that_is_somebody_else_is_told_nothing() {
+fn a_node_with_a_wrong_certificate_receives_nothing() {
     let (data, node, other) = (DataDir::new(), Backend::start(kubelet), Backend::start(|_| Ok(())));
     let (server, mut client) = with_pod(&data, &other);
     let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": node.port()}}}}).to_string();
@@ -281,11 +282,11 @@ fn a_node_that_is_somebody_else_is_told_nothing() {
     let failures = "kube_apiserver_pod_logs_backend_tls_failure_total 1\n";
     assert!(client.get("/metrics").text().contains(failures));
     client.get(&format!("{POD}/log?insecureSkipTLSVerifyBackend=true"));
-    assert!(client.get("/metrics").text().contains(failures), "who need not prove anything fails at nothing");
+    assert!(client.get("/metrics").text().contains(failures), "without verification, no verification fails");
 }
 
 #[test]
-fn bytes_of_spdy_are_passed_on() {
+fn bytes_of_spdy_are_forwarded() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (server, mut client) = with_pod(&data, &node);
     let mut stream = server.connect();
@@ -296,9 +297,9 @@ fn bytes_of_spdy_are_passed_on() {
     let bytes: Vec<u8> = (0..1_000_000).map(|n: u32| (n % 251) as u8).collect();
     for part in bytes.chunks(100_000) {
         stream.send(part).expect("a client can send");
-        assert!(stream.read_bytes(part.len()).expect("an echo") == part, "other bytes than were sent");
+        assert!(stream.read_bytes(part.len()).expect("an echo") == part, "the echo differs");
     }
-    // A client that speaks an old protocol over a WebSocket is understood by the node alone.
+    // The server forwards a WebSocket with an old protocol to the node unchanged.
     let mut old = server.connect();
     let switched = old.upgrade("GET", &path, &websocket_headers("v4.channel.k8s.io")).expect("a stream");
     assert_eq!((switched.status, switched.header("sec-websocket-protocol")), (101, Some("v4.channel.k8s.io")));
@@ -317,7 +318,7 @@ fn upgrades_that_are_refused_close_both_sides() {
     let head = [&SPDY[..], &[("Authorization", "Bearer x")]].concat();
     let refused = stream.upgrade("POST", &format!("{POD}/exec?command=refused"), &head).expect("an answer");
     assert_eq!((refused.status, refused.header("connection")), (403, Some("close")));
-    // What a client sends behind it does not reach the node.
+    // Bytes that the client sends after the refusal do not reach the node.
     let _ = stream.send(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut rest = Vec::new();
     while let Ok(byte) = stream.read_bytes(1) {
@@ -328,7 +329,7 @@ fn upgrades_that_are_refused_close_both_sides() {
     let mut stream = server.connect();
     let odd = stream.upgrade("POST", &format!("{POD}/exec?command=ok"), &SPDY).expect("an answer");
     assert_eq!(odd.status, 500);
-    wait_until("no connection with the node", || node.open() <= open);
+    wait_until("connections to the node are closed", || node.open() <= open);
 }
 
 #[test]
@@ -384,7 +385,7 @@ fn ports_are_tunnelled() {
 }
 
 #[test]
-fn proxies_lead_to_no_part_of_this_machine() {
+fn proxies_do_not_reach_this_machine() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (_server, mut client) = with_pod(&data, &node);
     let refused = client.get("/api/v1/nodes/n/proxy/healthz").expect(400);
@@ -409,12 +410,12 @@ fn proxies_lead_to_no_part_of_this_machine() {
                 assert_eq!(refused["message"], "address not allowed", "{address} {name}");
             }
         }
-        // What nobody may be proxied to is no endpoint in the first place.
+        // An address that the proxy must not use cannot be the address of an endpoint.
         let subsets = json!([{"addresses": [{"ip": address}], "ports": [{"port": 80}]}]);
         let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "e"}, "subsets": subsets});
         client.post("/api/v1/namespaces/default/endpoints", &endpoints).expect(422);
     }
-    // An endpoint that is no pod's address, or not any more, leads nowhere either.
+    // The proxy also refuses an endpoint whose address belongs to no pod any more.
     let spec = json!({"ports": [{"port": 80}]});
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
     client.post("/api/v1/namespaces/default/services", &service).expect(201);
@@ -442,9 +443,9 @@ fn watches_over_websockets() {
         let head = anonymous.upgrade("GET", path, &headers).expect("an answer");
         (head, anonymous)
     };
-    assert_eq!(begin(&format!("{token}, base64.binary.k8s.io"), &[]).0.status, 403, "an origin is needed");
-    assert_eq!(begin(&format!("{token}, a, b"), &[origin]).0.status, 400, "one protocol is spoken");
-    assert_eq!(begin(token, &[origin]).0.status, 401, "there must be a protocol to agree to");
+    assert_eq!(begin(&format!("{token}, base64.binary.k8s.io"), &[]).0.status, 403, "the request needs an Origin");
+    assert_eq!(begin(&format!("{token}, a, b"), &[origin]).0.status, 400, "only one protocol may be requested");
+    assert_eq!(begin(token, &[origin]).0.status, 401, "a protocol must be requested");
     assert_eq!(begin(&format!("{token}AA, a"), &[origin]).0.status, 401);
     let (head, mut watch) = begin(&format!("{token}, base64.binary.k8s.io"), &[origin]);
     assert_eq!((head.status, head.header("sec-websocket-protocol")), (101, Some("base64.binary.k8s.io")));

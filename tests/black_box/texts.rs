@@ -1,4 +1,4 @@
-//! The text of answers: what is kept of what was sent, and in which order and words things stand.
+//! The exact text of answers: what is kept of a request's text, the order of fields, and the wording.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn quantities_keep_their_text_and_compare_at_any_size() {
     client.delete(&format!("{ranges}/r")).expect(200);
 
     let account = format!("{NAMESPACE}/serviceaccounts/default");
-    until("pods have an account", || client.get(&account).status == 200);
+    until("pods have a ServiceAccount", || client.get(&account).status == 200);
     let pods = format!("{NAMESPACE}/pods");
     let refused = client.post(&pods, &pod("p", &json!({"cpu": "1e31"}), &json!({"cpu": "2e30"}))).expect(422);
     let why = refused["message"].as_str().unwrap_or_default();
@@ -57,7 +57,7 @@ fn quantities_keep_their_text_and_compare_at_any_size() {
 }
 
 #[test]
-fn descriptions_have_the_words_that_others_look_for() {
+fn descriptions_have_the_phrases_that_clients_search_for() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     define_widgets(&mut client);
@@ -66,7 +66,7 @@ fn descriptions_have_the_words_that_others_look_for() {
         assert!(described.contains(words), "{words}");
     }
     let document = "/openapi/v3/apis/example.com/v1";
-    until("they are described", || client.get(document).status == 200);
+    until("the resource is described", || client.get(document).status == 200);
     let schemas = client.get(document).expect(200)["components"]["schemas"].clone();
     let properties = &schemas["com.example.v1.Widget"]["properties"];
     let begins = |of: &Value, words: &str| of["description"].as_str().is_some_and(|text| text.starts_with(words));
@@ -92,7 +92,7 @@ fn components_that_do_not_run_refuse_connections() {
 }
 
 #[test]
-fn flow_schemas_say_whether_their_level_is_there() {
+fn flow_schemas_report_whether_their_priority_level_exists() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
@@ -100,7 +100,7 @@ fn flow_schemas_say_whether_their_level_is_there() {
         let spec = json!({"matchingPrecedence": 500, "priorityLevelConfiguration": {"name": level}});
         client.post(schemas, &json!({"metadata": {"name": name}, "spec": spec})).expect(201);
         let path = format!("{schemas}/{name}");
-        until("it says so", || {
+        until("the condition is reported", || {
             let condition = client.get(&path).expect(200)["status"]["conditions"][0].clone();
             condition["type"] == "Dangling" && condition["status"] == status
         });
@@ -131,7 +131,7 @@ fn members_of_custom_resources_are_sorted() {
 }
 
 #[test]
-fn schemas_of_definitions_stand_in_the_order_of_their_type() {
+fn schemas_of_definitions_have_the_field_order_of_their_type() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let list = r#"{"items":{"required":["k"],"properties":{"z":{"type":"string"},"k":{"enum":["b"],"type":"string"}},
@@ -155,7 +155,7 @@ fn schemas_of_definitions_stand_in_the_order_of_their_type() {
 }
 
 #[test]
-fn finalizers_that_stay_the_same_keep_their_order() {
+fn unchanged_finalizers_keep_their_order() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let finalizers = json!(["kubernetes", "foregroundDeletion", "a/b", "a/c"]);
@@ -166,7 +166,7 @@ fn finalizers_that_stay_the_same_keep_their_order() {
 }
 
 #[test]
-fn strict_decoding_complains_in_the_order_of_the_body() {
+fn strict_decoding_reports_in_the_order_of_the_body() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let maps = format!("{NAMESPACE}/configmaps?fieldValidation=Strict");

@@ -1,11 +1,11 @@
-//! Requests that take too long.
+//! Requests that exceed their timeout.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{CONFIG_MAPS, DataDir};
 
 #[test]
-fn a_request_that_takes_too_long_is_given_up() {
+fn a_request_that_takes_too_long_is_aborted() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut slow = server.connect();

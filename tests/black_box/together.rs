@@ -1,10 +1,10 @@
-//! What clients of several members see when these do something at once, or one of them knows less than the others.
+//! Clients of several members, which act at the same moment, or one of which lags behind the others.
 
 use std::thread::scope;
 
 use serde_json::json;
 
-use crate::cluster::{Places, told, until};
+use crate::cluster::{Places, output_of, until};
 use crate::support::{Answer, Connection, DataDir, Server, config_map_path};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -14,7 +14,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const VIEW: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
 
 #[test]
-fn of_many_who_apply_at_once_one_creates_and_the_others_add() {
+fn of_concurrent_applies_one_creates_and_the_others_add() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -40,7 +40,7 @@ fn of_many_who_apply_at_once_one_creates_and_the_others_add() {
 }
 
 #[test]
-fn what_cannot_be_created_by_applying_is_said_as_it_is() {
+fn apply_in_a_missing_namespace_is_refused_with_404() {
     let directory = DataDir::new();
     let server = directory.start();
     let path = "/api/v1/namespaces/nowhere/configmaps/applied?fieldManager=test";
@@ -50,20 +50,20 @@ fn what_cannot_be_created_by_applying_is_said_as_it_is() {
 }
 
 #[test]
-fn a_member_begins_although_something_was_deleted_that_it_would_have_made() {
+fn a_member_starts_although_a_bootstrap_object_was_deleted() {
     let places = Places::new();
     let mut servers = places.start_all().map(Some);
     servers[0].as_ref().expect("a server").connect().delete(VIEW).expect(200);
     for (member, server) in servers.iter_mut().enumerate() {
         server.take().expect("a server").kill();
-        *server = Some(places.start(member)); // ready, whether or not it leads
+        *server = Some(places.start(member)); // ready, even if it is not the leader
     }
     let mut client = servers[1].as_ref().expect("a server").connect();
-    until("it is made again", || client.get(VIEW).status == 200);
+    until("the role is created again", || client.get(VIEW).status == 200);
 }
 
 #[test]
-fn who_does_not_know_the_roles_yet_denies_nobody() {
+fn a_member_that_does_not_know_the_roles_denies_nobody() {
     let places = Places::new();
     let alone = places.begin(0);
     for path in [config_map_path("any"), "/metrics".to_owned()] {
@@ -73,29 +73,29 @@ fn who_does_not_know_the_roles_yet_denies_nobody() {
     }
 }
 
-/// Three members of which the first one leads, and a client of the second.
+/// Three members, of which the first leads, and a client of the second.
 struct Lagging {
-    /// Kept as long as they are used.
+    /// Keeps the data directories until the servers have ended.
     _places: Places,
     servers: [Server; 3],
     leader: Connection,
     client: Connection,
 }
 
-/// A request with the headers that it has besides those that each has.
+/// A request: method, path, additional headers and body.
 type Request<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 impl Lagging {
     fn begin(connect: impl Fn(&Server) -> Connection) -> Lagging {
         let places = Places::new();
         let servers = places.start_all();
-        told(&servers[0], &["transfer", "a"]);
+        output_of(&servers[0], &["transfer", "a"]);
         let (leader, client) = (servers[0].connect_for_pods(), connect(&servers[1]));
         Lagging { _places: places, servers, leader, client }
     }
 
-    /// What the second member answers to a request that it finds when it comes back from a pause, in which others went
-    /// on.
+    /// Pauses the second member, carries out `meanwhile` through the leader, resumes the second member, and returns its
+    /// answer to a request that was sent during the pause.
     fn answer(
         &mut self,
         meanwhile: impl FnOnce(&mut Connection),
@@ -105,20 +105,20 @@ impl Lagging {
         headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
         self.servers[1].freeze();
         meanwhile(&mut self.leader);
-        self.client.send(format!("{request}\r\n{body}").as_bytes()).expect("it is sent");
+        self.client.send(format!("{request}\r\n{body}").as_bytes()).expect("a client can send");
         self.servers[1].signal("CONT");
         self.client.read_answer().expect("an answer")
     }
 }
 
 #[test]
-fn a_token_that_was_just_given_counts_at_once_everywhere() {
+fn a_new_token_is_valid_on_every_member_at_once() {
     let mut lagging = Lagging::begin(Server::connect_anonymously);
     for turn in 0..5 {
         let name = format!("robot-{turn}");
         let account = json!({"metadata": {"name": name}});
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
-        // Signed as any other token of the account, which the member does not know.
+        // The token has a valid signature, but the frozen member does not know its account yet.
         let issue = |leader: &mut Connection| {
             leader.post(accounts, &account).expect(201);
             let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -134,7 +134,7 @@ fn a_token_that_was_just_given_counts_at_once_everywhere() {
 }
 
 #[test]
-fn what_a_namespace_demands_of_pods_counts_at_once_everywhere() {
+fn a_new_pod_security_level_is_enforced_on_every_member_at_once() {
     const NAMESPACE: &str = "/api/v1/namespaces/default";
     let mut lagging = Lagging::begin(Server::connect);
     let pod = json!({"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -153,7 +153,7 @@ fn what_a_namespace_demands_of_pods_counts_at_once_everywhere() {
 }
 
 #[test]
-fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
+fn a_new_role_can_be_bound_on_every_member_at_once() {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let mut lagging = Lagging::begin(Server::connect);
     let role = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
@@ -166,7 +166,7 @@ fn a_role_that_was_just_made_can_be_bound_at_once_everywhere() {
     let ann: &[_] = &[("Impersonate-User", "ann")];
     let mut allows =
         || lagging.client.call("GET", &format!("{RBAC}/roles"), ann, b"").expect("an answer").status == 200;
-    until("ann may do what an admin may", &mut allows);
+    until("ann has the permissions of an admin", &mut allows);
     for turn in 0..5 {
         let name = format!("reader-{turn}");
         let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);

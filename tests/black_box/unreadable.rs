@@ -1,6 +1,7 @@
-//! Stored objects that cannot be decoded: each hurts itself alone, is named, and can be removed by whoever may.
+//! Stored objects that cannot be decoded: other objects are not affected, errors name the object, and an authorized
+//! user can delete it.
 //!
-//! They are planted by backups in which a number was replaced by what is none.
+//! The tests make them from backups in which they replace a number by invalid characters.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::backup::{back_up, beside, errors, restore};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Custom resources that keep whatever they are given.
+/// Custom resources that keep unknown fields.
 pub const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const ALL_WIDGETS: &str = "/apis/example.com/v1/widgets";
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
@@ -22,7 +23,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A number that is stored with as many characters as what takes its place.
+/// A number in its stored form, and invalid characters of the same length.
 const SOUND: &[u8] = b"1e+300";
 const BROKEN: &[u8] = b"infe+0";
 
@@ -45,7 +46,7 @@ pub fn define_widgets(client: &mut Connection) {
 fn until(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
-        assert!(Instant::now() < deadline, "it does not come to be so");
+        assert!(Instant::now() < deadline, "the condition does not hold in time");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -57,10 +58,10 @@ fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Replaces every sound number of a backup, and states the checksums of what was changed.
+/// Replaces every [`SOUND`] number of a backup, and corrects the checksums.
 fn poison(backup: &Path) {
     let mut bytes = fs::read(backup).expect("a backup");
-    let mut at = 12; // what it is, and its format
+    let mut at = 12; // after the signature and the version
     let mut poisoned = 0;
     while at < bytes.len() {
         let length = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
@@ -75,7 +76,7 @@ fn poison(backup: &Path) {
         bytes[at + 4..at + 8].copy_from_slice(&sum);
         at += 8 + length;
     }
-    assert!(poisoned > 0, "nothing was poisoned");
+    assert!(poisoned > 0, "no number was replaced");
     fs::write(backup, bytes).expect("a backup");
 }
 
@@ -90,7 +91,7 @@ fn controller_revision(name: &str, number: f64) -> Value {
     json!({"metadata": {"name": name, "labels": {"is": name}}, "revision": 1, "data": {"v": number}})
 }
 
-/// A server with objects of which those named `bad` cannot be read, and where it is.
+/// Starts a server on which the objects named `bad` cannot be decoded. Returns its directory, too.
 fn poisoned(flags: &[&str]) -> (DataDir, Server) {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
@@ -133,14 +134,14 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str()).collect()
 }
 
-/// How objects are shown; custom resources have no messages.
+/// The representations of a collection. Custom resources have no protobuf form.
 fn forms(path: &str) -> &'static [&'static str] {
     const ALL: &[&str] = &["application/json", "application/yaml", TABLE, PROTOBUF];
     if path == WIDGETS { &ALL[..3] } else { ALL }
 }
 
 #[test]
-fn an_object_that_cannot_be_read_hurts_itself_alone() {
+fn an_unreadable_object_affects_no_other() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     for path in [WIDGETS, REVISIONS] {
@@ -154,7 +155,7 @@ fn an_object_that_cannot_be_read_hurts_itself_alone() {
         expect_unreadable(&client.delete(&bad).expect(500));
         assert_eq!(client.get(&format!("{path}/good")).expect(200)["metadata"]["name"], "good");
 
-        // A list that has it names it, and no other is concerned.
+        // A list that contains the object names it in its error. Other lists are not affected.
         for accept in forms(path) {
             for _ in 0..2 {
                 let (status, told) = with(&mut client, "GET", path, &[("Accept", accept)], "");
@@ -172,7 +173,7 @@ fn an_object_that_cannot_be_read_hurts_itself_alone() {
             assert_eq!(names(&client.get(&format!("{path}?{query}")).expect(200)), ["good"]);
         }
         assert!(names(&client.get(&path.replace("default", "kube-system")).expect(200)).is_empty());
-        // Metadata can be read.
+        // The metadata can be decoded.
         let (status, metadata) = with(&mut client, "GET", path, &[("Accept", METADATA)], "");
         assert_eq!((status, names(&metadata)), (200, vec!["bad", "good"]));
     }
@@ -190,7 +191,7 @@ fn an_object_that_cannot_be_read_hurts_itself_alone() {
 }
 
 #[test]
-fn it_is_found_before_anybody_asks_for_it() {
+fn an_unreadable_object_is_counted_before_it_is_requested() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let line = "flotilla_unreadable_objects_total{group=\"apps\",resource=\"controllerrevisions\"} 1";
@@ -199,7 +200,7 @@ fn it_is_found_before_anybody_asks_for_it() {
 }
 
 #[test]
-fn an_administrator_removes_it() {
+fn an_administrator_can_delete_an_unreadable_object() {
     let (directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let (bad, good) = (format!("{WIDGETS}/bad"), format!("{WIDGETS}/good"));
@@ -247,7 +248,8 @@ fn an_administrator_removes_it() {
     client.get(&bad).expect(404);
     assert_eq!(names(&client.get(WIDGETS).expect(200)), ["good"]);
     client.post(WIDGETS, &widget("bad", 1.0)).expect(201);
-    // Of what can be read the option says nothing, as by default in the reference: finalizers hold it.
+    // For an object that can be decoded the option has no effect, as by default in the reference: finalizers still
+    // delay the deletion.
     client.request("DELETE", &good, "application/json", UNSAFE.as_bytes()).expect(200);
     assert!(client.get(&good).expect(200)["metadata"]["deletionTimestamp"].is_string());
 
@@ -257,7 +259,7 @@ fn an_administrator_removes_it() {
 }
 
 #[test]
-fn its_namespace_says_what_holds_it_and_ends_when_it_is_removed() {
+fn a_namespace_ends_when_its_unreadable_object_is_deleted() {
     let (_directory, server) = poisoned(&[]);
     let mut client = server.connect();
     let namespace = "/api/v1/namespaces/ending";
@@ -274,7 +276,7 @@ fn its_namespace_says_what_holds_it_and_ends_when_it_is_removed() {
         })
     };
     until(|| failure(&client.get(namespace).expect(200)));
-    // Everything else has gone.
+    // All other objects of the namespace are gone.
     client.get(&format!("{widgets}/good")).expect(404);
     client.get(&config_map_path("there").replace("default", "ending")).expect(404);
     client.request("DELETE", &format!("{widgets}/bad"), "application/json", UNSAFE.as_bytes()).expect(200);
@@ -282,7 +284,7 @@ fn its_namespace_says_what_holds_it_and_ends_when_it_is_removed() {
 }
 
 #[test]
-fn backups_restarts_and_divisions_go_on_with_it() {
+fn backups_restarts_and_divisions_work_with_unreadable_objects() {
     let (directory, server) = poisoned(&[]);
     let kubeconfig = server.data().join("admin.kubeconfig");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flotilla"));
@@ -313,7 +315,7 @@ fn backups_restarts_and_divisions_go_on_with_it() {
 }
 
 #[test]
-fn definitions_and_roles_that_cannot_be_read_define_and_grant_nothing() {
+fn unreadable_definitions_and_roles_have_no_effect() {
     let (first, second) = (DataDir::new(), DataDir::new());
     let server = first.start();
     let mut client = server.connect();

@@ -1,4 +1,4 @@
-//! Objects that the server itself keeps come back while it runs.
+//! The server restores objects that every cluster must have, while it runs.
 
 use serde_json::{Value, json};
 
@@ -14,11 +14,11 @@ fn patch(client: &mut Connection, path: &str, change: &Value) {
     client.request("PATCH", path, MERGE, change.to_string().as_bytes()).expect(200);
 }
 
-/// Deletes an object and waits until there is another one of its name.
+/// Deletes an object, and waits until another one of that name exists.
 fn comes_back(client: &mut Connection, path: &str) {
     let uid = |client: &mut Connection| client.get(path).json()["metadata"]["uid"].clone();
     let first = uid(client);
-    assert!(first.is_string(), "{path} is not there");
+    assert!(first.is_string(), "{path} does not exist");
     client.delete(path).expect(200);
     until(path, || {
         let now = uid(client);
@@ -33,7 +33,7 @@ fn server(directory: &DataDir) -> (Server, Connection) {
 }
 
 #[test]
-fn what_every_cluster_has_comes_back() {
+fn objects_of_every_cluster_are_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     let mut lease = String::new();
@@ -57,7 +57,7 @@ fn what_every_cluster_has_comes_back() {
 }
 
 #[test]
-fn the_default_range_comes_back_and_services_get_addresses_again() {
+fn the_default_service_cidr_is_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     comes_back(&mut client, RANGE);
@@ -67,7 +67,7 @@ fn the_default_range_comes_back_and_services_get_addresses_again() {
 }
 
 #[test]
-fn namespaces_of_the_system_come_back() {
+fn system_namespaces_are_restored() {
     let directory = DataDir::new();
     let server = directory.start();
     comes_back(&mut server.connect(), "/api/v1/namespaces/kube-node-lease");
@@ -82,7 +82,8 @@ fn flow_control_follows_its_annotations() {
     };
     let schema = |name: &str| format!("{FLOW}/flowschemas/{name}");
     let (mandatory, suggested) = (precedence(&mut client, "catch-all"), precedence(&mut client, "global-default"));
-    // Whoever changes a suggested one says so first; what is mandatory stays whatever its annotation says.
+    // A suggested object may be changed if its annotation says that it is not updated automatically. A mandatory one
+    // may not, whatever its annotation says.
     let own = |value: &str| json!({"metadata": {"annotations": {"apf.kubernetes.io/autoupdate-spec": value}}});
     let other = json!({"spec": {"matchingPrecedence": 7777}});
     patch(&mut client, &schema("system-leader-election"), &own("false"));
@@ -90,7 +91,7 @@ fn flow_control_follows_its_annotations() {
         patch(&mut client, &schema(name), &other);
     }
     patch(&mut client, &schema("catch-all"), &own("false"));
-    until("the mandatory one says that it is kept", || {
+    until("the annotation of the mandatory one is restored", || {
         let annotations = client.get(&schema("catch-all")).expect(200)["metadata"]["annotations"].clone();
         annotations["apf.kubernetes.io/autoupdate-spec"] == "true"
     });
@@ -102,12 +103,12 @@ fn flow_control_follows_its_annotations() {
     client.post(&format!("{FLOW}/flowschemas"), &foreign).expect(201);
     foreign["metadata"] = json!({"name": "claims", "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}});
     client.post(&format!("{FLOW}/flowschemas"), &foreign).expect(201);
-    until("what only claims to be the server's is gone", || client.get(&schema("claims")).status == 404);
+    until("an object that only claims to be the server's is deleted", || client.get(&schema("claims")).status == 404);
     client.get(&schema("foreign")).expect(200);
 }
 
 #[test]
-fn an_api_service_of_a_definition_is_set_back() {
+fn an_api_service_of_a_definition_is_restored() {
     let directory = DataDir::new();
     let (_server, mut client) = server(&directory);
     let schema = json!({"openAPIV3Schema": {"type": "object"}});
@@ -116,11 +117,11 @@ fn an_api_service_of_a_definition_is_set_back() {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
     client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).expect(201);
     let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.example.com";
-    until("it is there", || client.get(path).status == 200);
+    until("the object exists", || client.get(path).status == 200);
     patch(&mut client, path, &json!({"spec": {"versionPriority": 7}}));
-    until("it is set back", || client.get(path).json()["spec"]["versionPriority"] == 100);
+    until("the object is restored", || client.get(path).json()["spec"]["versionPriority"] == 100);
     comes_back(&mut client, path);
-    // Whoever takes the label away keeps it.
+    // An APIService without the label belongs to the user, and stays as it is.
     patch(&mut client, path, &json!({"metadata": {"labels": null}, "spec": {"versionPriority": 8}}));
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(client.get(path).expect(200)["spec"]["versionPriority"], 8);

@@ -1,4 +1,4 @@
-//! What can be done with an object, and how it is refused.
+//! The verbs for objects and collections, and their refusals.
 
 use std::io::Read as _;
 
@@ -24,7 +24,7 @@ fn an_object_is_created_read_changed_and_deleted() {
     let updated = client.put(&path, &changed).expect(200);
     assert!(revision(&updated) > revision(&created));
     assert_eq!(updated["metadata"]["uid"], created["metadata"]["uid"]);
-    // The copy that was just sent is stale now.
+    // The object that was sent has an old revision now.
     assert_eq!(client.put(&path, &changed).expect(409)["reason"], "Conflict");
     assert_eq!(client.get(&path).expect(200), updated);
 
@@ -40,7 +40,7 @@ fn an_object_is_created_read_changed_and_deleted() {
     let applied = client.request("PATCH", &apply, "application/apply-patch+yaml", applied).expect(200);
     assert_eq!(applied["data"], json!({"applied": "4", "more": "3"}));
 
-    // What was seen must be what is there, even where nothing is to change.
+    // A stated revision must be the current one, even if the patch changes nothing.
     let revision = created["metadata"]["resourceVersion"].as_str().unwrap();
     let stale = format!(
         "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\
@@ -59,7 +59,7 @@ fn an_object_is_created_read_changed_and_deleted() {
     assert_eq!(client.delete(&path).expect(200)["status"], "Success");
     assert_eq!(client.get(&path).expect(404)["reason"], "NotFound");
     assert_eq!(client.delete(&path).expect(404)["reason"], "NotFound");
-    // An update does not bring it back.
+    // An update does not create the object again.
     assert_eq!(client.put(&path, &updated).expect(404)["reason"], "NotFound");
 }
 
@@ -81,7 +81,7 @@ fn a_deletion_can_have_conditions() {
 }
 
 #[test]
-fn what_is_wrong_with_an_object_is_told_before_what_is_missing_around_it() {
+fn an_invalid_resize_is_reported_before_a_missing_node() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect_for_pods();
@@ -128,7 +128,7 @@ fn a_collection_is_deleted_in_its_order() {
 }
 
 #[test]
-fn what_becomes_of_dependents_is_told_with_collections_too() {
+fn warnings_about_dependents_come_with_collections_too() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -140,7 +140,7 @@ fn what_becomes_of_dependents_is_told_with_collections_too() {
 }
 
 #[test]
-fn large_answers_are_compressed_for_those_who_take_it() {
+fn large_answers_are_compressed_if_the_client_accepts_it() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -184,7 +184,7 @@ fn long_lists_are_compressed_while_they_are_made() {
 }
 
 #[test]
-fn objects_are_shown_by_their_metadata_in_both_versions_of_that() {
+fn partial_metadata_is_served_in_both_versions() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
@@ -204,7 +204,7 @@ fn objects_are_shown_by_their_metadata_in_both_versions_of_that() {
     }
 }
 
-/// Of what is in memory, a list shows no less than what was got before it.
+/// A list from memory is at least as new as an object that was read before.
 #[test]
 fn reads_of_what_is_in_memory_do_not_go_back() {
     let directory = DataDir::new();

@@ -1,4 +1,4 @@
-//! As whom webhooks are asked: users of a kubeconfig that `--admission-control-config-file` leads to.
+//! The users as which the server calls webhooks, from kubeconfigs that `--admission-control-config-file` names.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 
-use crate::support::{Asker, DataDir, Webhook};
+use crate::support::{Caller, DataDir, Webhook};
 use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
 
-/// Writes the file of the flag, by which the two sorts of webhooks have kubeconfigs of their own.
+/// Writes the file for the flag, with one kubeconfig for mutating webhooks and one for validating webhooks.
 fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
     let mut text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n".to_owned();
     for (plugin, users) in [("MutatingAdmissionWebhook", mutating), ("ValidatingAdmissionWebhook", validating)] {
@@ -25,15 +25,15 @@ fn configuration(folder: &Path, mutating: &str, validating: &str) -> String {
     path.display().to_string()
 }
 
-/// Who asked a webhook at this path.
-fn askers(webhook: &Webhook, path: &str) -> Vec<Asker> {
-    let (asked, askers) = (webhook.asked(), webhook.askers());
-    let both = asked.into_iter().zip(askers);
-    both.filter(|((own, _), _)| own.starts_with(path)).map(|(_, asker)| asker).collect()
+/// Returns the callers of a webhook at this path.
+fn callers(webhook: &Webhook, path: &str) -> Vec<Caller> {
+    let (asked, callers) = (webhook.asked(), webhook.callers());
+    let both = asked.into_iter().zip(callers);
+    both.filter(|((own, _), _)| own.starts_with(path)).map(|(_, caller)| caller).collect()
 }
 
 #[test]
-fn webhooks_are_shown_who_asks_and_others_are_not() {
+fn credentials_are_sent_only_to_their_webhooks() {
     let start = || but_probes(|review| answer(review, true, json!({})));
     let (webhook, other) = (start(), start());
     let key = KeyPair::generate().expect("a key");
@@ -54,27 +54,29 @@ fn webhooks_are_shown_who_asks_and_others_are_not() {
     configure(&mut client, MUTATING, "o", &[hook("o.example.com", &json!([]), json!({}))], &other);
     configure(&mut client, VALIDATING, "v", &[hook("v.example.com", &json!([]), json!({}))], &webhook);
     client.post(MAPS, &map("a")).expect(201);
-    for asker in askers(&webhook, "/m") {
-        assert_eq!(asker.header("authorization"), ["Bearer secret"], "{asker:?}");
+    for caller in callers(&webhook, "/m") {
+        assert_eq!(caller.header("authorization"), ["Bearer secret"], "{caller:?}");
         assert_eq!(
-            (asker.header("impersonate-user"), asker.header("impersonate-group")),
+            (caller.header("impersonate-user"), caller.header("impersonate-group")),
             (vec!["jane"], vec!["g", "h"])
         );
-        assert_eq!(asker.certificate, None, "{asker:?}");
+        assert_eq!(caller.certificate, None, "{caller:?}");
     }
     let shown = Some(certificate.der().to_vec());
-    for asker in askers(&webhook, "/v") {
-        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &shown), "{}", asker.head);
-        assert!(!asker.head.to_lowercase().contains("impersonate"), "{}", asker.head);
+    for caller in callers(&webhook, "/v") {
+        assert_eq!((caller.header("authorization"), &caller.certificate), (vec![], &shown), "{}", caller.head);
+        assert!(!caller.head.to_lowercase().contains("impersonate"), "{}", caller.head);
     }
-    for asker in askers(&other, "/o") {
-        assert_eq!((asker.header("authorization"), &asker.certificate), (vec![], &None), "{}", asker.head);
+    for caller in callers(&other, "/o") {
+        assert_eq!((caller.header("authorization"), &caller.certificate), (vec![], &None), "{}", caller.head);
     }
-    assert!([askers(&webhook, "/m"), askers(&webhook, "/v"), askers(&other, "/o")].iter().all(|all| !all.is_empty()));
+    assert!(
+        [callers(&webhook, "/m"), callers(&webhook, "/v"), callers(&other, "/o")].iter().all(|all| !all.is_empty())
+    );
 }
 
 #[test]
-fn users_that_cannot_be_used_end_the_start() {
+fn unusable_users_prevent_the_start() {
     let data = DataDir::new();
     let folder = data.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");

@@ -1,4 +1,4 @@
-//! Webhooks that are asked about writes: on every verb, with what they say, and with what may be wrong with them.
+//! Admission webhooks: they are called for every verb, may change or refuse objects, and may fail.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
@@ -15,10 +15,10 @@ pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwe
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names of objects by which tests find out whether a configuration counts yet.
+/// The prefix of objects by which tests find out whether a configuration is in effect.
 const PROBE: &str = "probe-";
 
-/// An answer to a review, with further members.
+/// The answer to a review, with additional fields.
 pub fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
     let mut response = json!({"uid": review["request"]["uid"], "allowed": allowed});
     let members = response.as_object_mut().expect("an object");
@@ -34,7 +34,7 @@ fn is_probe(review: &Value) -> bool {
     review["request"]["name"].as_str().is_some_and(|name| name.starts_with(PROBE))
 }
 
-/// A webhook of a configuration that sees what `rules` say, and maps besides, which probes are.
+/// A webhook of a configuration. It matches `rules`, and ConfigMaps for probes.
 pub fn hook(name: &str, rules: &Value, more: Value) -> Value {
     let mut all = vec![json!({
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]
@@ -56,7 +56,7 @@ pub fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
 }
 
-/// Writes a configuration and waits until its webhook is asked.
+/// Creates a configuration, and waits until its webhook is called.
 pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value], webhook: &Webhook) {
     let own = format!("/{name}");
     let mut hooks = hooks.to_vec();
@@ -68,18 +68,18 @@ pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value
         if webhook.asked().iter().any(|(path, _)| path.split('?').next() == Some(&*own)) {
             return;
         }
-        assert!(Instant::now() < deadline, "the webhook is not asked in time");
+        assert!(Instant::now() < deadline, "the webhook is not called in time");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// What a webhook was asked, but for probes.
+/// Returns the requests that a webhook received, without probes.
 pub fn asked(webhook: &Webhook) -> Vec<Value> {
     let reviews = webhook.asked().into_iter().map(|(_, review)| review);
     reviews.filter(|review| !is_probe(review)).map(|review| review["request"].clone()).collect()
 }
 
-/// Answers probes, and has the rest answered.
+/// Starts a webhook that allows probes, and answers other reviews by `answers`.
 pub fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
     Webhook::start(move |review| if is_probe(review) { answer(review, true, json!({})) } else { answers(review) })
 }
@@ -89,7 +89,7 @@ fn add_label(label: &str) -> Value {
 }
 
 #[test]
-fn what_a_webhook_makes_of_an_object_is_stored() {
+fn a_mutated_object_is_stored() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
     let server = data.start();
     let mut client = server.connect();
@@ -105,7 +105,7 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
     let apply = br#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}"#;
     client.request("PATCH", &format!("{MAPS}/b?fieldManager=x"), "application/apply-patch+yaml", apply).expect(201);
     let seen = asked(&webhook);
-    assert_eq!(seen.len(), 3, "once for each write: {seen:?}");
+    assert_eq!(seen.len(), 3, "one review for each write: {seen:?}");
     let (create, update, applied) = (&seen[0], &seen[1], &seen[2]);
     assert_eq!((&create["operation"], &create["oldObject"]), (&json!("CREATE"), &Value::Null));
     let options = json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "tester"});
@@ -118,7 +118,7 @@ fn what_a_webhook_makes_of_an_object_is_stored() {
 }
 
 #[test]
-fn what_a_webhook_refuses_is_not_done() {
+fn a_write_that_a_webhook_refuses_does_not_happen() {
     let webhook = but_probes(|review| match review["request"]["name"].as_str() {
         Some("teapot") => {
             let status = json!({"code": 418, "message": "short and stout"});
@@ -151,7 +151,7 @@ fn what_a_webhook_refuses_is_not_done() {
 }
 
 #[test]
-fn webhooks_see_every_sort_of_write() {
+fn webhooks_receive_every_kind_of_write() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
     let server = data.start();
     let mut client = server.connect_for_pods();
@@ -162,7 +162,7 @@ fn webhooks_see_every_sort_of_write() {
     let mut seen = |webhook: &Webhook| -> Vec<String> {
         let all = webhook.asked();
         let new = all[begun..].iter().map(|(_, review)| &review["request"]).filter(|request| {
-            // What controllers do at the same time.
+            // Excludes writes of controllers, which run at the same time, and probes.
             request["userInfo"]["username"] == "kubernetes-admin" && !is_probe(&json!({"request": (*request).clone()}))
         });
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
@@ -229,7 +229,7 @@ fn webhooks_see_every_sort_of_write() {
 }
 
 #[test]
-fn webhooks_are_asked_in_order_and_again_after_changes() {
+fn webhooks_are_called_in_order_and_again_after_changes() {
     let webhook = but_probes(|review| {
         let labels = &review["request"]["object"]["metadata"]["labels"];
         match labels.as_object().map_or(0, |labels| labels.len()) {
@@ -249,13 +249,13 @@ fn webhooks_are_asked_in_order_and_again_after_changes() {
     configure(&mut client, MUTATING, "m", &hooks, &webhook);
     let made = client.post(MAPS, &map("a")).expect(201);
     assert_eq!(made["metadata"]["labels"], json!({"first": "outside", "second": "x"}));
-    assert_eq!(asked(&webhook).len(), 3, "the first one is asked again");
+    assert_eq!(asked(&webhook).len(), 3, "the first webhook is called again");
     client.post(MAPS, &map("skipped")).expect(201);
-    assert_eq!(asked(&webhook).len(), 3, "its conditions do not hold");
+    assert_eq!(asked(&webhook).len(), 3, "its match conditions do not hold");
 }
 
 #[test]
-fn a_webhook_sees_objects_in_the_version_that_it_names() {
+fn a_webhook_receives_objects_in_its_own_version() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, add_label("made"))));
     let server = data.start();
     let mut client = server.connect();
@@ -310,7 +310,7 @@ fn the_old_object_is_what_is_stored() {
 }
 
 #[test]
-fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
+fn a_webhook_may_drop_but_not_change_kind_and_version() {
     let webhook = but_probes(|review| match review["request"]["name"].as_str() {
         Some("nameless") => answer(review, true, patch(&json!([{"op": "remove", "path": "/kind"}]))),
         Some("other") => answer(review, true, patch(&json!([{"op": "replace", "path": "/kind", "value": "Secret"}]))),
@@ -331,11 +331,11 @@ fn a_webhook_may_leave_out_what_an_object_is_but_not_change_it() {
     assert_eq!(client.post(MAPS, &map("odd")).expect(500)["message"], "Internal error occurred: Unexpected kind: frob");
 }
 
-/// How a webhook answers a review.
+/// Makes a webhook's answer to a review.
 type Answers = fn(&Value) -> Reply;
 
 #[test]
-fn a_webhook_that_fails_refuses_or_is_passed_over() {
+fn a_failing_webhook_refuses_or_is_ignored() {
     let faults: [(Answers, &str, bool); 12] = [
         (|_| Reply::Hang, "context deadline exceeded", true),
         (|_| Reply::Close, "EOF", true),
@@ -387,7 +387,7 @@ fn a_webhook_that_fails_refuses_or_is_passed_over() {
 }
 
 #[test]
-fn a_webhook_changes_nothing_by_which_an_object_is_known() {
+fn a_webhook_cannot_change_the_identity_of_an_object() {
     let webhook = but_probes(|review| {
         let text = |name: &str| review["request"]["object"]["data"][name].as_str().map(str::to_owned);
         let operations: Vec<Value> = ["name", "namespace", "uid"]
@@ -415,7 +415,7 @@ fn a_webhook_changes_nothing_by_which_an_object_is_known() {
 }
 
 #[test]
-fn a_webhook_that_asks_for_patience_is_asked_again() {
+fn a_webhook_that_answers_with_retry_after_is_called_again() {
     let times = AtomicUsize::new(0);
     let webhook = but_probes(move |review| match times.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::of("503 Service Unavailable", "Retry-After: 0\r\n", ""),
@@ -432,7 +432,7 @@ fn a_webhook_that_asks_for_patience_is_asked_again() {
 }
 
 #[test]
-fn those_outside_see_what_a_write_is_about_as_it_is_then() {
+fn reviews_show_a_write_as_of_their_phase() {
     let (data, webhook) = (DataDir::new(), but_probes(|review| answer(review, true, json!({}))));
     let server = data.start();
     let mut client = server.connect();

@@ -1,4 +1,5 @@
-//! One disk of three that is full, or slow: the others go on, nothing is lost, and its member goes on when it is whole.
+//! Faults of disks: in a cluster of three members, a disk is full or slow. The other members continue, nothing is lost,
+//! and the member takes part again once its disk works.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,28 +11,28 @@ use crate::run;
 use crate::support::{Answer, CONFIG_MAPS, Connection};
 use crate::traffic::Traffic;
 
-/// How long clients may be without an acknowledged write. Builds for debugging are tested where disks and processors
-/// are busy with other things.
+/// How long all clients may go without an acknowledged write. Debug builds get more time, because they are tested on
+/// busy machines.
 const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
-/// How long an answer may take before a client gives up on it.
+/// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a slow disk holds up what is written to it, and then lets pass.
+/// A slow disk blocks writes for `HELD_UP`, lets them through for `LET_PASS`, and so on.
 const HELD_UP: Duration = Duration::from_millis(300);
 const LET_PASS: Duration = Duration::from_millis(20);
 /// How long a disk is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// What half of the writes may take at most through members whose disk is not the slow one, or how much longer than
-/// before.
+/// The longest median latency of writes through a member whose own disk is fast, while another disk is slow. On a slow
+/// machine, `SLOWDOWN_MAX` times the median before is allowed instead.
 const LATENCY_MAX: Duration = Duration::from_millis(100);
 const SLOWDOWN_MAX: u32 = 4;
-/// What one large write is long.
+/// The size of one large write.
 const LARGE_BYTES: usize = 900 << 10;
-/// After how many of them a disk without room for another segment of the log is full for sure.
+/// So many large writes certainly fill a disk that has no space for another segment of the log.
 const LARGE_WRITES: usize = 80;
-/// How long leaders may stay with a member whose disk is full.
+/// How long a member with a full disk may stay leader.
 const MOVED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The disk of the leader is full until its member can take nothing any more.
+/// Fills the leader's disk until that member can store nothing more.
 pub fn one_is_full() {
     let Some((mut fleet, endpoints)) = start() else { return };
     let directory = fleet.directory().to_owned();
@@ -43,22 +44,23 @@ pub fn one_is_full() {
         fleet.disk(full).fill();
         let mut client = LargeClient::new(&endpoints, other);
         (0..LARGE_WRITES).for_each(|_| client.write());
-        println!("member {full} has no room: writes paused for {:?} at most", check_pause(&traffic));
+        println!("member {full} has a full disk: writes paused for {:?} at most", check_pause(&traffic));
         await_leader_besides(&fleet, &endpoints, full);
         let through = endpoints.request(full, "POST", CONFIG_MAPS, &body("through", 8), TIMEOUT);
         let through = through.map(|answer| (answer.status, answer.text()));
-        println!("through it: {through:?}");
-        // It may still have a little room. If it has not, it waits for what it cannot keep, or says that it lacks it.
-        assert!(through.is_none_or(|(status, _)| status == 201 || status >= 500), "it refuses for another reason");
+        println!("a write through member {full}: {through:?}");
+        // Some space may be left on the disk. If none is left, the member delays the write or answers with an error of
+        // the server.
+        assert!(through.is_none_or(|(status, _)| status == 201 || status >= 500), "refused for another reason");
         fleet.disk(full).empty();
         fleet.await_ready(&endpoints);
-        println!("it has room again: writes paused for {:?} at most", check_pause(&traffic));
+        println!("the disk has space again: writes paused for {:?} at most", check_pause(&traffic));
         LargeClient::new(&endpoints, full).write();
     });
     run::judge(&history, &directory, "a full disk");
 }
 
-/// The disks of two members are full until these can take nothing any more.
+/// Fills the disks of two members until these can store nothing more.
 pub fn two_are_full() {
     let Some((mut fleet, endpoints)) = start() else { return };
     let leader = fleet.leader(&endpoints);
@@ -67,11 +69,11 @@ pub fn two_are_full() {
     client.write();
     others.iter().for_each(|member| fleet.disk(*member).fill());
     let refused = (0..LARGE_WRITES).find_map(|_| client.try_write().err());
-    let refused = refused.expect("two disks have no room, and writes go on");
+    let refused = refused.expect("a write is refused while two disks are full");
     assert_eq!(refused.status, 507, "{}", refused.text());
-    // It stays so, and everything can be read through everybody.
+    // Writes stay refused, and every member still serves reads.
     for _ in 0..20 {
-        assert_eq!(client.try_write().expect_err("there is no room").status, 507);
+        assert_eq!(client.try_write().expect_err("a write is refused").status, 507);
         for member in 0..fleet.size() {
             let read = endpoints.request(member, "GET", CONFIG_MAPS, "", TIMEOUT).expect("an answer");
             assert_eq!(read.status, 200, "through member {member}: {}", read.text());
@@ -80,12 +82,12 @@ pub fn two_are_full() {
     others.iter().for_each(|member| fleet.disk(*member).empty());
     let deadline = Instant::now() + MOVED_WITHIN;
     while let Err(refused) = client.try_write() {
-        assert!(Instant::now() < deadline, "there is room again: {}", refused.text());
+        assert!(Instant::now() < deadline, "refused although the disks have space: {}", refused.text());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// The disk of a follower is slow, and then that of the leader.
+/// Slows down the disk of a follower, and then the leader's.
 pub fn one_is_slow() {
     let Some((mut fleet, endpoints)) = start() else { return };
     let directory = fleet.directory().to_owned();
@@ -104,14 +106,14 @@ pub fn one_is_slow() {
             println!("member {slow} is slow, {leader} led and {leads} leads; writes paused for {pause:?} at most,");
             println!("and half of them took less than {latencies:?}, through each of the members");
             let mut others = (0..fleet.size()).filter(|member| *member != slow);
-            assert!(others.all(|member| latencies[member] < limit), "others wait for a slow disk");
+            assert!(others.all(|member| latencies[member] < limit), "other members wait for the slow disk");
             fleet.await_ready(&endpoints);
         }
     });
     run::judge(&history, &directory, "a slow disk");
 }
 
-/// Makes a disk slow for some time.
+/// Keeps a disk slow for [`SLOW`].
 fn hold_up(disk: &mut Disk) {
     let until = Instant::now() + SLOW;
     while Instant::now() < until {
@@ -120,7 +122,7 @@ fn hold_up(disk: &mut Disk) {
     }
 }
 
-/// What half of the writes take less than, through each of so many members, while something happens.
+/// Returns the median latency of writes through each member, while `meanwhile` runs.
 fn latencies_while(members: usize, endpoints: &Endpoints, meanwhile: impl FnOnce()) -> Vec<Duration> {
     let goes_on = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -135,7 +137,7 @@ fn latencies_while(members: usize, endpoints: &Endpoints, meanwhile: impl FnOnce
 
 fn start() -> Option<(Fleet, Endpoints)> {
     let started = Fleet::start_with_disks(3);
-    started.inspect_err(|why| eprintln!("skipped: this machine lets no disk be made: {why}")).ok()
+    started.inspect_err(|why| eprintln!("skipped: no disk can be made on this machine: {why}")).ok()
 }
 
 fn check_pause(traffic: &Traffic) -> Duration {
@@ -147,7 +149,7 @@ fn check_pause(traffic: &Traffic) -> Duration {
 fn await_leader_besides(fleet: &Fleet, endpoints: &Endpoints, member: usize) {
     let deadline = Instant::now() + MOVED_WITHIN;
     while fleet.leader(endpoints) == member {
-        assert!(Instant::now() < deadline, "member {member} leads without room for what it leads");
+        assert!(Instant::now() < deadline, "member {member} still leads although its disk is full");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -161,7 +163,7 @@ fn body(name: &str, bytes: usize) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}).to_string()
 }
 
-/// Half of the writes of an object take less than this, through one member and as long as something is so.
+/// Returns the median latency of updates of one object through one member, as long as `is_so` holds.
 fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration {
     let name = format!("latency-{member}");
     let mut connection = Connection::open(endpoints.members[member], &endpoints.administrator).expect("a connection");
@@ -178,7 +180,7 @@ fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration
     latencies[latencies.len() / 2]
 }
 
-/// Writes much, so that disks without room show it.
+/// A client that sends large writes, to fill disks.
 struct LargeClient<'a> {
     endpoints: &'a Endpoints,
     member: usize,

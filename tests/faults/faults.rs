@@ -1,4 +1,4 @@
-//! What is done to the members of a fleet, at random, and undone again.
+//! Faults: injects them into the members of a fleet at random, and undoes them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use time::format_description::well_known::Rfc2822;
 
 use crate::fleet::{Endpoints, Fleet};
 
-/// How long a fault lasts, and how long it is calm after one.
+/// How long a fault lasts, and how long the pause before the next one is.
 const FAULT: std::ops::Range<Duration> = Duration::from_millis(300)..Duration::from_millis(4_000);
 const CALM: std::ops::Range<Duration> = Duration::from_millis(500)..Duration::from_millis(2_000);
 
@@ -18,35 +18,36 @@ const CALM: std::ops::Range<Duration> = Duration::from_millis(500)..Duration::fr
 enum Fault {
     /// SIGKILL of one member.
     Kill,
-    /// SIGKILL of all, at the same time as far as that is possible.
+    /// SIGKILL of all members, as nearly at the same time as possible.
     KillAll,
-    /// SIGTERM of every member, one after the other, each started again at once.
+    /// SIGTERM of one member after the other; each is started again before the next one ends.
     Roll,
     /// SIGSTOP of one member, and SIGCONT later.
     Pause,
-    /// SIGSTOP of all.
+    /// SIGSTOP of all members.
     PauseAll,
-    /// One member does not reach the others, nor they it.
+    /// No bytes pass between one member and the others.
     Isolate,
-    /// One member hears the others, but they do not hear it.
+    /// No bytes pass from one member to the others.
     Mute,
-    /// One member is heard by the others, but does not hear them.
+    /// No bytes pass from the others to one member.
     Deafen,
-    /// Two members do not reach each other; a third one reaches both.
+    /// No bytes pass between two members; a third one reaches both.
     Separate,
-    /// SIGKILL of whoever leads, which has taken in writes of the others.
+    /// SIGKILL of the leader, to which the other members forward writes.
     KillLeader,
-    /// Some resources are kept in another number of shards.
+    /// The number of shards of some resources changes.
     Divide,
-    /// Another member is told to lead.
+    /// Leadership is transferred to another member.
     Transfer,
-    /// Nobody leads through one member for a while, as long as others can.
+    /// One member is drained for a while.
     Drain,
-    /// SIGKILL of two members, of whom one leads.
+    /// SIGKILL of two members, one of which is the leader.
     KillTwo,
-    /// Two members reach each other, and none of the others.
+    /// Two members reach each other, but none of the others.
     SplitOff,
-    /// One member loses its disk, and is replaced by one of its name, which may be removed first.
+    /// One member loses its disk, and a new one of the same name replaces it. In half of the cases the old one is
+    /// removed first.
     Replace,
     /// The clock of one member is an hour ahead.
     Ahead,
@@ -71,10 +72,10 @@ const OF_SEVERAL: [Fault; 14] = [
     Fault::Transfer,
     Fault::Drain,
 ];
-/// What several stand only if they are five, before anything else.
+/// Faults that only five members or more survive. They come before all others.
 const OF_FIVE: [Fault; 2] = [Fault::KillTwo, Fault::SplitOff];
 const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
-/// How long a member may take to look at its clock.
+/// How long a member may take to notice that its clock was set.
 const NOTICED: Duration = Duration::from_secs(20);
 const HOUR: i32 = 3_600;
 
@@ -82,14 +83,14 @@ const HOUR: i32 = 3_600;
 pub struct Schedule {
     random: StdRng,
     until: Instant,
-    /// Faults that have not had their turn since all had.
+    /// Faults that have not been injected since the last time that all had been.
     waiting: Vec<Fault>,
-    /// Whether anything was injected yet.
+    /// Whether any fault has been injected.
     is_begun: bool,
 }
 
 impl Schedule {
-    /// Faults as a seed wants them, for some time.
+    /// Makes a schedule for this duration. The seed determines the order of faults.
     pub fn new(seed: u64, duration: Duration) -> Schedule {
         Schedule {
             random: StdRng::seed_from_u64(seed),
@@ -103,7 +104,7 @@ impl Schedule {
         Instant::now() >= self.until
     }
 
-    /// Injects one fault, ends it, and waits until every member is ready. Says what it was.
+    /// Injects one fault, undoes it, and waits until every member is ready. Returns a description for the log.
     pub fn inject(&mut self, fleet: &mut Fleet, endpoints: &Endpoints) -> String {
         std::thread::sleep(self.random.random_range(CALM));
         let fault = self.choose(fleet.size(), fleet.has_clocks());
@@ -147,7 +148,7 @@ impl Schedule {
         format!("{fault:?} of member {member} for {duration:?}, ready after {:?}", began.elapsed())
     }
 
-    /// A fault that had its turn less often than others.
+    /// Chooses a fault that was not injected more often than any other.
     fn choose(&mut self, members: usize, has_clocks: bool) -> Fault {
         if self.waiting.is_empty() {
             self.waiting = match members {
@@ -191,7 +192,7 @@ impl Schedule {
             }
             _ => {
                 fleet.kill(member);
-                // Nothing happens while a single member is down.
+                // With a single member, no client can do anything while that member is down.
                 if fleet.size() > 1 {
                     std::thread::sleep(duration);
                 }
@@ -221,7 +222,7 @@ impl Schedule {
     }
 }
 
-/// Sets the clock of a member, and waits until it looks at that.
+/// Sets the clock of a member, and waits until the member's answers show it.
 fn jump(fleet: &Fleet, endpoints: &Endpoints, member: usize, seconds: i32) {
     fleet.set_clock(member, seconds);
     let deadline = Instant::now() + NOTICED;

@@ -1,8 +1,8 @@
-//! What clients did and saw: the only input of the checker.
+//! The history of a run: what clients did and saw. It is the only input of the checker.
 //!
 //! Every operation has the time at which it was sent and, unless its answer never came, the time at which it was
-//! answered: microseconds of one monotonic clock. No value is written twice; rivals may ask for the same one, of whom
-//! one at most gets it.
+//! answered, in microseconds of one monotonic clock. No value is written twice, with one exception: two writers may
+//! send the same value for the same expected revision, and at most one of them succeeds.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ pub type Micros = u64;
 /// A `resourceVersion`.
 pub type Revision = u64;
 
-/// A table under test.
+/// A table that the clients use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table {
     pub name: &'static str,
-    /// Whether a PUT that names the uid of an absent object is answered with 409, because PUT may create this kind.
+    /// Whether PUT may create objects of this kind. If so, a PUT that names the uid of an absent object gets 409.
     pub is_created_by_put: bool,
-    /// Whether an object is marked before it is deleted, which is a change of its own.
+    /// Whether a deletion first marks the object, which makes a revision of its own.
     pub marks_deletions: bool,
 }
 
@@ -27,11 +27,11 @@ impl Table {
     pub const LEASES: Table = Table { is_created_by_put: true, ..Table::plain("Leases") };
     pub const PODS: Table = Table { marks_deletions: true, ..Table::plain("Pods") };
     pub const EVENTS: Table = Table { is_created_by_put: true, ..Table::plain("Events") };
-    /// A custom type.
+    /// A table of custom objects.
     pub const WIDGETS: Table = Table::plain("Widgets");
     pub const ALL: [Table; 5] = [Table::CONFIG_MAPS, Table::LEASES, Table::PODS, Table::EVENTS, Table::WIDGETS];
 
-    /// A table without peculiarities.
+    /// A table without these peculiarities.
     pub const fn plain(name: &'static str) -> Table {
         Table { name, is_created_by_put: false, marks_deletions: false }
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Table {
     }
 }
 
-/// An object's place.
+/// An object's table, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub table: Table,
@@ -57,7 +57,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a list or a watch is about.
+/// The objects that a list or watch covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     pub table: Table,
@@ -79,25 +79,25 @@ pub struct Seen {
     pub value: String,
 }
 
-/// When an operation was under way.
+/// When an operation was in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Interval {
     pub invoked: Micros,
     pub returned: Micros,
 }
 
-/// What a write asks for.
+/// What a write is meant to do.
 #[derive(Debug, Clone)]
 pub enum Intent {
     Create {
         value: String,
     },
-    /// Replaces the object that has this revision and uid.
+    /// Replaces the object if it has this revision and uid.
     Update {
         value: String,
         expected: Revision,
     },
-    /// Deletes the object, if it has this revision or whatever it has.
+    /// Deletes the object. With `expected`, only if it has this revision.
     Delete {
         expected: Option<Revision>,
     },
@@ -112,24 +112,25 @@ impl Intent {
     }
 }
 
-/// What became of a write.
+/// The answer to a write.
 #[derive(Debug, Clone)]
 pub enum WriteOutcome {
-    /// Acknowledged, with the object as it is now.
+    /// Success, with the object after the write.
     Put(Seen),
-    /// Acknowledged: the object with this uid is gone.
+    /// Success: the object with this uid is gone.
     Deleted { uid: String },
-    /// 409: there is such an object.
+    /// 409: the object already exists.
     AlreadyExists,
-    /// 409: it is not what was expected.
+    /// 409: the object does not have the expected revision or uid.
     Conflict,
     /// 404.
     NotFound,
-    /// An answer that says that it did not happen and never will, and nothing of why.
+    /// An answer that guarantees that the write did not take effect and never will, without a reason that can be
+    /// checked.
     NotDone,
-    /// No answer, or one that does not say: the write happened, will happen, or will not.
+    /// No answer, or one that does not tell whether the write took effect. It may still take effect later.
     Unknown,
-    /// An answer that no such write should get.
+    /// An answer that this write should never get.
     Unexpected(String),
 }
 
@@ -137,7 +138,7 @@ pub enum WriteOutcome {
 pub struct Write {
     pub key: Key,
     pub intent: Intent,
-    /// `returned` means nothing when the outcome is unknown.
+    /// Only the beginning has a meaning if the outcome is unknown.
     pub at: Interval,
     pub outcome: WriteOutcome,
 }
@@ -147,32 +148,32 @@ pub struct Write {
 pub struct Get {
     pub key: Key,
     pub at: Interval,
-    /// Asked for the most recent state, not for any.
+    /// Whether the client requested the most recent state, and not any state.
     pub is_recent: bool,
-    /// `None`: 404.
+    /// `None` for a 404.
     pub found: Option<Seen>,
 }
 
-/// A list that was answered, with all its pages.
+/// A list of which every page was answered.
 #[derive(Debug, Clone)]
 pub struct List {
     pub scope: Scope,
-    /// From when its first page was asked for until the last one came.
+    /// From the request for the first page until the answer with the last one.
     pub at: Interval,
     pub is_recent: bool,
-    /// Of every page, in order.
+    /// The revision of each page, in order.
     pub revisions: Vec<Revision>,
     pub items: Vec<(Key, Seen)>,
-    /// Read from some member once all was over.
+    /// Whether this list was read from one certain member after all other operations had ended.
     pub is_final: bool,
 }
 
-/// A list that could not go on: the page behind one that was sent was answered with 410.
+/// A list that could not be continued: the request for a later page got 410.
 #[derive(Debug, Clone)]
 pub struct RefusedPage {
     pub scope: Scope,
     pub revision: Revision,
-    /// When the page before came, and when the refused one was asked for.
+    /// When the previous page arrived, and when the refused one was requested.
     pub delivered: Micros,
     pub invoked: Micros,
 }
@@ -194,17 +195,17 @@ pub enum Delivery {
     },
     Bookmark {
         revision: Revision,
-        /// It ends the initial events.
+        /// Whether it marks the end of the initial events.
         ends_initial: bool,
     },
 }
 
-/// Where a watch begins.
+/// Where a watch session begins.
 #[derive(Debug, Clone, Copy)]
 pub enum Start {
-    /// After a revision, which the stream was brought to at some time.
+    /// After a revision, which the stream had received at this time.
     After { revision: Revision, delivered: Micros },
-    /// With the present objects.
+    /// With the existing objects as initial events.
     InitialEvents,
 }
 
@@ -213,7 +214,7 @@ pub enum Start {
 pub enum End {
     /// The connection or the watch ended.
     Closed,
-    /// 410, at once or as an event.
+    /// The watch got 410, as its answer or as an event.
     Expired,
 }
 
@@ -223,22 +224,22 @@ pub struct Session {
     pub member: usize,
     pub start: Start,
     pub invoked: Micros,
-    /// When it was told anything last.
+    /// When the last event or bookmark arrived.
     pub told_at: Micros,
     pub deliveries: Vec<Delivery>,
     pub end: End,
 }
 
-/// A watcher that goes on where it was, on whichever member.
+/// A watcher that resumes where it was, on any member.
 #[derive(Debug, Clone)]
 pub struct Stream {
     pub scope: Scope,
     pub sessions: Vec<Session>,
-    /// It was told of the last write of all.
+    /// Whether the stream received the last write of the run.
     pub is_caught_up: bool,
 }
 
-/// All of it.
+/// Everything that the clients recorded.
 #[derive(Debug, Default, Clone)]
 pub struct History {
     pub writes: Vec<Write>,
@@ -246,6 +247,6 @@ pub struct History {
     pub lists: Vec<List>,
     pub refused_pages: Vec<RefusedPage>,
     pub streams: Vec<Stream>,
-    /// How long members keep changes for watchers.
+    /// How long members keep changes for watches.
     pub window: Micros,
 }

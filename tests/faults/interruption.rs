@@ -1,9 +1,10 @@
-//! For how long clients cannot write after the leader ends, falls silent or hands over, or what they write is divided.
+//! Measures how long clients cannot write when the leader ends, becomes silent or hands over, or when a resource is
+//! divided.
 //!
-//! One client for each member updates an object of its own all the time, and turns to the next member when its own
-//! does not answer. The interruption is the longest time that any of them was without an acknowledged write; who waits
-//! for a member that is frozen or cut off is not counted, since nobody else can tell that client. What the machine
-//! itself holds writes up for is measured besides, with nothing done.
+//! For each member, one client updates an object of its own all the time, and uses the next member when its member does
+//! not answer. The interruption is the longest time that any client went without an acknowledged write. The client of a
+//! frozen or isolated member is left out, because nothing can make that client use another member. A measurement
+//! without any fault shows how long the machine itself delays writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,70 +12,69 @@ use std::time::{Duration, Instant};
 use crate::fleet::{Endpoints, Fleet};
 use crate::support::{CONFIG_MAPS, Connection, config_map, config_map_path};
 
-/// How long a request may take before a client turns to another member.
+/// How long a client waits for an answer before it uses another member.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two writes of one client, and two attempts.
+/// The pause between two writes of one client, and between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long it is calm before and after a member ends.
+/// How long the pause before and after an event is.
 const CALM: Duration = Duration::from_millis(1_500);
 
-/// Objects of the same kind that are there besides, and have to go over when it is divided.
+/// The number of other objects of the same kind, which move when the kind is divided.
 const OTHERS: usize = 1_000;
-/// What is longer is told of, with when it was.
+/// A longer interruption is printed with the time at which it began.
 const NOTABLE: Duration = Duration::from_millis(200);
 
-/// What is done to the leader.
+/// What happens to the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// Nothing: what is measured then is the machine.
+    /// Nothing, to measure the machine.
     Nothing,
     Kill,
-    /// SIGKILL of another.
+    /// SIGKILL of a follower.
     KillFollower,
     Terminate,
-    /// Another is told to lead.
+    /// Leadership is transferred to another member.
     Transfer,
     /// SIGSTOP.
     Pause,
-    /// Nothing passes between it and the others.
+    /// No bytes pass between the leader and the others.
     Cut,
-    /// It hears nothing of the others, which hear it.
+    /// No bytes pass from the others to the leader.
     Deafen,
-    /// The others hear nothing of it, which hears them.
+    /// No bytes pass from the leader to the others.
     Mute,
-    /// It and one other do not reach each other; all others reach both.
+    /// No bytes pass between the leader and one follower; all others reach both.
     Separate,
-    /// What is written is divided into several shards, and into fewer again.
+    /// The clients' resource is divided into several shards, and later into fewer.
     Divide,
 }
 
 impl Event {
-    /// How long writes may be interrupted at most. Builds for debugging are tested where disks and processors are busy
-    /// with other things.
+    /// The longest interruption that is allowed. Debug builds get more time, because they are tested on busy machines.
     fn limit(self) -> Duration {
         let promised = if self == Event::Divide { Duration::from_secs(1) } else { Duration::from_secs(2) };
         if cfg!(debug_assertions) { promised * 2 } else { promised }
     }
 
-    /// How long half of the interruptions may be at most, if that is less than the limit.
+    /// The longest median of interruptions that is allowed; at most the limit.
     fn usual(self) -> Duration {
         match self {
             Event::Transfer | Event::Terminate if !cfg!(debug_assertions) => Duration::from_millis(200),
             Event::Kill | Event::KillFollower if !cfg!(debug_assertions) => Duration::from_secs(1),
-            Event::Separate => Duration::from_secs(2), // with a busy machine, too, nobody waits until it is undone
+            Event::Separate => Duration::from_secs(2), // even on a busy machine, writes resume before the end
             _ => self.limit(),
         }
     }
 
-    /// How often one client of several members may have to try again in vain.
+    /// How many attempts of one client in a row may fail in a cluster of several members.
     fn failures_max(self) -> usize {
         if matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide) { 1 } else { usize::MAX }
     }
 }
 
-/// What is done to a member that is alone.
+/// The events for a cluster of a single member.
 const ALONE: [Event; 2] = [Event::Kill, Event::Terminate];
-/// What is done to one of several.
+/// The events for a cluster of several members.
 const TOGETHER: [Event; 11] = [
     Event::Nothing,
     Event::Transfer,
@@ -88,22 +88,22 @@ const TOGETHER: [Event; 11] = [
     Event::Separate,
     Event::Divide,
 ];
-/// Into how many shards what is written is divided, and then into how many instead.
+/// The numbers of shards: the first division, and the second one.
 const SHARDS: [&str; 2] = ["configmaps=8", "configmaps=3"];
 
-/// What one client, or any of several, has seen at worst.
+/// The worst result of one client, or of all clients.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Worst {
     /// The longest time without an acknowledged write.
     pub interruption: Duration,
-    /// When that began.
+    /// When that time began.
     since: Option<Instant>,
-    /// How many attempts failed one after the other.
+    /// The largest number of attempts that failed in a row.
     failures: usize,
 }
 
 impl Worst {
-    /// Nothing was acknowledged since then.
+    /// The result if no write has been acknowledged since `last`.
     fn since(last: Option<Instant>) -> Worst {
         let interruption = last.map_or(Duration::ZERO, |last| last.elapsed());
         Worst { interruption, since: last, failures: 0 }
@@ -115,8 +115,8 @@ impl Worst {
     }
 }
 
-/// Does everything, or what is chosen, so many times to the leader, and prints how long writes were interrupted; panics
-/// when that was too long.
+/// Carries out every event, or only the one with the given name, `times` times each, and prints the interruptions.
+/// Panics if an interruption was too long.
 pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
     let mut connection = prepare(&endpoints);
@@ -146,18 +146,18 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
         "{event:?} of one of {members}: p50 {half} ms, p99 {most} ms, max {all} ms of {count}; at most {failures} \
          attempts of a client failed one after the other; the load of the machine is {load}"
     );
-    assert!(all <= event.limit().as_millis() && half <= event.usual().as_millis(), "writes were held up for too long");
-    assert!(members == 1 || failures <= event.failures_max(), "clients had to try again");
+    assert!(all <= event.limit().as_millis() && half <= event.usual().as_millis(), "interruptions were too long");
+    assert!(members == 1 || failures <= event.failures_max(), "too many attempts failed");
 }
 
-/// Makes the objects that clients write.
+/// Creates the objects that clients update.
 pub fn prepare(endpoints: &Endpoints) -> Connection {
     let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
     (0..endpoints.members.len()).for_each(|number| write_first(&mut connection, &name(number)));
     connection
 }
 
-/// Does something to a member under writes, undoes it, and tells the worst that a client has seen.
+/// Carries out and undoes one event while clients write. Returns the worst result of any client.
 fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usize) -> Worst {
     let is_silent = matches!(event, Event::Pause | Event::Cut | Event::Deafen | Event::Mute);
     let (mut began, mut ended) = (Instant::now(), Instant::now());
@@ -165,7 +165,7 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         std::thread::sleep(CALM);
         began = Instant::now();
         begin(fleet, event, member);
-        // A single member comes back at once; others do without it for a while.
+        // A single member is started again at once. Several members continue without the faulty one for a while.
         if fleet.size() > 1 {
             std::thread::sleep(CALM);
         }
@@ -174,12 +174,12 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
         fleet.await_ready(endpoints);
         std::thread::sleep(CALM);
     });
-    tell(event, worst, began, ended);
+    print_long(event, worst, began, ended);
     worst
 }
 
-/// The worst that a client has seen while something happens. Each member has one, but for the silent one: nobody can
-/// tell its clients to turn to another.
+/// Runs a client for each member except `silent` while `meanwhile` runs. Returns the worst result of any client.
+/// Nothing can make the clients of a silent member use another one.
 pub fn worst_while(endpoints: &Endpoints, silent: Option<usize>, meanwhile: impl FnOnce()) -> Worst {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -194,7 +194,7 @@ pub fn worst_while(endpoints: &Endpoints, silent: Option<usize>, meanwhile: impl
     })
 }
 
-/// Ends clients when dropped, since a scope waits for its threads also when it fails.
+/// Stops the clients when dropped, because a scope waits for its threads even when the test fails.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -203,18 +203,18 @@ impl Drop for End<'_> {
     }
 }
 
-/// Tells of a long interruption what it goes with.
-fn tell(event: Event, worst: Worst, began: Instant, ended: Instant) {
+/// Prints a long interruption with the time at which it began.
+fn print_long(event: Event, worst: Worst, began: Instant, ended: Instant) {
     let Some(since) = worst.since.filter(|_| worst.interruption > NOTABLE) else { return };
     let after = |instant: Instant| since.duration_since(instant).as_millis();
     let when = if since >= ended {
-        format!("{} ms after it was undone", after(ended))
+        format!("{} ms after the event was undone", after(ended))
     } else if since + worst.interruption > began {
-        format!("{} ms after it was done", after(began))
+        format!("{} ms after the event", after(began))
     } else {
-        "before it was done".to_owned()
+        "before the event".to_owned()
     };
-    println!("{event:?}: writes were held up for {} ms, {when}", worst.interruption.as_millis());
+    println!("{event:?}: writes were interrupted for {} ms, {when}", worst.interruption.as_millis());
 }
 
 fn begin(fleet: &mut Fleet, event: Event, member: usize) {
@@ -267,7 +267,7 @@ fn write_first(connection: &mut Connection, name: &str) {
     assert_eq!(answer.status, 201, "{}", answer.text());
 }
 
-/// Writes until told to stop.
+/// Updates an object until `stop` is set.
 fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
     let (mut member, mut connection, path) = (number, None, config_map_path(&name(number)));
     let (mut last, mut worst, mut failures) = (None::<Instant>, Worst::default(), 0);
@@ -289,6 +289,6 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
         }
     }
     assert!(last.is_some(), "nothing was written through member {member}");
-    // What is not over yet counts too.
+    // The time since the last acknowledged write counts, too.
     worst.or(Worst::since(last))
 }

@@ -1,6 +1,6 @@
-//! Packets that are lost: links that fail for good, in one direction, or again and again for moments.
+//! Lost packets: links that fail once, in one direction or both, or fail repeatedly for short times.
 //!
-//! The links of other tests hold back what is sent. Here it is gone, as in a network, and TCP has to send it again.
+//! In other tests, links only withhold bytes. Here, packets are lost as in a network, and TCP has to send them again.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use crate::fleet::{Direction, Endpoints, Fleet, apart};
 use crate::traffic::Traffic;
 use crate::{interruption, run};
 
-/// What is written is in several groups, which members share.
+/// Several groups, with leaders on different members, replicate the objects that clients write.
 const SHARDED: &[&str] = &["--shards", "configmaps=8", "--groups", "3"];
-/// How long clients of the other members may be without an acknowledged write. Builds for debugging are tested where
-/// disks and processors are busy with other things.
+/// How long clients of the other members may go without an acknowledged write. Debug builds get more time, because they
+/// are tested on busy machines.
 const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 6 } else { 2 });
-/// The same while a link fails again and again, of which each time costs something.
+/// The same for a link that fails repeatedly; each failure may add some time.
 const FLAPPING_PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 8 } else { 3 });
-/// For how many milliseconds a link fails, and then carries, by turns: some are too short for others to be elected, and
-/// some end between two attempts of TCP to send again what was lost.
+/// Pairs of milliseconds: how long a link fails, and how long it works after that. Some failures are too short for an
+/// election, and some end between two retransmissions of TCP.
 const FLAPS: [(u64, u64); 10] = [
     (250, 300),
     (350, 250),
@@ -30,20 +30,20 @@ const FLAPS: [(u64, u64); 10] = [
     (900, 400),
     (250, 250),
 ];
-/// How long a link fails that does so once.
+/// How long a link fails that fails only once.
 const FAILURE: Duration = Duration::from_secs(2);
-/// How long it is calm before and after that.
+/// How long the pause before and after that is.
 const CALM: Duration = Duration::from_secs(1);
 
-/// All links of a member lose packets, that of the leader and of another; `test` is the name of the test.
+/// Makes all links of the leader lose packets, and then all links of a follower. `test` is the name of the test.
 pub fn goes_on(test: &str) {
     match apart(test) {
         Ok(true) => match Fleet::start_on_wires(3, SHARDED) {
             Ok((fleet, endpoints)) => try_out(fleet, &endpoints),
-            Err(why) => eprintln!("skipped: this machine lets no packets pass between network namespaces: {why}"),
+            Err(why) => eprintln!("skipped: no packets pass between network namespaces on this machine: {why}"),
         },
         Ok(false) => {}
-        Err(why) => eprintln!("skipped: this machine lets no network namespaces be made: {why}"),
+        Err(why) => eprintln!("skipped: no network namespace can be made on this machine: {why}"),
     }
 }
 
@@ -66,8 +66,8 @@ fn try_out(mut fleet: Fleet, endpoints: &Endpoints) {
             };
             check("is cut off again and again", FLAPPING_PAUSE_MAX, &flap);
             check("is cut off", PAUSE_MAX, &|fleet, member| fail(fleet, both(fleet, member)));
-            check("hears nobody", PAUSE_MAX, &|fleet, member| fail(fleet, to(fleet, member)));
-            check("is heard by nobody", PAUSE_MAX, &|fleet, member| fail(fleet, from(fleet, member)));
+            check("receives nothing", PAUSE_MAX, &|fleet, member| fail(fleet, to(fleet, member)));
+            check("reaches nobody", PAUSE_MAX, &|fleet, member| fail(fleet, from(fleet, member)));
         }
     });
     run::judge(&history, &directory, "lost packets");

@@ -1,25 +1,25 @@
 //! Faults under traffic, and a checker of everything that clients saw meanwhile.
 //!
 //! `cargo test --test faults` tests the checker with broken histories, and injects faults into a control plane for
-//! [`SECONDS`]. Longer runs, and measurements of how long writes are interrupted when a leader ends, is silent or hands
-//! over:
+//! [`SECONDS`] seconds. Longer runs, and measurements of how long writes are interrupted when a leader ends, becomes
+//! silent or hands over:
 //!
 //! ```text
 //! FLOTILLA_FAULT_SECONDS=600 cargo test --release --test faults -- --include-ignored --nocapture promises
 //! FLOTILLA_FAULT_MEASURE=50 cargo test --release --test faults -- --include-ignored --nocapture interruption
 //! ```
 //!
-//! FLOTILLA_FAULT_EVENT=terminate measures only what is named so in [`interruption`].
+//! FLOTILLA_FAULT_EVENT=terminate measures only the event of this name in [`interruption`].
 //!
-//! FLOTILLA_FAULT_SEED repeats a schedule of faults; what the threads do in it stays as it comes. Clocks jump where
-//! libfaketime is installed.
+//! FLOTILLA_FAULT_SEED repeats a schedule of faults, but not how threads interleave. Clocks jump only where libfaketime
+//! is installed.
 //!
-//! The checker also judges the simulations of the store, in `cluster/src/simulation`, which seeds repeat exactly.
+//! The checker also judges the simulations of the store in `cluster/src/simulation`, which a seed repeats exactly.
 //!
-//! Read in this order: [`history`] (what is recorded), [`check`] (what is promised), [`fleet`] (members and the links
-//! between them), [`traffic`] (clients), [`faults`] (what is done to members), [`run`] (all of it together),
-//! [`disks`] (what is done to disks), [`loss`] (packets that are lost), [`minority`] (a member that is cut off),
-//! [`rolling`] (restarts as for an upgrade), [`interruption`] (what is measured).
+//! Read in this order: [`history`] (what is recorded), [`check`] (what Kubernetes promises), [`fleet`] (members and the
+//! links between them), [`traffic`] (clients), [`faults`] (faults of members), [`run`] (a whole run), [`disks`] (faults
+//! of disks), [`loss`] (lost packets), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an
+//! upgrade), [`interruption`] (measurements).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod check;
@@ -34,15 +34,15 @@ mod minority;
 mod rolling;
 mod run;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 mod traffic;
 
 use std::time::Duration;
 
-/// How long faults are injected, when FLOTILLA_FAULT_SECONDS does not say.
+/// For how many seconds faults are injected, unless FLOTILLA_FAULT_SECONDS is set.
 const SECONDS: u64 = 10;
-/// How often each is done to measure, when FLOTILLA_FAULT_MEASURE does not say.
+/// How often each event is measured, unless FLOTILLA_FAULT_MEASURE is set.
 const MEASUREMENTS: u64 = 1;
 
 fn duration() -> Duration {
@@ -53,12 +53,12 @@ fn measurements() -> usize {
     usize::try_from(number("FLOTILLA_FAULT_MEASURE").unwrap_or(MEASUREMENTS)).expect("a small number")
 }
 
-/// The only one to measure.
+/// The name of the only event to measure, if FLOTILLA_FAULT_EVENT is set.
 fn event() -> Option<String> {
     std::env::var("FLOTILLA_FAULT_EVENT").ok()
 }
 
-/// A number out of the environment.
+/// Reads a number from an environment variable.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))
@@ -75,7 +75,7 @@ fn three_members_keep_their_promises() {
 }
 
 #[test]
-fn three_members_keep_their_promises_about_what_has_eight_shards() {
+fn three_members_with_eight_shards_keep_their_promises() {
     run::run_with_shards(duration());
 }
 
@@ -90,8 +90,8 @@ fn three_members_whose_clocks_jump_keep_their_promises() {
 }
 
 #[test]
-#[ignore = "the same, of more processes than most machines have processors"]
-fn five_members_whose_clocks_jump_keep_their_promises_about_what_has_eight_shards() {
+#[ignore = "needs more processors than most machines have"]
+fn five_members_with_eight_shards_whose_clocks_jump_keep_their_promises() {
     run::run_with_clocks(5, &["--shards", run::SHARDS], duration());
 }
 
@@ -116,7 +116,7 @@ fn interruption_by_the_end_of_the_only_member() {
 }
 
 #[test]
-fn a_member_that_is_cut_off_answers_no_more_than_it_knows() {
+fn a_member_that_is_cut_off_refuses_what_needs_a_majority() {
     minority::answers_no_more_than_it_knows();
 }
 

@@ -1,4 +1,4 @@
-//! A member that is cut off from the majority: what it answers, and what it must not.
+//! A member that is cut off from the majority: which requests it still answers, and which it must refuse.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::fleet::{Endpoints, Fleet};
 use crate::support::{Answer, CONFIG_MAPS, Connection, Watch, config_map, config_map_path, revision};
 
-/// How long an answer may take before a client gives up on it.
+/// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the majority may take to go on, and the member to take part again.
+/// How long the majority may take to elect a leader, and the member to take part again.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// More objects than there are shards, so that the member has led some of them.
+/// More objects than shards, so that the member has led the groups of some of them.
 const OBJECTS: usize = 24;
 
-/// Whoever leads, and then somebody who does not.
+/// Cuts off the leader, and then a follower.
 pub fn answers_no_more_than_it_knows() {
     let (mut fleet, endpoints) = Fleet::start_with_flags(3, &["--shards", "configmaps=8", "--groups", "4"]);
     for number in 0..OBJECTS {
@@ -27,7 +27,7 @@ pub fn answers_no_more_than_it_knows() {
     cut_off(&mut fleet, &endpoints, follower, 2);
 }
 
-/// Cuts a member off, lets the others write in the round of this number, and lets it come back.
+/// Cuts a member off, updates an object through the others, and heals the links. Values contain the round's number.
 fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize) {
     let (before, after) = ((round - 1).to_string(), round.to_string());
     let mut watch = watch(endpoints, member);
@@ -48,7 +48,7 @@ fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize
         let read = request(endpoints, member, "GET", &config_map_path(&name(number)), &Value::Null);
         assert_eq!(read.expect(200)["data"]["value"], after.as_str());
     }
-    // The watch was open all the time, and misses nothing.
+    // The watch stayed open the whole time, and missed nothing.
     let mut last = 0;
     for _ in 0..OBJECTS {
         let event = watch.next().expect("an event");
@@ -59,17 +59,18 @@ fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize
     assert_eq!(last, written);
 }
 
-/// It cannot know whether it has the last word. It waits for the others before it says so, with each request.
+/// The member cannot know whether a majority has newer writes. For each request, it waits for the others and then
+/// refuses.
 fn refuses_what_takes_a_majority(endpoints: &Endpoints, member: usize, written: u64) {
     let (object, path) = (config_map(&name(0), "of a minority"), config_map_path(&name(0)));
     let reads = (0..OBJECTS).map(|number| ("GET", config_map_path(&name(number)), Value::Null));
     let others = [
         ("GET", CONFIG_MAPS.to_owned(), Value::Null),
-        // Who does not wait that long is told as much.
+        // A client that sets a shorter timeout gets its refusal earlier.
         ("GET", format!("{CONFIG_MAPS}?timeout=1s"), Value::Null),
         ("PUT", format!("{path}?timeout=1s"), object.clone()),
         ("GET", format!("{CONFIG_MAPS}?limit=2"), Value::Null),
-        // What is newer than all that it has.
+        // A revision that is newer than everything that the member has.
         ("GET", format!("{CONFIG_MAPS}?resourceVersionMatch=NotOlderThan&resourceVersion={written}"), Value::Null),
         ("POST", CONFIG_MAPS.to_owned(), config_map("new", "of a minority")),
         ("PUT", path.clone(), object),
@@ -83,7 +84,7 @@ fn refuses_what_takes_a_majority(endpoints: &Endpoints, member: usize, written: 
     assert_ne!(request(endpoints, member, "GET", "/readyz", &Value::Null).status, 200);
 }
 
-/// 503, or 504 where the outcome is unknown; and when to try again.
+/// Checks that an answer is 503, or 504 if the outcome is unknown, with the header Retry-After.
 fn refused(answer: &Answer) {
     assert!(matches!(answer.status, 503 | 504), "{}: {}", answer.status, answer.text());
     let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u32>().ok());
@@ -91,7 +92,7 @@ fn refused(answer: &Answer) {
     assert_eq!(answer.json()["status"], "Failure");
 }
 
-/// What was so when it was cut off.
+/// Checks that the member serves the state from before it was cut off.
 fn serves_what_it_has(endpoints: &Endpoints, member: usize, value: &str) {
     let list = request(endpoints, member, "GET", &format!("{CONFIG_MAPS}?resourceVersion=0"), &Value::Null).expect(200);
     let own = list["items"].as_array().expect("items").iter().filter(|item| item["data"]["value"].is_string());
@@ -107,7 +108,7 @@ fn serves_what_it_has(endpoints: &Endpoints, member: usize, value: &str) {
         let path = format!("{CONFIG_MAPS}?limit=0{more}");
         assert_eq!(revision(&request(endpoints, member, "GET", &path, &Value::Null).expect(200)), known);
     }
-    watch(endpoints, member).next().expect("a watch of what is there");
+    watch(endpoints, member).next().expect("an event of an existing object");
     assert_eq!(request(endpoints, member, "GET", "/livez", &Value::Null).status, 200);
 }
 
@@ -129,7 +130,7 @@ fn request(endpoints: &Endpoints, member: usize, method: &str, path: &str, objec
     answer.unwrap_or_else(|| panic!("member {member} does not answer {method} {path}"))
 }
 
-/// Writes through a member of the majority, which may have to find a leader first. At which revision.
+/// Writes through a member of the majority, which may have to elect a leader first. Returns the revision.
 fn write_until_it_is(endpoints: &Endpoints, member: usize, number: usize, value: &str) -> u64 {
     let (path, object) = (config_map_path(&name(number)), config_map(&name(number), value));
     let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! A rolling restart as the README tells it, under clients that a load balancer leads to members that are ready: one
-//! that the test plays itself, and HAProxy with the configuration that is shipped.
+//! A rolling restart as the documentation describes it, while clients use a load balancer. One test plays the load
+//! balancer itself; the other one runs HAProxy with the configuration in `deploy/`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,36 +11,36 @@ use std::time::{Duration, Instant};
 use crate::fleet::{Endpoints, Fleet};
 use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path, ports};
 
-/// How long members serve on when they are told to end. On a machine that is busy with other things, the balancer may
-/// notice late that they are not ready.
+/// How long members continue to serve after SIGTERM. On a busy machine, the balancer may notice late that a member is
+/// not ready any more.
 const DELAY: &[&str] = &["--shutdown-delay-seconds", "2", "--shards", "configmaps=8"];
-/// The same where HAProxy asks, which is another process on such a machine.
+/// The same with HAProxy, which is one more process on that machine.
 const LONGER_DELAY: &[&str] = &["--shutdown-delay-seconds", "5", "--shards", "configmaps=8"];
-/// How often the balancer asks.
+/// How often the balancer probes each member.
 const ASKS: Duration = Duration::from_millis(100);
-/// How long an answer may take before a client gives up on it.
+/// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often one request may be answered with when to try again.
+/// How often one request may be refused with a request to try again.
 const RETRIES_MAX: usize = 10;
 const CLIENTS: usize = 4;
-/// Of each client, once for each member that ends.
+/// How often requests of all clients together may be refused: once for each client and member.
 const RETRIES_IN_ALL_MAX: usize = 3 * CLIENTS;
-/// How long a request may take in all, on a machine that is busy with other things.
+/// How long a request may take with all its attempts, even on a busy machine.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
-/// Of one client, between two requests.
+/// The pause between two requests of one client.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a load balancer knows of members.
+/// What the load balancer knows about members.
 struct Balancer<'a> {
     endpoints: &'a Endpoints,
     ready: Vec<AtomicBool>,
     is_over: AtomicBool,
-    /// The address of another balancer, which chooses in the place of this one.
+    /// The address of another balancer, which is used instead of this one.
     front: Option<SocketAddr>,
 }
 
 impl Balancer<'_> {
-    /// Asks a member whether it is ready, time and again.
+    /// Probes a member again and again.
     fn watch_over(&self, member: usize) {
         while !self.is_over.load(Ordering::SeqCst) {
             self.ready[member].store(self.endpoints.is_ready(member), Ordering::SeqCst);
@@ -48,8 +48,8 @@ impl Balancer<'_> {
         }
     }
 
-    /// A member that is ready: the one that was chosen before, or another. On a machine that is busy with other things,
-    /// all of them may answer too late for a moment.
+    /// Returns a ready member: the previous one if it is ready, otherwise another one. On a busy machine, all probes
+    /// may be late for a moment; then it waits.
     fn choose(&self, before: usize) -> usize {
         let (size, deadline) = (self.ready.len(), Instant::now() + REQUEST_MAX);
         loop {
@@ -63,13 +63,13 @@ impl Balancer<'_> {
     }
 }
 
-/// Every member ends and starts again, one after the other; no request of anybody fails.
+/// Restarts every member, one after the other, and checks that no request fails.
 pub fn no_request_fails() {
     let (fleet, endpoints) = Fleet::start_with_flags(3, DELAY);
     restart_all(fleet, &endpoints, None);
 }
 
-/// The same behind HAProxy; where it is not installed, the test says so.
+/// The same behind HAProxy. Without HAProxy, the test is skipped.
 pub fn no_request_fails_behind_haproxy() {
     if let Err(error) = Command::new("haproxy").arg("-v").stdout(Stdio::null()).status() {
         eprintln!("skipped: haproxy cannot be run: {error}");
@@ -81,13 +81,13 @@ pub fn no_request_fails_behind_haproxy() {
     let deadline = Instant::now() + TIMEOUT;
     let is_there = || Connection::open_within(front, &endpoints.administrator, TIMEOUT).is_ok();
     while !is_there() {
-        assert!(Instant::now() < deadline, "haproxy leads nowhere");
+        assert!(Instant::now() < deadline, "haproxy reaches no member");
         std::thread::sleep(ASKS);
     }
     restart_all(fleet, &endpoints, Some(front));
 }
 
-/// HAProxy, until this is dropped.
+/// A running HAProxy. It ends when this is dropped.
 struct HaProxy(Child);
 
 impl HaProxy {
@@ -113,7 +113,7 @@ fn restart_all(mut fleet: Fleet, endpoints: &Endpoints, front: Option<SocketAddr
     let ready = (0..fleet.size()).map(|_| AtomicBool::new(true)).collect();
     let balancer = Balancer { endpoints, ready, is_over: AtomicBool::new(false), front };
     std::thread::scope(|scope| {
-        /// Ends the clients, also when the test fails.
+        /// Stops the clients, even when the test fails.
         struct Over<'a>(&'a AtomicBool);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
@@ -137,12 +137,13 @@ fn restart_all(mut fleet: Fleet, endpoints: &Endpoints, front: Option<SocketAddr
             let used = client.join().expect("a request failed");
             (requests, retries) = (requests + used.0, retries + used.1);
         }
-        assert!(retries <= RETRIES_IN_ALL_MAX, "{retries} requests were refused at first");
-        println!("{requests} requests during a rolling restart, {retries} tried again");
+        assert!(retries <= RETRIES_IN_ALL_MAX, "{retries} requests had to be repeated");
+        println!("{requests} requests during a rolling restart, {retries} repeated");
     });
 }
 
-/// Writes and reads an object until it is over: how many requests, and how many of them had to be sent again.
+/// Updates and reads an object until the restarts are over. Returns the number of requests, and how many of them had to
+/// be repeated.
 fn use_it(balancer: &Balancer, number: usize) -> (usize, usize) {
     let name = format!("rolling-{number}");
     let path = config_map_path(&name);
@@ -157,7 +158,7 @@ fn use_it(balancer: &Balancer, number: usize) -> (usize, usize) {
         assert_eq!(client.call("GET", &path, "").json()["data"]["value"], value);
         std::thread::sleep(PAUSE);
     }
-    unreachable!("it counts for ever")
+    unreachable!("the loop has no other end")
 }
 
 struct Client<'a> {
@@ -168,8 +169,8 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Sends a request until it succeeds. That it was not looked at, and when to send it again, is all that may come
-    /// instead.
+    /// Sends a request until it succeeds. The only other answer that is allowed is a refusal that says when to try
+    /// again.
     fn call(&mut self, method: &str, path: &str, body: &str) -> Answer {
         let began = Instant::now();
         for _ in 0..RETRIES_MAX {
@@ -184,7 +185,7 @@ impl Client<'_> {
             self.retries += 1;
             std::thread::sleep(Duration::from_secs(seconds.unwrap_or_default()));
         }
-        panic!("{method} {path} is refused for ever");
+        panic!("{method} {path} is refused too often");
     }
 
     fn send(&mut self, method: &str, path: &str, body: &str) -> Answer {
@@ -200,8 +201,9 @@ impl Client<'_> {
         answered.unwrap_or_else(|error| panic!("{method} through member {member}, {:?}: {error}", began.elapsed()))
     }
 
-    /// Sends a request through another balancer. A connection that was used before may have been closed since, with the
-    /// member at its other end: clients send what can be repeated again then, on a new one.
+    /// Sends a request through another balancer. The balancer may have closed the previous connection together with the
+    /// member behind it. The request is then repeated on a new connection, as clients do with requests that can be
+    /// repeated.
     fn send_through(&mut self, front: SocketAddr, method: &str, path: &str, body: &str) -> Answer {
         let was_used = self.connection.is_some();
         match self.ask(front, method, path, body) {
@@ -211,7 +213,7 @@ impl Client<'_> {
         .unwrap_or_else(|error| panic!("{method} {path} through the balancer: {error}"))
     }
 
-    /// Asks on the connection that is there, or on a new one.
+    /// Sends a request on the open connection, or on a new one.
     fn ask(&mut self, address: SocketAddr, method: &str, path: &str, body: &str) -> io::Result<Answer> {
         let headers: &[_] = if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
         let administrator = &self.balancer.endpoints.administrator;

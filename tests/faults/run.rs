@@ -1,4 +1,4 @@
-//! One run: a fleet, traffic, faults, and the judgement of the checker.
+//! One run: starts a fleet, runs clients and faults, and has the checker judge the history.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,33 +12,33 @@ use crate::history::{History, WriteOutcome};
 use crate::number;
 use crate::traffic::Traffic;
 
-/// As the server keeps it by default, less what clocks and windows are coarse by.
+/// The server's default history window, less some tolerance for clocks and for how coarsely the server trims.
 const WINDOW: Duration = Duration::from_secs(290);
-/// How long watchers may take to come to the end.
+/// How long watchers may take to receive the last write.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long after a fault writes may fail.
 const RECOVERY: Duration = Duration::from_secs(30);
-/// How far the clocks of members are apart, in seconds.
+/// The difference between the clocks of two neighbouring members, in seconds.
 const APART: i32 = 3;
 const VIOLATIONS_SHOWN: usize = 20;
-/// What clients write, and what servers write meanwhile, in eight shards each.
+/// The shards of every resource that clients and servers write.
 pub const SHARDS: &str = "pods=8,configmaps=8,leases=8,events=8,faults.example.com/widgets=8";
 
-/// Runs a fleet under traffic and faults; panics when a promise is broken.
+/// Runs members under traffic and faults. Panics if a promise is broken.
 pub fn run(members: usize, duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("{members} members for {duration:?}, seed {seed}");
     try_out(Fleet::start(members), duration, seed);
 }
 
-/// Runs three members that divide what clients write.
+/// Runs three members with sharded tables.
 pub fn run_with_shards(duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("3 members with {SHARDS} for {duration:?}, seed {seed}");
     try_out(Fleet::start_with_flags(3, &["--shards", SHARDS]), duration, seed);
 }
 
-/// Runs members whose clocks differ, and jump.
+/// Runs members whose clocks differ and jump.
 pub fn run_with_clocks(members: usize, flags: &'static [&'static str], duration: Duration) {
     let seed = number("FLOTILLA_FAULT_SEED").unwrap_or_else(rand::random);
     println!("{members} members with {flags:?} and clocks that jump for {duration:?}, seed {seed}");
@@ -47,7 +47,7 @@ pub fn run_with_clocks(members: usize, flags: &'static [&'static str], duration:
             (0..members).for_each(|number| fleet.0.set_clock(number, APART * number as i32));
             try_out(fleet, duration, seed);
         }
-        None => eprintln!("skipped: there is no libfaketime on this machine"),
+        None => eprintln!("skipped: libfaketime is not installed"),
     }
 }
 
@@ -65,7 +65,7 @@ fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed:
     judge(&history, &directory, &format!("seed {seed}"));
 }
 
-/// Has clients record what they do and see while something happens.
+/// Runs the clients while `meanwhile` runs, and returns what they recorded.
 pub fn under_traffic(traffic: &Traffic, meanwhile: impl FnOnce()) -> History {
     traffic.prepare();
     let mut history = traffic.run(PATIENCE, meanwhile);
@@ -74,7 +74,7 @@ pub fn under_traffic(traffic: &Traffic, meanwhile: impl FnOnce()) -> History {
     history
 }
 
-/// Has a history checked; panics when a promise is broken, and leaves the history in a directory.
+/// Checks a history. If a promise is broken, panics and keeps the history in the directory.
 pub fn judge(history: &History, directory: &Path, what: &str) {
     let began = Instant::now();
     let violations = check::check(history);
@@ -94,11 +94,11 @@ pub fn judge(history: &History, directory: &Path, what: &str) {
     panic!("{what}: violations {counts:?}");
 }
 
-/// Waits until something is written again, which must not take long.
+/// Waits until a write is acknowledged.
 fn await_progress(traffic: &Traffic, fleet: &mut Fleet) {
     let (before, deadline) = (traffic.acknowledged(), Instant::now() + RECOVERY);
     while traffic.acknowledged() == before {
-        assert!(Instant::now() < deadline, "nothing is written after a fault: {}", fleet.messages());
+        assert!(Instant::now() < deadline, "no write is acknowledged after a fault: {}", fleet.messages());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -122,10 +122,10 @@ fn report(history: &History, traffic: &Traffic) {
     for (what, count) in traffic.counts() {
         println!("{count:6} {what}");
     }
-    // What nobody saw cannot be judged.
+    // Without reads, the checker can judge nothing.
     let is_seen = !history.gets.is_empty() && !history.lists.is_empty() && deliveries > 0;
-    assert!(is_seen, "nothing was read");
+    assert!(is_seen, "no read was answered");
     let is_acknowledged =
         |outcome: &WriteOutcome| matches!(outcome, WriteOutcome::Put(_) | WriteOutcome::Deleted { .. });
-    assert!(history.writes.iter().any(|write| is_acknowledged(&write.outcome)), "nothing was written");
+    assert!(history.writes.iter().any(|write| is_acknowledged(&write.outcome)), "no write was acknowledged");
 }

@@ -52,7 +52,7 @@ async fn defaults_are_seen_in_types() {
     let scale = api.patch_scale("d", &PatchParams::default(), &three).await.expect("scaled");
     assert_eq!(scale.spec.expect("a spec").replicas, Some(3));
     let mut pods = Api::<Pod>::namespaced(client.clone(), "typed").list(&ListParams::default()).await.expect("a list");
-    assert!(pods.items.pop().is_none(), "nobody makes pods of deployments here");
+    assert!(pods.items.pop().is_none(), "no controller creates pods for deployments here");
     let accounts: Api<ServiceAccount> = Api::all(client);
     let accounts = accounts.list(&ListParams::default().fields("metadata.name=default")).await.expect("accounts");
     assert!(accounts.iter().all(|account| account.name_any() == "default") && accounts.iter().count() > 0);
@@ -78,7 +78,7 @@ async fn lists_come_in_pages_of_one_revision() {
         revisions.push(page.metadata.resource_version.clone());
         let Some(token) = page.metadata.continue_.filter(|token| !token.is_empty()) else { break };
         params = params.continue_token(&token);
-        // What is deleted meanwhile is in the pages all the same.
+        // The pages still show objects that are deleted after the first page.
         if listed.len() == 10 {
             api.delete("page-15", &DeleteParams::default()).await.expect("deleted");
         }

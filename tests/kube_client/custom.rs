@@ -1,4 +1,4 @@
-//! A custom resource as a Rust type, defined and watched over a kill of the server.
+//! A custom resource as a Rust type: defined, and watched while the server is killed and started again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,12 +76,12 @@ fn widget(name: &str, size: u32) -> Widget {
     Widget { api_version, kind, metadata, spec: WidgetSpec { size, color: None } }
 }
 
-/// The next object that a watch tells of, whatever is in between.
+/// Returns the next object that was added or changed, and skips other events and errors.
 async fn next(events: &mut (impl Stream<Item = watcher::Result<watcher::Event<Widget>>> + Unpin)) -> Widget {
     loop {
         match tokio::time::timeout(TIMEOUT, events.next()).await.expect("an event in time").expect("no end") {
             Ok(watcher::Event::Apply(widget) | watcher::Event::InitApply(widget)) => return widget,
-            Ok(watcher::Event::Delete(widget)) => panic!("nobody deleted {widget:?}"),
+            Ok(watcher::Event::Delete(widget)) => panic!("an unexpected deletion of {widget:?}"),
             Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
         }
     }
@@ -110,7 +110,7 @@ async fn a_custom_type_is_written_and_watched_over_a_kill() {
     let patch = Patch::Merge(json!({"spec": {"size": 2}}));
     let second = api.patch("first", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!((second.spec.size, second.uid()), (2, first.uid()));
-    // The watch goes on where it was: what it was told of before does not come again.
+    // The watch resumes: earlier events do not come again.
     assert_eq!(next(&mut events).await, second);
     drop(server);
 }

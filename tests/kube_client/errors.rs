@@ -1,4 +1,4 @@
-//! Refusals, as typed `Status`, and conflicts of server-side apply.
+//! Refusals as typed `Status`, and conflicts of server-side apply.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::DataDir;
 use crate::{client, config_map, value};
 
-/// The status of a refused request.
+/// Returns the `Status` of a refused request.
 fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> kube::core::Status {
     match result.expect_err("a refusal") {
         Error::Api(status) => *status,
@@ -46,7 +46,7 @@ async fn refusals_are_statuses() {
 }
 
 #[tokio::test]
-async fn owners_of_applied_fields_conflict_until_one_insists() {
+async fn owners_of_applied_fields_conflict_until_one_forces() {
     let directory = DataDir::new();
     let server = directory.start();
     let api: Api<ConfigMap> = Api::namespaced(client(&server).await, "default");

@@ -1,5 +1,5 @@
-//! The server as `kube`, the Rust client of Kubernetes, sees it: typed objects, pages, apply, errors, and watches that
-//! go on after the server was killed.
+//! Tests with `kube`, the Rust client of Kubernetes: typed objects, pages, apply, errors, and watches that resume after
+//! the server was killed.
 //!
 //! `cargo test --test kube_client`
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
@@ -9,7 +9,7 @@ mod custom;
 mod errors;
 mod restart;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "other tests use the rest of it")]
+#[allow(dead_code, unused_imports, reason = "other test programs use the rest")]
 mod support;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use kube::{Client, Config};
 
 use support::Server;
 
-/// A client of the administrator.
+/// A client with the administrator's credentials.
 async fn client(server: &Server) -> Client {
     let kubeconfig = Kubeconfig::read_from(server.data().join("admin.kubeconfig")).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -34,7 +34,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
     object
 }
 
-/// What [`config_map`] was given as value.
+/// Returns the value that [`config_map`] put into an object.
 fn value(object: &ConfigMap) -> &str {
     object.data.as_ref().and_then(|data| data.get("value")).map_or("", |value| value)
 }

@@ -1,4 +1,5 @@
-//! A watcher and a reflector over kills of the server: every change comes once, and nothing is listed again.
+//! A watcher and a reflector while the server is killed again and again: every change arrives once, and nothing is
+//! listed a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,24 +19,24 @@ use crate::{client, config_map, value};
 
 const KILLS: usize = 2;
 const LAST: &str = "restart-last";
-/// How long a run of traffic lasts before the server is killed, and after it is ready again.
+/// How long clients write before the server is killed, and again after it is ready.
 const TRAFFIC: Duration = Duration::from_millis(700);
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A change: the name, and the revision or, of a deletion, the uid.
+/// A change: what happened, the object's name, and its revision or, for a deletion, its uid.
 type Change = (&'static str, String, String);
 
-/// What a writer knows of its writes.
+/// What a writer recorded about its writes.
 #[derive(Default)]
 struct Written {
     acknowledged: BTreeSet<Change>,
-    /// Names of objects of which some write was not answered.
+    /// Names of objects with a write that got no answer.
     unknown: BTreeSet<String>,
 }
 
-/// What a watcher was told, and how often it had to begin anew.
+/// What a watcher received, and how often it listed or met an error.
 #[derive(Default)]
-struct Told {
+struct Received {
     changes: Vec<Change>,
     lists: usize,
     errors: usize,
@@ -49,7 +50,7 @@ fn deleted(object: &ConfigMap) -> Change {
     ("deleted", object.name_any(), object.uid().unwrap_or_default())
 }
 
-/// Creates and updates objects and deletes a third of them, until told to stop.
+/// Creates and updates objects, and deletes a third of them, until `stop` is set.
 async fn write(api: Api<ConfigMap>, stop: Arc<AtomicBool>, mut number: usize) -> (Written, usize) {
     let mut written = Written::default();
     while !stop.load(Ordering::SeqCst) {
@@ -77,23 +78,23 @@ async fn write_one(api: &Api<ConfigMap>, name: &str, deletes: bool, written: &mu
     Ok(())
 }
 
-/// Follows the watch until the object [`LAST`] comes; tells when it has all that there was before it.
+/// Follows the watch until the object [`LAST`] arrives. Signals `begun` after the initial objects.
 async fn follow(
     client: Client,
     config: watcher::Config,
     begun: oneshot::Sender<()>,
-) -> (Told, reflector::Store<ConfigMap>) {
+) -> (Received, reflector::Store<ConfigMap>) {
     let mut begun = Some(begun);
     let (store, writer) = reflector::store();
     let watch = watcher(Api::<ConfigMap>::namespaced(client, "default"), config).default_backoff();
     let mut events = std::pin::pin!(reflector::reflector(writer, watch));
-    let mut told = Told::default();
+    let mut received = Received::default();
     while let Some(event) = events.next().await {
         let change = match event {
             Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => applied(&object),
             Ok(watcher::Event::Delete(object)) => deleted(&object),
             Ok(watcher::Event::Init) => {
-                told.lists += 1;
+                received.lists += 1;
                 continue;
             }
             Ok(watcher::Event::InitDone) => {
@@ -101,20 +102,20 @@ async fn follow(
                 continue;
             }
             Err(_) => {
-                told.errors += 1;
+                received.errors += 1;
                 continue;
             }
         };
         let is_last = change.1 == LAST;
-        // The controllers write to the namespace too.
+        // Controllers also write to this namespace.
         if change.1.starts_with("restart-") {
-            told.changes.push(change);
+            received.changes.push(change);
         }
         if is_last {
             break;
         }
     }
-    (told, store)
+    (received, store)
 }
 
 pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address: SocketAddr) -> Server {
@@ -126,18 +127,18 @@ pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address:
     tokio::task::spawn_blocking(restart).await.expect("a server")
 }
 
-fn judge(told: &Told, written: &Written) {
+fn judge(received: &Received, written: &Written) {
     let mut counts: BTreeMap<&Change, usize> = BTreeMap::new();
-    told.changes.iter().for_each(|change| *counts.entry(change).or_default() += 1);
+    received.changes.iter().for_each(|change| *counts.entry(change).or_default() += 1);
     let repeated: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
-    assert!(repeated.is_empty(), "told more than once: {repeated:?}");
+    assert!(repeated.is_empty(), "received more than once: {repeated:?}");
     let missed: Vec<_> = written.acknowledged.iter().filter(|change| !counts.contains_key(change)).collect();
-    assert!(missed.is_empty(), "never told: {missed:?}");
+    assert!(missed.is_empty(), "never received: {missed:?}");
     let is_known = |change: &&Change| written.acknowledged.contains(*change) || written.unknown.contains(&change.1);
-    let unasked: Vec<_> = told.changes.iter().filter(|change| !is_known(change)).collect();
-    assert!(unasked.is_empty(), "nobody did these: {unasked:?}");
-    assert_eq!(told.lists, 1, "the watch did not go on where it was");
-    assert!(told.errors >= KILLS, "the kills were not noticed");
+    let unasked: Vec<_> = received.changes.iter().filter(|change| !is_known(change)).collect();
+    assert!(unasked.is_empty(), "no client made these changes: {unasked:?}");
+    assert_eq!(received.lists, 1, "the watch did not resume where it was");
+    assert!(received.errors >= KILLS, "the watcher did not notice the kills");
 }
 
 async fn check(config: watcher::Config) {
@@ -147,7 +148,7 @@ async fn check(config: watcher::Config) {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let (begun, begins) = oneshot::channel();
     let watching = tokio::spawn(follow(client, config, begun));
-    // What it begins with shows the newest version of each object, and not those before.
+    // The initial objects show only the newest version of each object, so writers begin after them.
     begins.await.expect("the watch begins");
     let (mut written, mut number) = (Written::default(), 0);
     for _ in 0..KILLS {
@@ -164,10 +165,10 @@ async fn check(config: watcher::Config) {
     }
     let last = api.create(&PostParams::default(), &config_map(LAST, "1")).await.expect("created");
     written.acknowledged.insert(applied(&last));
-    let watched = tokio::time::timeout(CATCH_UP_TIMEOUT, watching).await.expect("the watch comes to its end");
-    let (told, store) = watched.expect("a watcher");
-    assert!(written.acknowledged.len() > 10, "hardly anything was written");
-    judge(&told, &written);
+    let watched = tokio::time::timeout(CATCH_UP_TIMEOUT, watching).await.expect("the last object in time");
+    let (received, store) = watched.expect("a watcher");
+    assert!(written.acknowledged.len() > 10, "too few writes were acknowledged");
+    judge(&received, &written);
     let mut reflected: Vec<_> = store.state().iter().map(|object| applied(object)).collect();
     let mut listed: Vec<_> = api.list(&ListParams::default()).await.expect("a list").iter().map(applied).collect();
     reflected.sort();
@@ -176,11 +177,11 @@ async fn check(config: watcher::Config) {
 }
 
 #[tokio::test]
-async fn a_watch_after_a_list_goes_on_after_kills() {
+async fn a_watch_after_a_list_resumes_after_kills() {
     check(watcher::Config::default()).await;
 }
 
 #[tokio::test]
-async fn a_watch_with_initial_events_goes_on_after_kills() {
+async fn a_watch_with_initial_events_resumes_after_kills() {
     check(watcher::Config::default().streaming_lists()).await;
 }

@@ -1,4 +1,4 @@
-//! A server behind the one under test: it speaks TLS, and what it says is up to the test.
+//! An HTTPS server that Flotilla connects to. The test decides what it answers.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,22 +14,22 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 type Tls = StreamOwned<ServerConnection, TcpStream>;
 
-/// A request, and the connection that it came by.
+/// A request, and its connection.
 pub struct Exchange {
     /// The first line and the headers.
     pub head: String,
     stream: Tls,
-    /// What came behind the head and was not read yet.
+    /// Bytes after the head that have not been read yet.
     rest: Vec<u8>,
 }
 
 impl Exchange {
-    /// The first line without the version.
+    /// Returns the method and target of the request.
     pub fn line(&self) -> &str {
         self.head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1")
     }
 
-    /// A header, by its name in lower case.
+    /// Returns a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut pairs = self.head.lines().filter_map(|line| line.split_once(':'));
         pairs.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -41,18 +41,18 @@ impl Exchange {
         self.stream.flush()
     }
 
-    /// Sends a whole answer.
+    /// Sends a complete answer.
     pub fn answer(&mut self, status: &str, headers: &str, body: &str) -> io::Result<()> {
         let length = body.len();
         self.send(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}").as_bytes())
     }
 
-    /// Agrees to another protocol.
+    /// Agrees to switch to another protocol.
     pub fn switch(&mut self, headers: &str) -> io::Result<()> {
         self.send(format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n{headers}\r\n").as_bytes())
     }
 
-    /// Reads what comes, at most as much as has come.
+    /// Reads the bytes that have arrived, and waits for some if none have.
     pub fn read_some(&mut self) -> io::Result<Vec<u8>> {
         if !self.rest.is_empty() {
             return Ok(std::mem::take(&mut self.rest));
@@ -62,7 +62,7 @@ impl Exchange {
         if length == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(buffer[..length].to_vec()) }
     }
 
-    /// Reads so many bytes.
+    /// Reads exactly `length` bytes.
     pub fn read(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
         while read.len() < length {
@@ -72,7 +72,7 @@ impl Exchange {
         Ok(read)
     }
 
-    /// Reads the body of the request, however it is framed.
+    /// Reads the body of the request, whether it has a length or is chunked.
     pub fn read_body(&mut self) -> io::Result<Vec<u8>> {
         if self.header("transfer-encoding") != Some("chunked") {
             let length = self.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -94,7 +94,7 @@ impl Exchange {
         }
     }
 
-    /// The next request of the connection.
+    /// Reads the head of the connection's next request.
     fn next(&mut self) -> io::Result<()> {
         let mut read = Vec::new();
         loop {
@@ -108,7 +108,7 @@ impl Exchange {
     }
 }
 
-/// A running server; it ends with the program.
+/// A running server. It ends with the test program.
 pub struct Backend {
     address: SocketAddr,
     certificate: String,
@@ -116,12 +116,12 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Starts a server for 127.0.0.1 that answers each request of a connection in turn, until that fails.
+    /// Starts a server for 127.0.0.1. `answer` is called for each request of a connection, until it fails.
     pub fn start(answer: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::start_as("127.0.0.1", answer)
     }
 
-    /// Starts a server whose certificate is for a name.
+    /// Starts a server whose certificate is for this name.
     pub fn start_as(name: &str, answer: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
@@ -152,17 +152,17 @@ impl Backend {
         self.address.port()
     }
 
-    /// Its certificate in PEM.
+    /// The server's certificate in PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Its certificate as objects have it.
+    /// The server's certificate as `caBundle` contains it: PEM in base64.
     pub fn bundle(&self) -> String {
         STANDARD.encode(&self.certificate)
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }

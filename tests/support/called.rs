@@ -1,4 +1,4 @@
-//! The program called as kube-apiserver or etcd, with certificates of others.
+//! Runs the program under the name kube-apiserver or etcd, with certificates that another tool made.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -18,19 +18,19 @@ use rustls::{ClientConfig, RootCertStore};
 use super::client::{Answer, Connection};
 use super::ports;
 
-/// How long anything may take, on a machine that is busy with other things.
+/// How long any wait may take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A directory with what tools prepare for an API server: authorities, certificates and keys.
+/// A directory with the certificate authorities, certificates and keys that other tools prepare for an API server.
 pub struct Prepared {
     directory: tempfile::TempDir,
-    /// Ports of the API server, and two of etcd.
+    /// The port of the API server, and two ports of etcd.
     pub ports: Vec<SocketAddr>,
     clients: Issuer<'static, KeyPair>,
 }
 
-/// An authority, whose certificate is written down.
+/// Makes a certificate authority, and writes its certificate to a file.
 fn authority(directory: &Path, name: &str) -> Issuer<'static, KeyPair> {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -74,12 +74,12 @@ impl Prepared {
         prepared
     }
 
-    /// The directory of certificates.
+    /// The directory of the certificates.
     pub fn certs(&self) -> PathBuf {
         self.directory.path().join("certs")
     }
 
-    /// A directory for data.
+    /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -91,12 +91,12 @@ impl Prepared {
         fs::write(self.certs().join(format!("{file}.key")), key.serialize_pem()).expect("a file");
     }
 
-    /// Gives a user a certificate, under the user's name.
+    /// Issues a client certificate for a user, into files of this name.
     pub fn admit(&self, file: &str, user: &str, groups: &[&str]) {
         self.issue(file, &params(user, groups), &self.clients);
     }
 
-    /// A flag as it is recorded, with paths and ports filled in.
+    /// Fills paths and ports into a recorded flag.
     fn filled(&self, flag: &str) -> String {
         let port = |index: usize| self.ports[index].port().to_string();
         let path = |path: PathBuf| path.display().to_string();
@@ -107,7 +107,7 @@ impl Prepared {
             .replace("$Q", &port(2))
     }
 
-    /// The program by another name, with flags.
+    /// Returns a command that runs the program under another name.
     pub fn command(&self, name: &str, flags: &[&str]) -> Command {
         let link = self.directory.path().join(name);
         if !link.exists() {
@@ -118,7 +118,7 @@ impl Prepared {
         command
     }
 
-    /// Another program, with flags.
+    /// Returns a command that runs another program.
     pub fn other(&self, program: &Path, flags: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(flags.iter().map(|flag| self.filled(flag))).stdin(Stdio::null());
@@ -131,12 +131,12 @@ impl Prepared {
         self.spawn(self.other(program, flags), &format!("other-{name}"))
     }
 
-    /// What the program says by another name, and how it ends.
+    /// Runs the program under another name until it ends. Returns its output and exit status.
     pub fn output(&self, name: &str, flags: &[&str]) -> Output {
         self.command(name, flags).stdin(Stdio::null()).output().expect("the program can be run")
     }
 
-    /// Starts the program by another name.
+    /// Starts the program under another name.
     pub fn start(&self, name: &str, flags: &[&str]) -> Called {
         self.spawn(self.command(name, flags), name)
     }
@@ -148,7 +148,7 @@ impl Prepared {
         Called { child: command.spawn().expect("the program can be run"), messages }
     }
 
-    /// Connects to the API server with a certificate of a file, or with none.
+    /// Connects to the API server with the client certificate of this name, or with none.
     pub fn connect(&self, client: Option<&str>) -> std::io::Result<Connection> {
         let read = |name: String| fs::read(self.certs().join(name)).expect("a file");
         let mut roots = RootCertStore::empty();
@@ -168,7 +168,7 @@ impl Prepared {
         Connection::open(self.ports[0], &Arc::new(config))
     }
 
-    /// Waits until the API server is ready, and connects with a certificate of a file.
+    /// Waits until the API server is ready, and connects with the client certificate of this name.
     pub fn ready(&self, called: &mut Called, client: &str) -> Connection {
         called.until(|| {
             let mut connection = self.connect(Some(client)).ok()?;
@@ -178,19 +178,19 @@ impl Prepared {
     }
 }
 
-/// A process; it ends with the test.
+/// A running process. It is killed when this value is dropped.
 pub struct Called {
     child: Child,
     messages: PathBuf,
 }
 
 impl Called {
-    /// What it wrote on standard error.
+    /// Returns what the process has written to standard error.
     pub fn messages(&self) -> String {
         fs::read_to_string(&self.messages).unwrap_or_default()
     }
 
-    /// Tries until something is so, while the process runs.
+    /// Repeats an attempt until it returns a value. Panics if the process ends before that.
     pub fn until<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -198,13 +198,13 @@ impl Called {
                 return found;
             }
             let ended = self.child.try_wait().expect("a child");
-            assert!(ended.is_none(), "it ended with {ended:?}: {}", self.messages());
+            assert!(ended.is_none(), "the process ended with {ended:?}: {}", self.messages());
             assert!(Instant::now() < deadline, "not in time: {}", self.messages());
             sleep(POLL_INTERVAL);
         }
     }
 
-    /// SIGTERM, and how it ends.
+    /// Sends SIGTERM, waits for the end, and returns the exit status.
     pub fn terminate(mut self) -> ExitStatus {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
@@ -226,7 +226,7 @@ impl Drop for Called {
     }
 }
 
-/// Asks over plain HTTP.
+/// Sends a GET over plain HTTP and returns the whole answer. `None` if no answer comes.
 pub fn plain(address: SocketAddr, path: &str) -> Option<String> {
     use std::io::{Read as _, Write as _};
     let mut socket = std::net::TcpStream::connect_timeout(&address, PATIENCE).ok()?;
@@ -237,7 +237,7 @@ pub fn plain(address: SocketAddr, path: &str) -> Option<String> {
     Some(text)
 }
 
-/// Sends a document as JSON, with further headers.
+/// Sends a JSON document with additional headers. A PATCH is a merge patch.
 pub fn send(client: &mut Connection, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let media = match method {
         "PATCH" => "application/merge-patch+json",

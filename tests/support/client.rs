@@ -1,4 +1,4 @@
-//! A client for HTTP/1.1 over TLS that blocks, with each step of a request at hand.
+//! A blocking client for HTTP/1.1 over TLS. Tests can also carry out each step of a request themselves.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,25 +9,25 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
 
-/// How long an answer may take, on a machine that is busy with other things.
+/// How long a read may take, even on a busy machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(180);
 const READ_BYTES: usize = 16_384;
 
-/// One connection; requests follow each other.
+/// One connection, which sends one request after the other.
 pub struct Connection {
     address: SocketAddr,
     config: Arc<ClientConfig>,
     timeout: Duration,
     stream: StreamOwned<ClientConnection, TcpStream>,
-    /// What came and is not used yet.
+    /// Bytes that were received and not used yet.
     buffered: Vec<u8>,
 }
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Names in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -41,7 +41,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {}", self.text()))
     }
 
-    /// The body, of an answer with this status.
+    /// Checks the status, and returns the body as JSON.
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
         self.json()
@@ -53,12 +53,12 @@ impl Answer {
 }
 
 impl Connection {
-    /// Connects and shakes hands.
+    /// Connects, including the TLS handshake.
     pub fn open(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Connection> {
         Connection::open_within(address, config, READ_TIMEOUT)
     }
 
-    /// Connects and shakes hands; every read may take as long as that.
+    /// Connects, including the TLS handshake. `timeout` bounds the connection attempt and each later read.
     pub fn open_within(address: SocketAddr, config: &Arc<ClientConfig>, timeout: Duration) -> io::Result<Connection> {
         let socket = TcpStream::connect_timeout(&address, timeout)?;
         socket.set_nodelay(true)?;
@@ -71,15 +71,14 @@ impl Connection {
         Ok(Connection { address, config: Arc::clone(config), timeout, stream, buffered: Vec::new() })
     }
 
-    /// Sends a request and reads its answer; connects anew when the server says that it closes the connection, if it
-    /// still takes any.
+    /// Sends a request and reads its answer. If the answer closes the connection, tries to open a new one.
     pub fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Answer> {
         let length = body.len();
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        // A server may answer and close before it took the whole body.
+        // A server may answer and close the connection before it has read the whole body.
         let sent = self.send(format!("{head}\r\n").as_bytes()).and_then(|()| self.send(body));
         let answer = self.read_answer().map_err(|error| sent.err().unwrap_or(error))?;
         if answer.header("connection") == Some("close")
@@ -90,28 +89,28 @@ impl Connection {
         Ok(answer)
     }
 
-    /// What was agreed to be spoken, as TLS has it.
+    /// The protocol that the handshake chose by ALPN.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.stream.conn.alpn_protocol()
     }
 
-    /// Has everything that is sent fail that is not taken in time.
+    /// Sets how long a write may block before it fails.
     pub fn limit_writes(&self, timeout: Duration) {
         self.stream.sock.set_write_timeout(Some(timeout)).expect("a socket");
     }
 
-    /// Ends the connection at once, whatever of what was sent is still under way.
+    /// Resets the connection, and discards bytes that were not sent yet.
     pub fn abort(self) {
         socket2::SockRef::from(&self.stream.sock).set_linger(Some(Duration::ZERO)).expect("a socket");
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)?;
         self.stream.flush()
     }
 
-    /// Sends a request for another protocol; what is behind the head of the answer is left.
+    /// Sends a request for another protocol. Bytes after the head of the answer stay in the buffer.
     pub fn upgrade(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         for (name, value) in headers {
@@ -121,12 +120,12 @@ impl Connection {
         self.read_head()
     }
 
-    /// Reads so many bytes.
+    /// Reads exactly `length` bytes.
     pub fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
         self.take(length)
     }
 
-    /// Reads a whole answer.
+    /// Reads a complete answer.
     pub fn read_answer(&mut self) -> io::Result<Answer> {
         let mut answer = self.read_head()?;
         if answer.header("transfer-encoding") == Some("chunked") {
@@ -153,7 +152,7 @@ impl Connection {
         Ok(Answer { status, headers, body: Vec::new() })
     }
 
-    /// Reads a chunk; nothing of it is lost when that is broken off, by the timeout, and tried again.
+    /// Reads one chunk. If a timeout interrupts the call, the next call continues without loss.
     fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let line = self.await_line()?;
         let length = usize::from_str_radix(&String::from_utf8_lossy(&self.buffered[..line]), 16);
@@ -165,7 +164,7 @@ impl Connection {
         Ok(Some(chunk[begin..begin + length].to_vec()).filter(|chunk| !chunk.is_empty()))
     }
 
-    /// How long the next line is, once all of it is there.
+    /// Waits until a whole line is in the buffer, and returns its length.
     fn await_line(&mut self) -> io::Result<usize> {
         loop {
             if let Some(end) = self.buffered.windows(2).position(|two| two == b"\r\n") {
@@ -199,33 +198,33 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads; panics when there is no answer.
+    /// Sends a GET. Panics if no answer comes.
     pub fn get(&mut self, path: &str) -> Answer {
         self.request("GET", path, "", b"")
     }
 
-    /// Deletes; panics when there is no answer.
+    /// Sends a DELETE. Panics if no answer comes.
     pub fn delete(&mut self, path: &str) -> Answer {
         self.request("DELETE", path, "", b"")
     }
 
-    /// Posts JSON; panics when there is no answer.
+    /// Sends a POST with JSON. Panics if no answer comes.
     pub fn post(&mut self, path: &str, object: &Value) -> Answer {
         self.request("POST", path, "application/json", object.to_string().as_bytes())
     }
 
-    /// Puts JSON; panics when there is no answer.
+    /// Sends a PUT with JSON. Panics if no answer comes.
     pub fn put(&mut self, path: &str, object: &Value) -> Answer {
         self.request("PUT", path, "application/json", object.to_string().as_bytes())
     }
 
-    /// Sends a body of some type; panics when there is no answer.
+    /// Sends a request with a body of this content type. Panics if no answer comes.
     pub fn request(&mut self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Answer {
         let headers: &[_] = if content_type.is_empty() { &[] } else { &[("Content-Type", content_type)] };
         self.call(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// Begins a watch, which has the connection for itself. The answer when it is refused.
+    /// Starts a watch, which takes the connection over. The inner `Err` contains an answer that refuses the watch.
     pub fn watch(mut self, path: &str) -> io::Result<Result<Watch, Answer>> {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
         let head = self.read_head()?;
@@ -245,13 +244,19 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reads until the stream has come to its proper end; an error when it breaks off.
+    /// Reads until the stream ends properly.
+    ///
+    /// # Errors
+    /// Fails if the connection breaks before that.
     pub fn end(&mut self) -> io::Result<()> {
         while self.connection.read_chunk()?.is_some() {}
         Ok(())
     }
 
-    /// The next event; an error once the connection or the watch has ended.
+    /// Returns the next event.
+    ///
+    /// # Errors
+    /// Fails once the connection or the watch has ended.
     pub fn next(&mut self) -> io::Result<Value> {
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! What an administrator's kubeconfig says.
+//! The contents of an administrator's kubeconfig.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,18 +10,18 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-/// Where a server is and how to speak with it.
+/// The address of a server, and the TLS configurations for it.
 #[derive(Clone)]
 pub struct Credentials {
     pub address: SocketAddr,
-    /// With the administrator's certificate.
+    /// Shows the administrator's certificate.
     pub administrator: Arc<ClientConfig>,
-    /// Without a certificate.
+    /// Shows no certificate.
     pub anonymous: Arc<ClientConfig>,
 }
 
 impl Credentials {
-    /// Reads a kubeconfig. Every field that is needed has a line of its own there.
+    /// Reads a kubeconfig in which every needed field has a line of its own, as the server writes it.
     pub fn read(path: &Path) -> Credentials {
         let text = std::fs::read_to_string(path).expect("the kubeconfig can be read");
         let field = |name: &str| {

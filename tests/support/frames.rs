@@ -1,10 +1,10 @@
-//! Frames of WebSockets, as a client sends and gets them, and of SPDY, as a node does.
+//! Frames of WebSocket connections, from the client's side, and of SPDY connections, from the node's side.
 
 use std::io;
 
 use super::{Connection, Exchange};
 
-/// The headers of a request for a WebSocket.
+/// The headers of a request for a WebSocket connection.
 pub fn websocket_headers(protocol: &str) -> Vec<(&str, &str)> {
     vec![
         ("Connection", "Upgrade"),
@@ -15,7 +15,7 @@ pub fn websocket_headers(protocol: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// A frame of a client with a whole message; `kind` is 1 for text, 2 for bytes, 8 for the end, 9 for a ping.
+/// A client's WebSocket frame with a whole message. `kind` is 1 for text, 2 for bytes, 8 for close, 9 for ping.
 pub fn client_frame(kind: u8, data: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80 | kind];
     match u16::try_from(data.len()).expect("short enough") {
@@ -31,7 +31,7 @@ pub fn client_frame(kind: u8, data: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The next frame of a server: its kind and its data.
+/// Reads a server's next WebSocket frame: its kind and its data.
 pub fn server_frame(connection: &mut Connection) -> io::Result<(u8, Vec<u8>)> {
     let head = connection.read_bytes(2)?;
     assert_eq!((head[0] & 0xf0, head[1] & 0x80), (0x80, 0), "whole messages, not masked");
@@ -43,7 +43,7 @@ pub fn server_frame(connection: &mut Connection) -> io::Result<(u8, Vec<u8>)> {
     Ok((head[0] & 0xf, connection.read_bytes(length)?))
 }
 
-/// A frame of SPDY as a node gets it: the first word, the flags, and the data.
+/// Reads a SPDY frame on the node's side: the first word, the flags and the data.
 pub fn spdy_frame(exchange: &mut Exchange) -> io::Result<(u32, u8, Vec<u8>)> {
     let head = exchange.read(8)?;
     let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().expect("four bytes"));
@@ -51,13 +51,13 @@ pub fn spdy_frame(exchange: &mut Exchange) -> io::Result<(u32, u8, Vec<u8>)> {
     Ok((word(0), head[4], data))
 }
 
-/// A frame of SPDY with data of a stream.
+/// A SPDY frame with data of a stream.
 pub fn spdy_data(stream: u32, is_last: bool, data: &[u8]) -> Vec<u8> {
     let length = data.len() as u32 | u32::from(is_last) << 24;
     [&stream.to_be_bytes()[..], &length.to_be_bytes()[..], data].concat()
 }
 
-/// A frame of SPDY that agrees to a stream.
+/// The SPDY frame SYN_REPLY, which accepts a stream.
 pub fn spdy_reply(stream: u32) -> Vec<u8> {
     [&0x8003_0002_u32.to_be_bytes()[..], &4_u32.to_be_bytes()[..], &stream.to_be_bytes()[..]].concat()
 }

@@ -1,12 +1,12 @@
 //! What tests from outside share: servers as child processes, and an HTTPS client.
 
 mod backend;
-#[allow(dead_code, reason = "not every program of tests calls it by another name")]
+#[allow(dead_code, reason = "not every test program runs it under another name")]
 pub mod called;
 mod client;
 mod credentials;
 pub mod frames;
-#[allow(dead_code, reason = "not every program of tests chooses ports")]
+#[allow(dead_code, reason = "not every test program chooses ports")]
 pub mod ports;
 mod server;
 mod webhook;
@@ -15,22 +15,22 @@ pub use backend::{Backend, Exchange};
 pub use client::{Answer, Connection, Watch};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};
-pub use webhook::{Asker, Reply, Webhook};
+pub use webhook::{Caller, Reply, Webhook};
 
-/// A ConfigMap with one entry.
+/// A ConfigMap with one entry, `value`.
 pub fn config_map(name: &str, value: &str) -> serde_json::Value {
     serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
 }
 
-/// The ConfigMaps of the namespace that the tests write to.
+/// The collection of ConfigMaps that the tests write to.
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The path of one of [`CONFIG_MAPS`].
+/// The path of an object in [`CONFIG_MAPS`].
 pub fn config_map_path(name: &str) -> String {
     format!("{CONFIG_MAPS}/{name}")
 }
 
-/// `metadata.resourceVersion` as a number.
+/// Returns `metadata.resourceVersion` as a number.
 pub fn revision(object: &serde_json::Value) -> u64 {
     let text = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     text.parse().unwrap_or_else(|_| panic!("no resourceVersion in {object}"))

@@ -1,4 +1,4 @@
-//! Ports that stay a member's own over its restarts.
+//! Ports that belong to one member, even while it is restarted.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -6,13 +6,14 @@ use std::sync::Mutex;
 
 use rand::Rng as _;
 
-/// Below what systems give to outgoing connections, so that none takes the port of a member that is down.
+/// The range of ports. It lies below that of outgoing connections, so that none of these takes the port of a stopped
+/// member.
 const PORTS: std::ops::Range<u16> = 17_600..29_000;
 
-/// Ports that were given to a test of this process: others are not even tried on them.
+/// Ports that tests of this process use. Other tests of this process must not bind them, not even to try.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
-/// Addresses on which nobody listens, and which nobody else is given.
+/// Returns addresses that nothing listens on, and that no other test gets.
 pub fn free(count: usize) -> Vec<SocketAddr> {
     let mut given = GIVEN.lock().expect("no test fails while it looks for ports");
     let mut found: Vec<SocketAddr> = Vec::new();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::client::Connection;
 use super::credentials::Credentials;
 
-/// How long a server may take to start, on a machine that is busy with other things.
+/// How long a server may take to start, even on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long a server may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
@@ -19,7 +19,7 @@ const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOS
 const READY: &str = "/readyz";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A data directory that is removed in the end, and beside it what the server wrote on standard error.
+/// A data directory with, beside it, the server's standard error. Both are removed in the end.
 pub struct DataDir(PathBuf);
 
 impl DataDir {
@@ -35,7 +35,7 @@ impl DataDir {
         self.0.join("data")
     }
 
-    /// The one segment that the write-ahead log has as long as little was written.
+    /// The path of the log's only segment. The log has one segment until much has been written.
     pub fn log_segment(&self) -> PathBuf {
         let files = fs::read_dir(self.path().join("wal")).expect("the log");
         let paths = files.map(|file| file.expect("a file").path());
@@ -67,26 +67,26 @@ impl DataDir {
         (child, messages)
     }
 
-    /// Starts a server; panics when it does not become ready.
+    /// Starts a server. Panics if it does not become ready.
     pub fn start(&self) -> Server {
         self.try_start().unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Starts a server again on the address that it had; panics when it does not become ready.
+    /// Starts a server again on its previous address. Panics if it does not become ready.
     pub fn start_again_on(&self, listen: SocketAddr) -> Server {
-        // What the server before it wrote need not change.
+        // The server leaves a kubeconfig alone that is still right, but `run` waits for a new file.
         let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
         let started = self.run(self.command_on(listen, &[]), READY, |_| self.path());
         started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Starts a server with further flags; panics when it does not become ready.
+    /// Starts a server with additional flags. Panics if it does not become ready.
     pub fn start_with(&self, flags: &[&str]) -> Server {
         self.try_start_with(flags).unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Starts a server whose data directory is a disk of its own, of so many bytes; `None` where the machine does not
-    /// let that be made. The disk goes with the server.
+    /// Starts a server whose data directory is a file system of its own with `bytes` bytes, which disappears with the
+    /// server. `None` if this machine does not permit the mount.
     pub fn start_on_small_disk(&self, bytes: u64) -> Option<Server> {
         fs::create_dir_all(self.path()).expect("a directory");
         let script = "mount -t tmpfs -o size=$0 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
@@ -94,16 +94,16 @@ impl DataDir {
         let mut command = Command::new("unshare");
         command.args(["-rm", "sh", "-c", script, &bytes.to_string()]).arg(self.path());
         command.arg(server.get_program()).args(server.get_args());
-        // What is mounted there is seen by the server and through it alone.
+        // Only the server's process sees the mount; others reach it through /proc.
         self.run_if_allowed(command, READY, |id| {
             Path::new(&format!("/proc/{id}/root")).join(self.path().strip_prefix("/").expect("an absolute path"))
         })
     }
 
-    /// Starts a server for which hosts have the names in a file and no others, and waits until it answers, ready or
-    /// not; `None` where the machine does not let that be.
+    /// Starts a server that resolves host names by this file alone, and waits until it answers, ready or not. `None` if
+    /// this machine does not permit the mount.
     pub fn begin_with_hosts(&self, hosts: &Path, flags: &[&str]) -> Option<Server> {
-        // A host has all of its addresses there only if that is said.
+        // Without `multi on`, a name has only one address.
         let several = hosts.with_extension("conf");
         fs::write(&several, "multi on\n").expect("a file");
         let script =
@@ -115,43 +115,44 @@ impl DataDir {
         self.run_if_allowed(command, "/livez", |_| self.path())
     }
 
-    /// Runs a server in a place of its own, if the machine lets that be made.
+    /// Runs a server with mounts of its own. `None` if this machine does not permit mounts.
     fn run_if_allowed(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Option<Server> {
         match self.run(command, check, data) {
             Ok(server) => Some(server),
             Err(Refusal { code: Some(99 | 127 | 1), messages }) if !messages.contains("flotilla") => {
-                eprintln!("skipped: this machine lets nothing be mounted: {messages}");
+                eprintln!("skipped: nothing can be mounted on this machine: {messages}");
                 None
             }
             Err(refusal) => panic!("the server ended with {refusal:?}"),
         }
     }
 
-    /// Starts a server and waits until it is ready, or ends by itself.
+    /// Starts a server, and waits until it is ready. `Err` if it ends before that.
     pub fn try_start(&self) -> Result<Server, Refusal> {
         self.try_start_with(&[])
     }
 
-    /// Starts a server with further flags and waits until it is ready, or ends by itself.
+    /// Starts a server with additional flags, and waits until it is ready. `Err` if it ends before that.
     pub fn try_start_with(&self, flags: &[&str]) -> Result<Server, Refusal> {
         self.run(self.command(flags), READY, |_| self.path())
     }
 
-    /// Starts a server with further variables and waits until it is ready, or ends by itself.
+    /// Starts a server with additional environment variables, and waits until it is ready. `Err` if it ends before
+    /// that.
     pub fn try_start_in(&self, environment: &[(&str, &str)]) -> Result<Server, Refusal> {
         let mut command = self.command(&[]);
         command.envs(environment.iter().copied());
         self.run(command, READY, |_| self.path())
     }
 
-    /// Starts a server with further flags and waits until it answers, ready or not.
+    /// Starts a server with additional flags, and waits until it answers, ready or not.
     pub fn begin_with(&self, flags: &[&str]) -> Server {
         let begun = self.run(self.command(flags), "/livez", |_| self.path());
         begun.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Runs a server whose data directory is seen at a path that its process decides, until a check of its health
-    /// passes.
+    /// Runs a server until the check at this path passes. `data` returns the path of the data directory, given the
+    /// process id. `Err` if the server ends before that.
     fn run(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
         let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
         let before = written(&self.path().join("admin.kubeconfig"));
@@ -164,7 +165,7 @@ impl DataDir {
             if let Some(status) = running.child.try_wait().expect("a child") {
                 return Err(Refusal { code: status.code(), messages: running.messages() });
             }
-            // The kubeconfig of the server before this one names another port.
+            // Ignores the kubeconfig of a previous server, which names another port.
             if running.messages().contains("serving") && written(&kubeconfig) != before {
                 let credentials = Credentials::read(&kubeconfig);
                 let ready = Connection::open(credentials.address, &credentials.administrator)
@@ -185,15 +186,15 @@ impl Drop for DataDir {
     }
 }
 
-/// How a server ended that did not start.
+/// How a server ended that did not become ready.
 #[derive(Debug)]
 pub struct Refusal {
     pub code: Option<i32>,
-    /// Its standard error.
+    /// What it wrote to standard error.
     pub messages: String,
 }
 
-/// A child that ends with the test, whatever becomes of that.
+/// A child process. It is killed when this value is dropped.
 struct Running {
     child: Child,
     messages: PathBuf,
@@ -212,7 +213,7 @@ impl Drop for Running {
     }
 }
 
-/// A server that has answered.
+/// A running server.
 pub struct Server {
     running: Running,
     credentials: Credentials,
@@ -220,62 +221,62 @@ pub struct Server {
 }
 
 impl Server {
-    /// What is needed to connect, for other threads.
+    /// What is needed to connect, for use in other threads.
     pub fn credentials(&self) -> Credentials {
         self.credentials.clone()
     }
 
-    /// A connection of the administrator.
+    /// Opens a connection with the administrator's credentials.
     pub fn connect(&self) -> Connection {
         self.credentials.connect()
     }
 
-    /// A connection of the administrator to a server whose namespace `default` has the account without which it has
-    /// no pods.
-    #[allow(dead_code, reason = "not every program of tests makes pods on one server")]
+    /// Opens a connection with the administrator's credentials, once the namespace `default` has the ServiceAccount
+    /// that pods need.
+    #[allow(dead_code, reason = "not every test program creates pods on one server")]
     pub fn connect_for_pods(&self) -> Connection {
         let mut client = self.connect();
         let deadline = Instant::now() + START_TIMEOUT;
         while client.get("/api/v1/namespaces/default/serviceaccounts/default").status != 200 {
-            assert!(Instant::now() < deadline, "there is no account for pods");
+            assert!(Instant::now() < deadline, "no ServiceAccount for pods");
             sleep(POLL_INTERVAL);
         }
         client
     }
 
-    /// A connection of nobody.
+    /// Opens a connection without credentials.
     pub fn connect_anonymously(&self) -> Connection {
         Connection::open(self.credentials.address, &self.credentials.anonymous).expect("a connection")
     }
 
-    /// What it wrote on standard error.
+    /// Returns what the server has written to standard error.
     pub fn messages(&self) -> String {
         self.running.messages()
     }
 
-    /// SIGKILL.
+    /// Ends the server with SIGKILL.
     pub fn kill(mut self) {
         self.running.child.kill().expect("SIGKILL");
         self.running.child.wait().expect("an end");
     }
 
-    /// Its data directory, as this process sees it.
+    /// The data directory, as this process sees it.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Resident memory, in bytes.
+    /// Returns the resident memory, in bytes.
     pub fn resident_bytes(&self) -> u64 {
         self.memory_bytes("VmRSS:")
     }
 
-    /// The most that resident memory ever was, in bytes.
+    /// Returns the largest resident memory so far, in bytes.
     pub fn peak_resident_bytes(&self) -> u64 {
         self.memory_bytes("VmHWM:")
     }
 
-    /// Processor time that its threads have taken; of those that have ended, nothing.
-    #[allow(dead_code, reason = "not every program of tests measures")]
+    /// Returns the processor time of all running threads. Threads that have ended are not counted.
+    #[allow(dead_code, reason = "not every test program measures")]
     pub fn processor_time(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.running.child.id())).expect("proc(5)");
         let taken = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
@@ -283,7 +284,7 @@ impl Server {
         Duration::from_nanos(taken.filter_map(nanoseconds).sum())
     }
 
-    /// How many sockets it has open.
+    /// Returns the number of open sockets.
     pub fn sockets(&self) -> usize {
         let descriptors = fs::read_dir(format!("/proc/{}/fd", self.running.child.id())).expect("proc(5)");
         let targets = descriptors.flatten().filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
@@ -296,24 +297,25 @@ impl Server {
         kilobytes.and_then(|number| number.parse::<u64>().ok()).expect("proc(5)") * 1024
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM, waits for the end, and returns the exit status.
     pub fn terminate(self) -> ExitStatus {
-        self.tell_to_stop();
+        self.send_sigterm();
         self.wait()
     }
 
     /// Sends SIGTERM.
-    pub fn tell_to_stop(&self) {
+    pub fn send_sigterm(&self) {
         self.signal("TERM");
     }
 
-    /// Sends a signal, such as STOP and CONT.
+    /// Sends a signal, for instance STOP or CONT.
     pub fn signal(&self, signal: &str) {
         let id = self.running.child.id().to_string();
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
-    /// Stops it where it stands, all of its threads: on a busy machine some go on for a while after the signal.
+    /// Sends SIGSTOP and waits until all threads have stopped. On a busy machine, some run on for a while after the
+    /// signal.
     pub fn freeze(&self) {
         self.signal("STOP");
         let threads = format!("/proc/{}/task", self.running.child.id());
@@ -327,12 +329,12 @@ impl Server {
         };
         let deadline = Instant::now() + STOP_TIMEOUT;
         while !is_frozen() {
-            assert!(Instant::now() < deadline, "it does not stand still");
+            assert!(Instant::now() < deadline, "some threads did not stop");
             sleep(POLL_INTERVAL);
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the server's end, and returns the exit status.
     pub fn wait(mut self) -> ExitStatus {
         let deadline = Instant::now() + STOP_TIMEOUT;
         loop {
@@ -346,7 +348,7 @@ impl Server {
 }
 
 impl Credentials {
-    /// A connection of the administrator.
+    /// Opens a connection with the administrator's credentials.
     pub fn connect(&self) -> Connection {
         Connection::open(self.address, &self.administrator).expect("a connection")
     }

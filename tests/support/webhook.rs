@@ -1,4 +1,4 @@
-//! A webhook: an HTTPS server that answers as a test says, and remembers what it was asked.
+//! A webhook: an HTTPS server that answers as the test decides, and records its requests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,66 +16,66 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection, SignatureScheme, StreamOwned};
 use serde_json::{Value, json};
 
-/// How long a webhook that hangs does so: longer than any test waits for it.
+/// How long a webhook does not answer if it hangs: longer than any test waits for it.
 const HANG: Duration = Duration::from_secs(120);
 
-/// What a webhook does with a request.
+/// A webhook's answer to a request.
 pub enum Reply {
     /// 200 with this document.
     Document(Value),
-    /// These bytes, head and body.
+    /// These bytes, which contain head and body.
     Bytes(Vec<u8>),
-    /// Nothing, for long.
+    /// No answer for [`HANG`].
     Hang,
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     Close,
-    /// So many bytes of a body without end.
+    /// A body of so many bytes without a stated length.
     Endless(usize),
 }
 
 impl Reply {
-    /// A whole answer.
+    /// A complete answer.
     pub fn of(status: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
     }
 }
 
-/// What a webhook was asked: the path with its query, and the review.
+/// The request of a webhook: the path with its query, and the review.
 pub type Asked = (String, Value);
 
-/// Who asked a webhook.
+/// The head of a webhook's request, and the caller's certificate.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct Caller {
     /// The first line and the headers.
     pub head: String,
-    /// The certificate that was shown, in DER.
+    /// The client certificate in DER, if the caller showed one.
     pub certificate: Option<Vec<u8>>,
 }
 
-impl Asker {
-    /// The values of a header.
+impl Caller {
+    /// Returns all values of a header.
     pub fn header(&self, name: &str) -> Vec<&str> {
         let pairs = self.head.lines().filter_map(|line| line.split_once(':'));
         pairs.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
     }
 }
 
-/// A running webhook; it ends with the program.
+/// A running webhook. It ends with the test program.
 pub struct Webhook {
     address: SocketAddr,
     bundle: String,
     seen: Arc<Seen>,
 }
 
-/// What a webhook remembers.
+/// The requests that a webhook has received.
 #[derive(Default)]
 struct Seen {
     asked: Mutex<Vec<Asked>>,
-    askers: Mutex<Vec<Asker>>,
+    callers: Mutex<Vec<Caller>>,
 }
 
-/// Wants a certificate of clients, and takes any or none.
+/// Requests a client certificate, and accepts any or none.
 #[derive(Debug)]
 struct AnyClient(WebPkiSupportedAlgorithms);
 
@@ -126,7 +126,7 @@ impl Webhook {
         Self::start_as("127.0.0.1", |_| {}, answer)
     }
 
-    /// Starts a webhook whose certificate is for a name, and as `change` makes it.
+    /// Starts a webhook whose certificate is for this name. `change` may adapt the certificate.
     pub fn start_as(
         name: &str,
         change: impl FnOnce(&mut CertificateParams),
@@ -155,12 +155,12 @@ impl Webhook {
         Self { address, bundle: STANDARD.encode(certificate.pem()), seen: remembered }
     }
 
-    /// The `clientConfig` by which it is reached.
+    /// Returns the `clientConfig` that leads to this webhook.
     pub fn config(&self, path: &str) -> Value {
         json!({"url": format!("https://127.0.0.1:{}{path}", self.port()), "caBundle": self.bundle})
     }
 
-    /// Its certificate, as configurations have it.
+    /// The webhook's certificate, as `caBundle` contains it.
     pub fn bundle(&self) -> &str {
         &self.bundle
     }
@@ -169,14 +169,14 @@ impl Webhook {
         self.address.port()
     }
 
-    /// What it was asked so far, in order.
+    /// Returns the reviews received so far, in order.
     pub fn asked(&self) -> Vec<Asked> {
         self.seen.asked.lock().expect("no test panics while it holds this").clone()
     }
 
-    /// Who asked it, in the same order.
-    pub fn askers(&self) -> Vec<Asker> {
-        self.seen.askers.lock().expect("no test panics while it holds this").clone()
+    /// Returns the heads of the requests received so far, in the same order.
+    pub fn callers(&self) -> Vec<Caller> {
+        self.seen.callers.lock().expect("no test panics while it holds this").clone()
     }
 }
 
@@ -186,7 +186,7 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dy
     while let Some((head, path, body)) = read_request(&mut stream) {
         let review = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let certificate = stream.conn.peer_certificates().and_then(|chain| chain.first()).map(|first| first.to_vec());
-        seen.askers.lock().expect("no test panics while it holds this").push(Asker { head, certificate });
+        seen.callers.lock().expect("no test panics while it holds this").push(Caller { head, certificate });
         seen.asked.lock().expect("no test panics while it holds this").push((path, review.clone()));
         let written = match answer(&review) {
             Reply::Document(document) => {
@@ -216,7 +216,7 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dy
     }
 }
 
-/// The head, the path and the body of the next request; `None` when there is none.
+/// Reads the next request: its head, path and body. `None` if no request comes.
 fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(String, String, Vec<u8>)> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
     let head_end = loop {

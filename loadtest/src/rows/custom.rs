@@ -1,4 +1,4 @@
-//! Rows about custom resources, with and without rules in CEL.
+//! Rows that create custom resources, with and without CEL rules.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::operation::Operation;
 const GROUP: &str = "loadtest.example.com";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A custom resource that a row creates objects of.
+/// A custom resource whose objects a row creates.
 #[derive(Debug)]
 pub struct Definition {
     plural: &'static str,
@@ -21,13 +21,13 @@ pub struct Definition {
     has_rules: bool,
 }
 
-/// With twenty rules of the kind that operators have.
+/// Has twenty rules that are typical of operators.
 pub static RULED: Definition = Definition { plural: "ruledfleets", kind: "RuledFleet", has_rules: true };
-/// The same without rules.
+/// The same resource without rules.
 pub static UNRULED: Definition = Definition { plural: "unruledfleets", kind: "UnruledFleet", has_rules: false };
 
 impl Definition {
-    /// Defines it, and waits until it is served.
+    /// Creates the definition, and waits until the server serves the resource.
     pub async fn define(&self, client: &mut Client) -> Result<(), Error> {
         client.must(&Call::with_json(Method::POST, DEFINITIONS, self.stated().to_string()), &[409]).await?;
         let start = Instant::now();
@@ -41,7 +41,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Deletes it, and its objects with it.
+    /// Deletes the definition and its objects.
     pub async fn forget(&self, client: &mut Client) -> Result<(), Error> {
         let path = format!("{DEFINITIONS}/{}.{GROUP}", self.plural);
         client.must(&Call { method: Method::DELETE, ..Call::get(path) }, &[404]).await?;
@@ -105,7 +105,7 @@ fn spec_schema() -> Value {
     }})
 }
 
-/// Twenty rules that the objects keep.
+/// Returns twenty rules that the objects satisfy.
 fn rules() -> Value {
     let rules = [
         "self.replicas >= self.minReplicas",
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_defined_differs_in_its_rules_alone() {
+    fn the_definitions_differ_only_in_their_rules() {
         let rules = |of: &Definition| {
             let rules = &of.stated()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"];
             rules.as_array().map(Vec::len)

@@ -1,4 +1,4 @@
-//! The rows of the cost table: what each one asks the server over and over.
+//! The rows of the cost table: each one repeats one kind of request.
 
 mod custom;
 mod read;
@@ -15,58 +15,58 @@ use crate::report::Figures;
 use crate::seed;
 use crate::watchers::{self, Pace, Plan};
 
-/// What rows need to know.
+/// What rows need to run.
 pub struct Context {
-    /// How to reach the server.
+    /// Opens connections to the server.
     pub connector: Arc<Connector>,
-    /// Its processes.
+    /// The processes of the server.
     pub processes: Processes,
-    /// The namespace that all objects are in.
+    /// The namespace of all objects.
     pub namespace: String,
-    /// How many pods have been seeded.
+    /// The number of seeded pods.
     pub pods: usize,
-    /// Concurrent clients, where the row does not say.
+    /// The number of concurrent clients. `None` for the row's default.
     pub clients: Option<usize>,
-    /// Connections that clients share with HTTP/2.
+    /// The number of HTTP/2 connections that clients share.
     pub connections: usize,
     /// How long a row is measured.
     pub duration: Duration,
     /// How long a row runs before that.
     pub warmup: Duration,
-    /// After how many requests a row ends at the latest.
+    /// The largest number of requests of a row.
     pub requests_max: u64,
-    /// Concurrent watches, where the row does not say.
+    /// The number of concurrent watches. `None` for the row's default.
     pub watchers: Option<usize>,
-    /// Changes a second, where they come at a steady rate.
+    /// Changes per second of rows with a steady rate.
     pub changes_per_second: u32,
-    /// Memory of the server without pods, in KiB.
+    /// The resident memory of the server without pods, in KiB.
     pub baseline_kib: u64,
 }
 
-/// Makes what client `number` of a row does.
+/// Makes the requests of client `number` of a row.
 type Make = fn(context: &Context, number: usize) -> Box<dyn Operation>;
 
 /// How a row is measured.
 enum Kind {
     /// Clients in a closed loop.
     Loop {
-        /// Clients, where flags do not say.
+        /// The default number of clients.
         clients: usize,
-        /// Requests that make one operation.
+        /// The number of requests in one operation.
         requests_per_operation: u64,
-        /// What a client does.
+        /// Makes the requests of a client.
         make: Make,
-        /// The custom resource that it does that with.
+        /// The custom resource that the requests use.
         defines: Option<&'static custom::Definition>,
     },
-    /// Changes to watchers.
+    /// Changes that watches deliver.
     Watch {
-        /// Watchers, where flags do not say.
+        /// The default number of watchers.
         watchers: usize,
-        /// Whether changes come at a steady rate; one after the other, otherwise.
+        /// Whether changes come at a steady rate, and not one after the other.
         is_steady: bool,
     },
-    /// No requests at all.
+    /// No requests.
     Idle,
     /// Resident memory.
     Memory,
@@ -74,12 +74,12 @@ enum Kind {
 
 /// A row of the cost table.
 pub struct Row {
-    /// Name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it measures.
+    /// What the row measures.
     pub about: &'static str,
     kind: Kind,
-    /// Whether the row leaves pods behind that would be in the way of others.
+    /// Whether the row creates pods that would disturb other rows.
     leaves_pods: bool,
 }
 
@@ -136,7 +136,7 @@ pub static ROWS: &[Row] = &[
     },
     Row {
         name: "watch-steady",
-        about: "many changes a second to few watchers, per delivery; latency from the answer to the writer on",
+        about: "many changes per second to few watchers, per delivery; latency starts at the writer's answer",
         kind: Kind::Watch { watchers: 4, is_steady: true },
         leaves_pods: false,
     },
@@ -147,6 +147,9 @@ pub static ROWS: &[Row] = &[
 
 impl Row {
     /// Measures the row.
+    ///
+    /// # Errors
+    /// Fails if the server cannot be reached, or refuses a request that the row depends on.
     pub async fn measure(&self, context: &Context) -> Result<Figures, Error> {
         let mut client = context.connector.open().await?;
         seed::namespace(&mut client, &context.namespace).await?;

@@ -10,12 +10,12 @@ use crate::connection::{Answer, Call};
 use crate::objects;
 use crate::operation::Operation;
 
-/// The namespace that posted pods go to, apart from the seeded ones.
+/// Returns the namespace for created pods, which is not that of the seeded ones.
 pub fn posted(context: &Context) -> String {
     format!("{}-posted", context.namespace)
 }
 
-/// Names that differ between runs, so that a run does not meet what another left.
+/// Returns a part of names that differs between runs, so that no run meets objects of another run.
 pub fn run_id() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
@@ -86,7 +86,8 @@ pub fn apply(context: &Context, number: usize) -> Box<dyn Operation> {
     })
 }
 
-/// Renews a lease as a leader does: create it if it is missing, then PUT with the revision of the last answer.
+/// Renews a lease as a leader does: creates it if it does not exist, then sends PUT with the revision of the last
+/// answer.
 struct Renewal {
     path: String,
     name: String,
@@ -130,7 +131,7 @@ impl Operation for Renewal {
     }
 }
 
-/// The first resourceVersion in a JSON text.
+/// Returns the first resourceVersion in a JSON text.
 fn revision(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let (_, rest) = text.split_once(r#""resourceVersion":"#)?;
@@ -138,7 +139,7 @@ fn revision(body: &[u8]) -> Option<String> {
 }
 
 pub fn lease(context: &Context, number: usize) -> Box<dyn Operation> {
-    // The first request of a client asks for a lease that may be missing, which is no error.
+    // The first request of a client gets a lease that may not exist. The name marks the 404 as expected.
     let name = format!("lease-{}-{number}", objects::MISSING);
     Box::new(Renewal { path: objects::leases(&context.namespace), name, revision: None, count: 0 })
 }

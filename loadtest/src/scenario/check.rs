@@ -1,5 +1,4 @@
-//! What a server may not do: what each watch delivers is held against what it delivered before, and at the end against
-//! a list.
+//! Checks of the server: compares each delivery of a watch with the earlier ones, and the final state with a list.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -9,33 +8,33 @@ use serde::{Deserialize, Serialize};
 use super::mark::{Event, Mark, Object};
 use crate::limits;
 
-/// Promises that a server can break.
+/// A promise that a server can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Broken {
-    /// An event never came.
+    /// An event was not delivered.
     Lost,
-    /// An event came a second time.
+    /// An event was delivered twice.
     Repeated,
-    /// An event came after one that happened later.
+    /// An event was delivered after a later one.
     Misordered,
-    /// A read showed less than was acknowledged before it was asked.
+    /// A read returned an older state than one that was acknowledged before the read was sent.
     Stale,
-    /// An answer or an event was not what was written or asked for.
+    /// An answer or event has other contents than those that were written or requested.
     WrongBody,
 }
 
-/// What was broken: how often, and the first of each.
+/// How often promises were broken, with examples of each.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Violations {
     /// How often each promise was broken.
     pub counts: BTreeMap<Broken, u64>,
-    /// The first ones, in words.
+    /// Descriptions of the first violations of each promise.
     pub examples: Vec<String>,
 }
 
 impl Violations {
-    /// Notes one.
+    /// Counts a violation, and keeps its description if it is among the first.
     pub fn add(&mut self, broken: Broken, what: impl FnOnce() -> String) {
         let count = self.counts.entry(broken).or_default();
         *count += 1;
@@ -44,12 +43,12 @@ impl Violations {
         }
     }
 
-    /// All of them.
+    /// Returns the number of all violations.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Adds those of another process.
+    /// Adds the violations that another process found.
     pub fn merge(&mut self, other: &Self) {
         for (broken, count) in &other.counts {
             *self.counts.entry(*broken).or_default() += count;
@@ -58,58 +57,58 @@ impl Violations {
     }
 }
 
-/// What a run checks, while it does.
+/// What a run has checked so far.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Events that were looked at.
+    /// The number of checked events.
     pub events: Cell<u64>,
-    /// Answers that were looked at.
+    /// The number of checked answers.
     pub answers: Cell<u64>,
-    /// Watches that had to list again.
+    /// How many times a watch had to list again.
     pub expired: Cell<u64>,
-    /// Watches that went on after an end.
+    /// How many times a watch was resumed after an end.
     pub resumed: Cell<u64>,
-    /// Promises that were broken.
+    /// The violations.
     pub violations: RefCell<Violations>,
 }
 
-/// What a watch knows of an object.
+/// What a watch knows about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Its revision.
+    /// The revision of the object.
     pub revision: u64,
-    /// The number of its change, 0 for objects without marks.
+    /// The number of the object's change. 0 for an object without a mark.
     pub sequence: u32,
 }
 
-/// What a watch has delivered, and what is to come of it.
+/// The state that the deliveries of a watch have produced.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// The objects, by their keys.
+    /// The objects by their keys.
     pub state: HashMap<u64, Seen>,
-    /// The last revision that was delivered.
+    /// The revision of the last delivery.
     pub revision: u64,
-    /// Whether it has everything that was there when it began.
+    /// Whether all initial objects were delivered.
     pub is_synced: bool,
-    /// The objects of a list that is being read.
+    /// The objects of a list that is not complete yet.
     coming: HashMap<u64, Seen>,
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// A change that was due at that time, if it has a mark.
+    /// A change, and when it was due. `None` if the object has no mark.
     Change(Option<u64>),
-    /// Everything that was there has been delivered.
+    /// All initial objects have been delivered.
     Synced,
-    /// Nothing to count.
+    /// An event that is not counted.
     Nothing,
-    /// The server cannot go on from here: list again.
+    /// The watch cannot continue; the client must list again.
     Expired,
 }
 
 impl Watched {
-    /// Takes an object of a list, or of what a watch delivers before it is synced.
+    /// Adds an object of a list, or of the initial events of a watch.
     pub fn take(&mut self, object: &Object<'_>, broken: &RefCell<Violations>) {
         match (object.revision(), object.mark()) {
             (Ok(revision), Ok(mark)) => {
@@ -120,13 +119,13 @@ impl Watched {
         }
     }
 
-    /// Begins to take a list from the start.
+    /// Starts a new list.
     pub fn begin(&mut self) {
         self.coming.clear();
         self.is_synced = false;
     }
 
-    /// Has taken all of a list at a revision.
+    /// Ends a list, whose revision is `revision`.
     pub fn complete(&mut self, revision: u64) {
         self.state = std::mem::take(&mut self.coming);
         self.state.shrink_to_fit();
@@ -134,7 +133,7 @@ impl Watched {
         self.is_synced = true;
     }
 
-    /// Takes an event. `name` is what the watch is called in what is said of it.
+    /// Applies an event. `name` identifies the watch in descriptions.
     pub fn event(&mut self, event: &Event<'_>, name: &str, broken: &RefCell<Violations>) -> Outcome {
         let object = &event.object;
         let wrong = |what: String| broken.borrow_mut().add(Broken::WrongBody, || format!("{name}: {what}"));
@@ -185,7 +184,7 @@ impl Watched {
         Outcome::Nothing
     }
 
-    /// Every event of a watch has a later revision than the one before.
+    /// Checks that the event has a later revision than the previous one.
     fn order(&self, revision: u64, event: &Event<'_>, name: &str, broken: &RefCell<Violations>) {
         if revision > self.revision {
             return;
@@ -200,7 +199,7 @@ impl Watched {
         broken.borrow_mut().add(kind, what);
     }
 
-    /// Changes of an object follow each other without a gap.
+    /// Checks that the changes of an object arrive without a gap, and applies the change.
     fn change(&mut self, revision: u64, mark: Option<Mark>, of: &Event<'_>, name: &str, broken: &RefCell<Violations>) {
         let (key, object) = (of.object.key(), &of.object.metadata.name);
         let add = |kind: Broken, what: String| {
@@ -208,8 +207,8 @@ impl Watched {
         };
         let known = self.state.get(&key).copied();
         match (&*of.kind, known) {
-            ("ADDED", Some(_)) => add(Broken::Repeated, "was added although it was there".into()),
-            ("MODIFIED" | "DELETED", None) => add(Broken::Lost, format!("{} of what was never added", of.kind)),
+            ("ADDED", Some(_)) => add(Broken::Repeated, "was added although it existed".into()),
+            ("MODIFIED" | "DELETED", None) => add(Broken::Lost, format!("{} of an object never added", of.kind)),
             ("ADDED" | "MODIFIED" | "DELETED", _) => {}
             (other, _) => add(Broken::WrongBody, format!("an event of type {other:?}")),
         }
@@ -228,7 +227,7 @@ impl Watched {
         }
     }
 
-    /// How what was delivered differs from a list: objects that are not up to date, in words. `None` if it does not.
+    /// Compares the delivered state with a list. Returns a description of the difference. `None` if they are equal.
     pub fn difference(&self, list: &HashMap<u64, Seen>) -> Option<String> {
         let missing = list.keys().filter(|key| !self.state.contains_key(*key)).count();
         let behind = |(key, seen): &(&u64, &Seen)| self.state.get(*key).is_some_and(|own| own.revision < seen.revision);
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_is_no_violation() {
+    fn correct_events_are_no_violation() {
         let mut case = Case::new();
         assert_eq!(case.event("ADDED", "a", 11, 1), Outcome::Change(Some(5)));
         case.event("MODIFIED", "a", 12, 2);
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_watch_is_named() {
+    fn every_violation_of_a_watch_is_found() {
         type Events = &'static [(&'static str, u64, u32)];
         let cases: [(Events, Broken); 7] = [
             (&[("ADDED", 11, 1), ("MODIFIED", 13, 3)], Broken::Lost),
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_came_is_found_by_a_list() {
+    fn a_list_finds_missing_events() {
         let mut case = Case::new();
         case.event("ADDED", "a", 11, 1);
         let mut list = case.watched.state.clone();
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_from_a_fault() {
+    fn an_expired_watch_is_no_violation() {
         let mut case = Case::new();
         let gone: Event<'_> =
             serde_json::from_str(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#).unwrap();

@@ -1,4 +1,4 @@
-//! The commands about scenarios and their results.
+//! The commands for scenarios and their results.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,77 +14,78 @@ use crate::connection::{self, Connector, Protocol};
 use crate::kubeconfig;
 use crate::process::Processes;
 
-/// What to do with scenarios.
+/// A command for scenarios or their results.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario: many kinds of clients at rates that do not wait for answers, with checks of what they see.
+    /// Run a scenario: many kinds of clients, at rates that do not depend on answers, with checks of what the clients
+    /// see.
     Scenario {
-        /// A name of `loadtest scenarios`, or the path of a TOML file.
+        /// Name of a scenario, as `loadtest scenarios` lists them, or path of a TOML file.
         scenario: String,
-        /// Change the file: PATH=VALUE, as in `actors.nodes.count=100`.
+        /// Change a value of the file: PATH=VALUE, as in `actors.nodes.count=100`.
         #[arg(long, value_name = "PATH=VALUE")]
         set: Vec<String>,
-        /// Multiply all counts and rates.
+        /// Factor for all counts and rates.
         #[arg(long)]
         scale: Option<f64>,
-        /// Seconds of all phases together; each is made longer or shorter.
+        /// Seconds of all phases together. Each phase is lengthened or shortened by the same factor.
         #[arg(long)]
         seconds: Option<f64>,
-        /// What chance is drawn from: the same seed asks the same at the same times.
+        /// Seed of random choices. Runs with the same seed send the same requests at the same times.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Do a part of the scenario, as in 1/4, while other processes do the others.
+        /// Run one part of the scenario, as in 1/4, while other processes run the others.
         #[arg(long, value_name = "NUMBER/COUNT", default_value = "1/1")]
         part: Part,
-        /// When the first phase begins, in seconds of Unix time; for parts, which begin together.
+        /// Start of the first phase, in seconds of Unix time. Parts of a scenario need the same start.
         #[arg(long, value_name = "SECONDS")]
         begin_at: Option<f64>,
-        /// Give up after so many seconds, whatever is under way.
+        /// Seconds after which the run is aborted.
         #[arg(long, value_name = "SECONDS")]
         limit: Option<f64>,
-        /// Run it so often; results are numbered then.
+        /// Number of runs. If it is not 1, the names of result files get numbers.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
         repeat: u32,
-        /// Write the result to this file.
+        /// File for the result, as JSON.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Write a report with charts to this file.
+        /// File for a report with charts, as HTML.
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
-        /// Leave what was made.
+        /// Do not delete the objects afterwards.
         #[arg(long)]
         keep: bool,
-        /// Tell no progress.
+        /// Do not show progress.
         #[arg(long)]
         quiet: bool,
     },
-    /// List the scenarios that come along, or show one.
+    /// List the scenarios of the harness, or show one.
     Scenarios {
-        /// Show the file of this one.
+        /// Name of the scenario to show.
         name: Option<String>,
     },
-    /// Show a result again: in words, or with charts.
+    /// Show a result, as text or as a report with charts.
     Report {
-        /// A file that `--out` wrote.
+        /// File that `--out` wrote.
         result: PathBuf,
-        /// Write a report with charts to this file.
+        /// File for a report with charts, as HTML.
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// Add up the results of parts.
+    /// Combine the results of all parts of a scenario.
     Merge {
-        /// Files that `--out` wrote, one of each part.
+        /// Files that `--out` wrote, one for each part.
         #[arg(required = true)]
         results: Vec<PathBuf>,
-        /// Write the sum to this file.
+        /// File for the combined result, as JSON.
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Hold two sides against each other: ratios, and which exceed the noise of repeated runs.
+    /// Compare two sides: show ratios, and which of them exceed the noise of repeated runs.
     Compare {
-        /// A file that `--out` wrote, several separated by commas, or a directory of them.
+        /// First side: a file that `--out` wrote, several separated by commas, or a directory of them.
         a: String,
-        /// The other side.
+        /// Second side, in the same form.
         b: String,
     },
 }
@@ -92,39 +93,39 @@ pub enum Command {
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The scenario.
+    /// The scenario cannot be used.
     #[error(transparent)]
     Scenario(#[from] file::Error),
-    /// A result.
+    /// A result cannot be used.
     #[error(transparent)]
     Result(#[from] result::Error),
-    /// The kubeconfig.
+    /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] kubeconfig::Error),
-    /// The server cannot be used.
+    /// A request failed, or the server cannot be reached.
     #[error(transparent)]
     Connection(#[from] connection::Error),
-    /// A thread cannot be started, or a file not be written.
+    /// A thread cannot be started, or a file cannot be written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// HTTP/1.1 was asked for.
-    #[error("scenarios speak HTTP/2: many requests share a connection")]
+    /// HTTP/1.1 was requested, which scenarios do not support.
+    #[error("scenarios need HTTP/2, because many requests share a connection")]
     Http1,
 }
 
-/// Whom to ask.
+/// The server to use.
 pub struct Target<'a> {
-    /// The kubeconfig file.
+    /// The path of the kubeconfig.
     pub kubeconfig: &'a Path,
     /// The version of HTTP.
     pub protocol: Protocol,
-    /// The server's processes.
+    /// The processes of the server.
     pub processes: Processes,
-    /// The namespace for everything.
+    /// The namespace for all objects.
     pub namespace: &'a str,
 }
 
-/// Does what a command says; whether all went without errors.
+/// Carries out a command. Returns whether nothing failed and no promise was broken.
 pub async fn execute(command: &Command, target: Target<'_>) -> Result<bool, Error> {
     match command {
         Command::Scenario { .. } => scenario(command, target).await,
@@ -157,7 +158,7 @@ pub async fn execute(command: &Command, target: Target<'_>) -> Result<bool, Erro
     }
 }
 
-/// The text of a scenario that comes along, or of a file.
+/// Returns the text of a scenario of the harness, or of a file.
 fn load(name: &str) -> Result<String, file::Error> {
     if name.ends_with(".toml") {
         return std::fs::read_to_string(name).map_err(|error| file::Error::Read(name.into(), error));
@@ -199,10 +200,10 @@ async fn scenario(command: &Command, target: Target<'_>) -> Result<bool, Error> 
         keep: *keep,
         quiet: *quiet,
     };
-    // What makes no sense is said before a server is asked.
+    // Reports a wrong scenario before it sends any request.
     file::parse(&plan.text, &plan.changes)?;
     if begin_at.is_some_and(|at| at < SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()) {
-        eprintln!("--begin-at has passed already: the first phase begins as soon as everything is there");
+        eprintln!("--begin-at has passed already: the first phase begins as soon as the setup is complete");
     }
     let connector = Arc::new(Connector::new(kubeconfig::load(target.kubeconfig)?, target.protocol)?);
     let mut is_clean = true;
@@ -218,7 +219,7 @@ async fn scenario(command: &Command, target: Target<'_>) -> Result<bool, Error> 
     Ok(is_clean)
 }
 
-/// `result.json` becomes `result-2.json`.
+/// Returns the path with a number, as `result-2.json` for `result.json`.
 fn with_number(path: &Path, number: u32) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map(|extension| format!(".{}", extension.to_string_lossy())).unwrap_or_default();
@@ -233,7 +234,7 @@ fn show(result: &RunResult, html: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The results of one side of a comparison.
+/// Reads the results of one side of a comparison.
 fn side(paths: &str) -> Result<Vec<RunResult>, Error> {
     let mut files: Vec<PathBuf> = Vec::new();
     for path in paths.split(',') {
@@ -251,7 +252,7 @@ fn side(paths: &str) -> Result<Vec<RunResult>, Error> {
 }
 
 impl Changes {
-    /// As the command line has them.
+    /// Returns the changes as options of the command line.
     pub fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = self.set.iter().map(|set| format!("--set {set}")).collect();
         words.extend(self.scale.map(|scale| format!("--scale {scale}")));
@@ -265,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_along_can_be_run() {
+    fn scenarios_of_the_harness_are_valid() {
         for (name, text) in SCENARIOS {
             let scenario = file::parse(text, &Changes::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(scenario.name, *name);

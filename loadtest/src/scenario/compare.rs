@@ -1,4 +1,4 @@
-//! Holds runs against each other: ratios, and which of them exceed what repeated runs differ by.
+//! Compares runs: ratios of their figures, and which of these exceed the noise of repeated runs.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,47 +6,47 @@ use std::fmt::Write as _;
 use super::result::{Operation, RunResult};
 use crate::report::span;
 
-/// Quantiles of Student's distribution for a two-sided interval of 95%, by degrees of freedom from 1 on; those beyond
-/// the table have the last one.
+/// Quantiles of Student's t-distribution for a two-sided interval of 95%, for 1 and more degrees of freedom. The last
+/// one also stands for all larger numbers.
 const STUDENT: [f64; 30] = [
     12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// What is said of a difference.
+/// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It exceeds the noise of repeated runs, and B is better.
+    /// The difference exceeds the noise of repeated runs, and B is better.
     Better,
-    /// It exceeds the noise of repeated runs, and B is worse.
+    /// The difference exceeds the noise of repeated runs, and B is worse.
     Worse,
-    /// Repeated runs differ as much.
+    /// The difference does not exceed the noise of repeated runs.
     Noise,
-    /// One side has a single run, so that nobody knows how much repeated runs differ.
+    /// One side has a single run, so the noise is not known.
     Unknown,
 }
 
-/// One number of both sides.
+/// One figure of both sides.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What it is of.
+    /// The name of the operation.
     pub operation: String,
-    /// Which number.
+    /// The name of the figure.
     pub figure: &'static str,
-    /// Its means over the runs of A and B.
+    /// The means over the runs of A and of B.
     pub values: [f64; 2],
-    /// B divided by A.
+    /// The mean of B divided by that of A.
     pub ratio: f64,
-    /// The factor within which the ratio is known, with 95% confidence; `None` with a single run on a side.
+    /// The factor within which the ratio is known, with a confidence of 95%. `None` if a side has a single run.
     pub within: Option<f64>,
-    /// What is said of it.
+    /// The result of the comparison.
     pub verdict: Verdict,
 }
 
-/// Reads a number of a run.
+/// A figure of an operation: its name, whether more is better, and how it is read.
 type Figure = (&'static str, bool, fn(&RunResult, &Operation) -> f64);
 
-/// Numbers that are compared: name, whether more is better, value.
+/// The figures of operations that are compared.
 const FIGURES: &[Figure] = &[
     ("per second", true, |run, operation| operation.count as f64 / run.counted_seconds()),
     ("p50", false, |_, operation| operation.latency.p50 as f64),
@@ -55,10 +55,10 @@ const FIGURES: &[Figure] = &[
     ("p99.9", false, |_, operation| operation.latency.p999 as f64),
 ];
 
-/// Reads a number of a whole run: name, value.
+/// A figure of a whole run: its name and how it is read.
 type Whole = (&'static str, fn(&RunResult) -> Option<f64>);
 
-/// Numbers of whole runs.
+/// The figures of whole runs that are compared.
 const WHOLE: &[Whole] = &[
     ("CPU seconds", server_cpu_seconds),
     ("memory MB", |run| {
@@ -67,14 +67,14 @@ const WHOLE: &[Whole] = &[
     }),
 ];
 
-/// CPU seconds that the server used while the phases ran.
+/// Returns the CPU seconds that the server used during the phases.
 pub fn server_cpu_seconds(run: &RunResult) -> Option<f64> {
     let mut known = run.samples.iter().filter_map(|sample| sample.server_cpu_seconds);
     let first = known.next()?;
     Some(known.next_back()? - first)
 }
 
-/// Everything that both sides have.
+/// Compares all operations that both sides have.
 pub fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<Row> {
     let names = |runs: &[RunResult]| -> BTreeSet<String> {
         runs.iter().flat_map(|run| run.operations.keys().cloned()).collect()
@@ -96,7 +96,7 @@ pub fn compare(a: &[RunResult], b: &[RunResult]) -> Vec<Row> {
     rows
 }
 
-/// Ratios are compared by their logarithms (Welch's test), since times spread by factors.
+/// Compares the logarithms of figures by Welch's test, because times vary by factors.
 fn row(operation: &str, figure: &'static str, more_is_better: bool, sides: [Vec<f64>; 2]) -> Option<Row> {
     let logs = sides.clone().map(|side| side.into_iter().filter(|value| *value > 0.0).map(f64::ln).collect::<Vec<_>>());
     if logs.iter().any(Vec::is_empty) {
@@ -109,7 +109,7 @@ fn row(operation: &str, figure: &'static str, more_is_better: bool, sides: [Vec<
             [(a, logs[0].len()), (b, logs[1].len())].map(|((_, variance), count)| (variance / count as f64, count));
         let error = parts.iter().map(|(part, _)| part).sum::<f64>();
         let spread: f64 = parts.iter().map(|(part, count)| part * part / (*count as f64 - 1.0)).sum();
-        // Welch and Satterthwaite: the degrees of freedom of two sides that spread differently.
+        // Degrees of freedom of two sides with different variances (Welch and Satterthwaite).
         let freedom = if spread > 0.0 { (error * error / spread).floor().max(1.0) as usize } else { STUDENT.len() };
         STUDENT[freedom.min(STUDENT.len()) - 1] * error.sqrt()
     });
@@ -131,7 +131,7 @@ fn row(operation: &str, figure: &'static str, more_is_better: bool, sides: [Vec<
     })
 }
 
-/// Mean and variance of a sample.
+/// Returns mean and variance of a sample.
 fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -139,19 +139,19 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, squares / (count - 1.0).max(1.0))
 }
 
-/// A value in the unit of its figure.
-pub fn told(figure: &str, value: f64) -> String {
+/// Formats a value in the unit of its figure.
+pub fn formatted(figure: &str, value: f64) -> String {
     if figure.starts_with('p') && figure != "per second" { span(value.round() as u64) } else { format!("{value:.1}") }
 }
 
-/// A table for people.
+/// Returns a table for a terminal.
 pub fn text(a: &[RunResult], b: &[RunResult]) -> String {
     let rows = compare(a, b);
     let mut text = format!("A: {}\nB: {}\n\n", side(a), side(b));
     let width = rows.iter().map(|row| row.operation.len()).max().unwrap_or(0).max(9);
     let _ = writeln!(text, "{:<width$}  {:<11}  {:>10}  {:>10}  {:>7}  ", "operation", "figure", "A", "B", "B/A");
     for row in &rows {
-        let [a, b] = row.values.map(|value| told(row.figure, value));
+        let [a, b] = row.values.map(|value| formatted(row.figure, value));
         let said = match (row.verdict, row.within) {
             (Verdict::Unknown, _) | (_, None) => "one run on a side: repeat both to know".into(),
             (Verdict::Noise, Some(within)) => format!("within noise (x{within:.2})"),
@@ -177,7 +177,7 @@ mod tests {
     use super::super::merge::tests::taking;
     use super::*;
 
-    /// Runs whose requests all took so many microseconds.
+    /// Returns runs in which all requests took this many microseconds.
     fn runs(times: &[u64]) -> Vec<RunResult> {
         times.iter().map(|micros| taking(std::iter::repeat_n(*micros, 100))).collect()
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_counts_when_repeated_runs_differ_less() {
+    fn a_difference_counts_if_it_exceeds_the_noise() {
         assert_eq!(verdict(&[1_000, 1_010, 990], &[500, 510, 505]), Verdict::Better);
         assert_eq!(verdict(&[500, 510, 505], &[1_000, 1_010, 990]), Verdict::Worse);
         assert_eq!(verdict(&[1_000, 2_000, 500], &[600, 1_500, 900]), Verdict::Noise);

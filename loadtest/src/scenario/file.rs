@@ -1,4 +1,4 @@
-//! Scenarios as they are written down: TOML files, and what the command line changes about them.
+//! Reads scenarios: TOML files, and the changes that the command line makes to them.
 
 use std::collections::BTreeMap;
 
@@ -9,43 +9,43 @@ use crate::limits;
 /// Why a scenario cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No file has this name, and no scenario that comes with the harness.
-    #[error("no scenario {0:?}: `loadtest scenarios` lists those that come along, others are paths that end in .toml")]
+    /// Neither a file nor a scenario of the harness has this name.
+    #[error("no scenario {0:?}: `loadtest scenarios` lists the known ones, paths of others end in .toml")]
     Unknown(String),
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
     Read(String, #[source] std::io::Error),
-    /// It is no TOML, or names what does not exist.
-    #[error("the scenario is not understood: {0}")]
+    /// The file is not TOML, or contains an unknown field or value.
+    #[error("invalid scenario: {0}")]
     Toml(#[from] toml::de::Error),
-    /// `--set` has no `=`, or leads into something that is no table.
+    /// `--set` has no `=`, or its path leads through a value that is not a table.
     #[error("--set {0:?} is not PATH=VALUE with a path of tables, as in actors.nodes.count=10")]
     Set(String),
     /// A number is out of its bounds.
-    #[error("the scenario cannot be run: {0}")]
+    #[error("invalid scenario: {0}")]
     Bounds(String),
 }
 
-/// What is asked of a server, by whom, how much and how long.
+/// A scenario: which clients send which requests, how many and for how long.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// Its name, which results bear.
+    /// The name, which results contain.
     pub name: String,
     /// One sentence for lists and reports.
     pub about: String,
-    /// Connections that requests share; watches have their own.
+    /// The number of connections that requests share. Watches have their own.
     #[serde(default = "connections")]
     pub connections: usize,
-    /// Seconds after the phases until what is still under way is given up.
+    /// Seconds after the last phase until requests in progress are abandoned.
     #[serde(default = "drain_seconds")]
     pub drain_seconds: f64,
-    /// What is there before the first phase.
+    /// Objects that exist before the first phase.
     #[serde(default)]
     pub setup: Setup,
-    /// What happens one after the other.
+    /// The phases, one after the other.
     pub phases: Vec<Phase>,
-    /// Who does something, by name.
+    /// The actors by name.
     pub actors: BTreeMap<String, Actor>,
 }
 
@@ -57,44 +57,44 @@ fn drain_seconds() -> f64 {
     30.0
 }
 
-/// What is there before the first phase.
+/// Objects that exist before the first phase.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Setup {
-    /// Pods of some 11 KB.
+    /// The number of pods, each of about 11 KB.
     #[serde(default)]
     pub pods: usize,
-    /// Nodes.
+    /// The number of nodes.
     #[serde(default)]
     pub nodes: usize,
 }
 
-/// A stretch of time in which the load is steady, or rises or falls evenly.
+/// A period in which the load is steady, or changes evenly.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Phase {
-    /// Its name.
+    /// The name of the phase.
     pub name: String,
-    /// How long it is.
+    /// The length of the phase in seconds.
     pub seconds: f64,
-    /// By what the rates of actors are multiplied: a number, or one at the beginning and one at the end.
+    /// The factor for the rates of actors: a number, or one at the beginning and one at the end.
     #[serde(default)]
     pub load: Factor,
-    /// Whether its requests are left out of totals, as those of a server that warms up.
+    /// Whether totals leave its requests out, for instance while a server warms up.
     #[serde(default)]
     pub warmup: bool,
-    /// Whether all watches lose their connections when it begins.
+    /// Whether all watches lose their connections when the phase begins.
     #[serde(default)]
     pub reconnect: bool,
 }
 
-/// The load of a phase.
+/// The load factor of a phase.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 pub enum Factor {
-    /// The same all the time.
+    /// The same during the whole phase.
     Steady(f64),
-    /// From one to another.
+    /// Changes evenly from the first to the second value.
     Ramp([f64; 2]),
 }
 
@@ -105,7 +105,7 @@ impl Default for Factor {
 }
 
 impl Factor {
-    /// At the beginning and at the end.
+    /// Returns the factor at the beginning and at the end.
     pub fn ends(self) -> [f64; 2] {
         match self {
             Self::Steady(factor) => [factor; 2],
@@ -114,57 +114,57 @@ impl Factor {
     }
 }
 
-/// How often an actor does what it does. One of `rate` and `clients` is given.
+/// How often an actor acts. Either `rate` or `clients` is set.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pace {
-    /// Times a second, whether answers come or not.
+    /// Actions per second, whether earlier ones have been answered or not.
     pub rate: Option<f64>,
-    /// How many do it, each as soon as it is done with the time before.
+    /// The number of clients. Each acts again as soon as its previous action is complete.
     pub clients: Option<usize>,
-    /// When the times of a rate are.
+    /// How the actions of a rate are distributed over time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// How often in all, at most.
+    /// The largest number of actions.
     pub total: Option<u64>,
 }
 
-/// When requests of a rate are due.
+/// How the actions of a rate are distributed over time.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// At random, as those of clients that know nothing of each other (a Poisson process).
+    /// At random, like those of independent clients (a Poisson process).
     #[default]
     Random,
-    /// At even distances.
+    /// At equal intervals.
     Even,
 }
 
-/// Who does something.
+/// An actor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Actor {
-    /// Nodes that renew leases and tell their status.
+    /// Nodes that renew leases and update their status.
     Heartbeat(Heartbeat),
-    /// Clients that list and watch, and keep what they were told.
+    /// Clients that list, watch, and remember what they received.
     Reflector(Reflector),
-    /// Changes of a set of objects, which can be recognised in watches.
+    /// Changes of a set of objects, which watches can identify.
     Writer(Writer),
-    /// Requests that read: lists, discovery, documents.
+    /// Requests that read lists, discovery and other documents.
     Lister(Lister),
-    /// Objects that are made, go through their life, and are deleted.
+    /// Objects that are created, become ready and are deleted.
     Life(Life),
-    /// Definitions of custom resources.
+    /// Custom resource definitions, and objects of them.
     Definitions(Definitions),
 }
 
-/// Nodes that renew leases and tell their status.
+/// Nodes that renew leases and update their status.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Heartbeat {
-    /// How many nodes.
+    /// The number of nodes.
     pub count: usize,
-    /// Seconds between two renewals of a node.
+    /// Seconds between two renewals of a node's lease.
     #[serde(default = "lease_seconds")]
     pub lease_seconds: f64,
     /// Seconds between two status updates of a node.
@@ -180,16 +180,16 @@ fn status_seconds() -> f64 {
     300.0
 }
 
-/// How a reflector learns what there is.
+/// How a reflector gets the initial objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sync {
     /// By a list in pages, then a watch.
     #[default]
     Pages,
-    /// By a list from the cache of the server (`resourceVersion=0`), then a watch.
+    /// By a list from the server's cache (`resourceVersion=0`), then a watch.
     Cached,
-    /// By a watch that begins with everything (WatchList, KEP-3157).
+    /// By a watch with initial events (WatchList, KEP-3157).
     WatchList,
 }
 
@@ -197,23 +197,23 @@ pub enum Sync {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Reflector {
-    /// How many clients; each has a watch for each path.
+    /// The number of clients. Each has a watch for each path.
     pub count: usize,
-    /// What is watched. `{namespace}` and `{node}` stand for names.
+    /// The paths to watch. `{namespace}` and `{node}` stand for names.
     pub paths: Vec<String>,
-    /// How a client learns what there is.
+    /// How a client gets the initial objects.
     #[serde(default)]
     pub sync: Sync,
-    /// Objects of a page.
+    /// The number of objects in a page.
     #[serde(default = "page")]
     pub page: usize,
-    /// Whether all begin at once when the first phase does, and not before it.
+    /// Whether all clients start together with the first phase, and not before.
     #[serde(default)]
     pub herd: bool,
-    /// Whether each client has a connection of its own.
+    /// Whether each client has its own connection.
     #[serde(default)]
     pub own_connection: bool,
-    /// How fast a client reads; 0 for as fast as it can.
+    /// How many bytes per second a client reads. 0 for no limit.
     #[serde(default)]
     pub read_bytes_per_second: u64,
 }
@@ -222,20 +222,20 @@ fn page() -> usize {
     500
 }
 
-/// Kinds of objects that are written and made.
+/// Kinds of objects that actors create and change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
-    /// ConfigMaps, with a text of the length that is asked for.
+    /// ConfigMaps with a text of configurable length.
     #[default]
     ConfigMap,
-    /// Deployments; nobody acts on them (they are paused and have no replicas).
+    /// Deployments that no controller acts on: they are paused and have no replicas.
     Deployment,
-    /// Pods, which are bound and become ready.
+    /// Pods that are bound and become ready.
     Pod,
     /// Events.
     Event,
-    /// A custom resource and a pod of it; both become ready.
+    /// A custom resource and its pod, which both become ready.
     Sandbox,
 }
 
@@ -243,7 +243,7 @@ pub enum Made {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// By replacing them.
+    /// By PUT.
     #[default]
     Put,
     /// By merge patches.
@@ -256,23 +256,23 @@ pub enum Verb {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Writer {
-    /// How often one of them is changed.
+    /// How often an object is changed.
     pub pace: Pace,
-    /// How many objects there are.
+    /// The number of objects.
     pub objects: usize,
-    /// What they are: ConfigMaps or Deployments.
+    /// The kind of the objects: ConfigMaps or Deployments.
     #[serde(default)]
     pub object: Made,
-    /// Bytes of text in each ConfigMap.
+    /// The length of the text in each ConfigMap, in bytes.
     #[serde(default = "bytes")]
     pub bytes: usize,
-    /// How they are changed.
+    /// How the objects are changed.
     #[serde(default)]
     pub verb: Verb,
-    /// How many managers apply by turns.
+    /// The number of field managers that apply by turns.
     #[serde(default = "one")]
     pub managers: usize,
-    /// The share of changes after which the object is read, to see whether the change is there.
+    /// The share of changes after which the object is read, to check that the change is visible.
     #[serde(default)]
     pub read_back: f64,
 }
@@ -289,53 +289,56 @@ fn one() -> usize {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lister {
-    /// How often.
+    /// How often requests are sent.
     pub pace: Pace,
-    /// What, one after the other. `{namespace}` and `{node}` stand for names.
+    /// The paths to read, one after the other. `{namespace}` and `{node}` stand for names.
     pub paths: Vec<String>,
-    /// Objects of a page; all pages are read. 0 for no pages.
+    /// The number of objects in a page; all pages are read. 0 for no pages.
     #[serde(default)]
     pub page: usize,
-    /// Media types that are asked for.
+    /// The header `Accept`.
     #[serde(default)]
     pub accept: Option<String>,
 }
 
-/// Objects that are made, go through their life, and are deleted.
+/// Objects that are created, become ready and are deleted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Life {
-    /// How often one begins.
+    /// How often an object is created.
     pub pace: Pace,
-    /// What they are.
+    /// The kind of the objects.
     pub object: Made,
-    /// Seconds from ready to deleted; never when it is not given.
+    /// Seconds from ready until the deletion. `None` if objects are not deleted.
     #[serde(default)]
     pub hold_seconds: Option<f64>,
 }
 
-/// Definitions of custom resources.
+/// Custom resource definitions, and objects of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Definitions {
-    /// How many are made before the first phase.
+    /// The number of definitions, which are created before the first phase.
     pub count: usize,
-    /// How often objects of them are made.
+    /// How often objects are created.
     pub pace: Pace,
 }
 
-/// What the command line changes.
+/// Changes that the command line makes to a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// `PATH=VALUE`, applied first.
+    /// Values in the form `PATH=VALUE`, which are applied first.
     pub set: Vec<String>,
-    /// By what counts and rates are multiplied.
+    /// The factor for counts and rates.
     pub scale: Option<f64>,
-    /// How long all phases are together.
+    /// The length of all phases together, in seconds.
     pub seconds: Option<f64>,
 }
 
-/// Reads a scenario.
+/// Reads a scenario, applies the changes, and checks all bounds.
+///
+/// # Errors
+/// States what is wrong with the scenario or the changes.
 pub fn parse(text: &str, changes: &Changes) -> Result<Scenario, Error> {
     let mut table: toml::Value = toml::from_str(text)?;
     for set in &changes.set {
@@ -373,7 +376,7 @@ fn replace(table: &mut toml::Value, set: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// At least one of each, unless there is none.
+/// Scales a count. A count above zero stays above zero.
 fn scaled(count: &mut usize, factor: f64) {
     *count = ((*count as f64 * factor).ceil() as usize).max(usize::from(*count > 0));
 }
@@ -407,7 +410,7 @@ fn scale(scenario: &mut Scenario, factor: f64) {
 }
 
 impl Scenario {
-    /// How long all phases are together.
+    /// Returns the length of all phases together, in seconds.
     pub fn seconds(&self) -> f64 {
         self.phases.iter().fold(0.0, |sum, phase| sum + phase.seconds)
     }

@@ -31,7 +31,7 @@ fn nodes(scenario: &Scenario) -> usize {
 }
 
 #[test]
-fn the_command_line_changes_what_the_file_says() {
+fn the_command_line_changes_values_of_the_file() {
     let scenario = changed(&["actors.nodes.count=20", "phases.1.seconds=2"], Some(0.01), Some(10.0)).unwrap();
     assert_eq!(nodes(&scenario), 1);
     assert_eq!(scenario.phases.iter().map(|phase| phase.seconds).collect::<Vec<_>>(), [6.0, 4.0]);
@@ -40,7 +40,7 @@ fn the_command_line_changes_what_the_file_says() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_values_are_refused() {
     for (set, part) in [
         ("actors.nodes.count=0", "nodes: count is 0"),
         ("actors.nodes.size=1", "unknown field `size`"),

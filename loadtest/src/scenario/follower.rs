@@ -1,4 +1,4 @@
-//! One watch and what it knows: lists, watches, goes on after every end.
+//! One watch and the state that it has received. It lists, watches, and resumes after each end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,49 +20,49 @@ use super::run::Run;
 use crate::connection::{Call, Client, Error};
 use crate::limits;
 
-/// A line buffer that is larger than this is not kept for the next line.
+/// A line buffer with a larger capacity is freed after its line.
 const KEPT_LINE_BYTES: usize = 4_096;
 
-/// Kinds of operations of an actor's watches.
+/// The kinds of operations that an actor's watches record.
 #[derive(Debug, Clone, Copy)]
 pub struct Kinds {
-    /// Until a client knows everything.
+    /// The time until a client has received all initial objects.
     pub sync: Kind,
-    /// Until a watch goes on after an end.
+    /// The time until a watch is resumed after an end.
     pub resume: Kind,
-    /// Until an event is there, from when its change was due.
+    /// The time from when a change was due until its event arrives.
     pub delivery: Kind,
 }
 
 /// A watch.
 pub struct Follower {
-    /// What it is called.
+    /// The name in descriptions.
     pub name: String,
-    /// What it watches.
+    /// The path of the watched collection.
     pub path: String,
-    /// What it knows.
+    /// The state that the watch has received.
     pub watched: RefCell<Watched>,
-    /// The connection of the actor's that it uses.
+    /// The number of the actor's connection that the watch uses.
     pub connection: usize,
-    /// How it is to be done.
+    /// The actor's settings.
     pub how: Rc<Reflector>,
-    /// What is recorded of it.
+    /// The kinds of operations to record.
     pub kinds: Kinds,
-    /// Whether it once knew everything.
+    /// Whether the watch has ever received all initial objects.
     pub has_synced: Cell<bool>,
 }
 
 /// Why a watch ended.
 enum End {
-    /// The server, or the connection.
+    /// The server ended the watch, or the connection broke.
     Ended,
-    /// The server has forgotten where the watch was.
+    /// The server's history does not reach back to the watch's revision.
     Expired,
-    /// It was refused, so that it waits before it tries again.
+    /// The server refused the watch, which is retried after a pause.
     Refused,
 }
 
-/// Counts an open watch for as long as it lives.
+/// Counts an open watch until it is dropped.
 struct Open<'a>(&'a Cell<u64>);
 
 impl<'a> Open<'a> {
@@ -83,7 +83,7 @@ fn with_query(path: &str, query: &str) -> String {
 }
 
 impl Follower {
-    /// Watches for as long as it is let, from a point in time on that latencies count from.
+    /// Watches until it is dropped. The first latency counts from `since`.
     pub async fn follow(self: Rc<Self>, run: Rc<Run>, connections: Rc<Pool>, since: Instant) {
         let (mut since, mut wait) = (since, Duration::ZERO);
         loop {
@@ -114,7 +114,7 @@ impl Follower {
         }
     }
 
-    /// Lists if that is needed, and watches until an end.
+    /// Lists if necessary, and watches until the watch ends.
     async fn session(&self, run: &Run, mut client: Client, since: Instant) -> Result<End, Error> {
         let is_synced = self.watched.borrow().is_synced;
         if !is_synced && self.how.sync != Sync::WatchList {
@@ -164,7 +164,7 @@ impl Follower {
         }
     }
 
-    /// Reads all pages of a list. An end, if it is refused.
+    /// Reads all pages of a list. Returns an end if a page is refused.
     async fn list(&self, run: &Run, client: &mut Client) -> Result<Option<End>, Error> {
         self.watched.borrow_mut().begin();
         let first = match self.how.sync {
@@ -190,7 +190,7 @@ impl Follower {
         }
     }
 
-    /// Takes the events of a watch until it ends.
+    /// Processes the events of a watch until it ends.
     async fn events(&self, run: &Run, mut body: Incoming, since: Instant) -> Result<End, Error> {
         let mut line = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -226,7 +226,7 @@ impl Follower {
         Ok(End::Ended)
     }
 
-    /// Takes one event. Whether the server cannot go on from here.
+    /// Processes one event. Returns whether the watch has expired.
     fn event(&self, run: &Run, line: &[u8], arrived: Instant, since: Instant) -> bool {
         run.checked.events.set(run.checked.events.get() + 1);
         let event = match serde_json::from_slice::<Event<'_>>(line) {
@@ -253,14 +253,14 @@ impl Follower {
     }
 }
 
-/// Waits longer each time.
+/// Waits, each time twice as long as before up to a bound.
 async fn pause(wait: &mut Duration) {
     *wait = (*wait * 2).clamp(Duration::from_millis(50), limits::RETRY_WAIT_MAX);
     tokio::time::sleep(*wait).await;
 }
 
-/// Reads one page of a list: its revision and where the next one begins; else the status, which is OK where the answer
-/// is no list.
+/// Reads one page of a list. Returns its revision and the token of the next page. The inner `Err` contains the status
+/// of a refusal, or 200 if the answer is not a list.
 async fn page(
     client: &mut Client,
     call: &Call,
@@ -284,7 +284,7 @@ async fn page(
     Ok(items.metadata().filter(|_| is_list).ok_or(StatusCode::OK))
 }
 
-/// Everything that a list has now, by its keys.
+/// Reads the whole current list. Returns its objects by their keys.
 pub async fn list(run: &Run, path: &str) -> Result<HashMap<u64, Seen>, Error> {
     let mut found = HashMap::new();
     let mut query = "limit=500".to_owned();

@@ -1,4 +1,4 @@
-//! A report as one HTML page that needs nothing else: no network, no scripts.
+//! A report as one self-contained HTML page, without scripts.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::report::span;
 
 const STYLE: &str = include_str!("report.css");
 
-/// More lines than this in a chart cannot be told apart.
+/// A chart with more lines would be unreadable.
 const LINES_MAX: usize = 8;
 
-/// The page.
+/// Returns the page.
 pub fn page(result: &RunResult) -> String {
     let mut body = String::new();
     head(&mut body, result);
@@ -71,7 +71,7 @@ fn head(body: &mut String, result: &RunResult) {
     body.push_str("</header>");
 }
 
-/// Those that did something, the most frequent first.
+/// Returns the most frequent operations that had successes, ordered by name.
 fn busy(result: &RunResult) -> Vec<(&String, &Operation)> {
     let mut all: Vec<_> =
         result.operations.iter().filter(|(_, it)| it.windows.iter().any(|one| one.count > 0)).collect();
@@ -112,7 +112,7 @@ fn tiles(body: &mut String, result: &RunResult) {
     let until = |recovery: &Recovery| recovery.seconds.unwrap_or(f64::INFINITY);
     if let Some(recovery) = all.iter().max_by(|a, b| until(a).total_cmp(&until(b))) {
         let text = recovery.seconds.map_or("never".into(), |seconds| format!("{} s", trimmed(seconds)));
-        tiles.push(("back after the burst".into(), text, recovery.operation.clone()));
+        tiles.push(("recovered after the burst".into(), text, recovery.operation.clone()));
     }
     body.push_str(r#"<section class="tiles">"#);
     for (name, value, more) in tiles {
@@ -129,7 +129,7 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// Digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -166,7 +166,7 @@ fn percent_tick(value: f64) -> String {
     format!("{}%", trimmed(value))
 }
 
-/// A chart over the time of the run.
+/// Returns a chart over the time of the run.
 fn over_time<'a>(result: &RunResult, title: &'a str, series: Vec<Series>, y_text: fn(f64) -> String) -> Chart<'a> {
     let bands = result.phases.iter().map(|phase| {
         let load = if phase.load[0] == phase.load[1] && phase.load[0] != 1.0 {
@@ -189,7 +189,7 @@ fn figure(chart: &Chart<'_>, note: &str) -> String {
     format!("<figure><figcaption><h2>{title}</h2><p>{note}</p></figcaption>{svg}{legend}</figure>")
 }
 
-/// A number of each window, in its middle.
+/// Returns a figure of each window, at the middle of the window.
 fn points(
     result: &RunResult,
     operation: &Operation,
@@ -207,7 +207,7 @@ fn latency_over_time(result: &RunResult, quantile: f64, title: &str) -> String {
     });
     let mut chart = over_time(result, title, series.collect(), time_tick);
     chart.y_scale = Scale::Log;
-    figure(&chart, "Counted from when each request was due, so that a stall shows in everything that it held up.")
+    figure(&chart, "Counted from when each request was due, so a stall shows in all requests that it delayed.")
 }
 
 fn percentile_curves(result: &RunResult) -> String {
@@ -217,7 +217,7 @@ fn percentile_curves(result: &RunResult) -> String {
         let mut below = 0;
         let mut points = Vec::new();
         for (micros, count) in &operation.histogram {
-            // The slowest one of all has nothing above it, and no place on an axis of shares that are left.
+            // The slowest request is left out: the share above it is 0, which has no place on this axis.
             let quantile = (below as f64 + *count as f64 / 2.0) / total.max(1) as f64;
             below += count;
             points.push((quantile.min(0.99999), Some(*micros as f64)));
@@ -236,7 +236,7 @@ fn percentile_curves(result: &RunResult) -> String {
         bands: Vec::new(),
         is_filled: false,
     };
-    figure(&chart, "Each step to the right leaves a tenth of the requests above it.")
+    figure(&chart, "Each step to the right divides the number of slower requests by ten.")
 }
 
 fn throughput(result: &RunResult) -> String {
@@ -245,7 +245,7 @@ fn throughput(result: &RunResult) -> String {
         points: points(result, operation, |window| Some(window.count as f64 / result.window_seconds)),
     });
     let chart = over_time(result, "Throughput", series.collect(), count_tick);
-    figure(&chart, "Successes a second, by when they were due.")
+    figure(&chart, "Successes per second, by when the requests were due.")
 }
 
 fn errors_over_time(result: &RunResult) -> String {
@@ -257,7 +257,7 @@ fn errors_over_time(result: &RunResult) -> String {
     });
     let mut chart = over_time(result, "Errors", series.collect(), count_tick);
     chart.is_filled = true;
-    figure(&chart, "Failures a second, by when they were due.")
+    figure(&chart, "Failures per second, by when the requests were due.")
 }
 
 fn processor(result: &RunResult) -> String {
@@ -296,7 +296,7 @@ fn watches(result: &RunResult) -> String {
     let series = vec![Series { name: "open".into(), points: points.collect() }];
     let mut chart = over_time(result, "Watches", series, count_tick);
     chart.is_filled = true;
-    figure(&chart, "Open at a time.")
+    figure(&chart, "Open watches.")
 }
 
 fn table(body: &mut String, result: &RunResult) {
@@ -311,7 +311,7 @@ fn table(body: &mut String, result: &RunResult) {
         }
         let since = match operation.since {
             Since::Due => "",
-            Since::Sent => r#" <small title="counted from sending: as fast as clients are answered">closed</small>"#,
+            Since::Sent => r#" <small title="counted from sending: each client waits for its answer">closed</small>"#,
         };
         let rate = operation.count as f64 / result.counted_seconds();
         let times = &operation.latency;
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_tells_everything_and_fetches_nothing() {
+    fn a_page_is_complete_and_self_contained() {
         let mut result = taking((1..=1_000).map(|n| n * 10));
         result.about = "<b>not bold</b>".into();
         result.seconds = 1.0;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_nothing_happened_has_a_page() {
+    fn an_empty_run_has_a_page() {
         let page = page(&super::super::merge::tests::empty());
         assert!(page.contains("clean") && !page.contains("NaN"), "{page}");
     }

@@ -1,34 +1,34 @@
-//! Lists, item by item as they arrive: a list of many objects is never held as a whole.
+//! Splits a list into its items as they arrive, so that a long list is never in memory as a whole.
 
 use memchr::{memchr2, memmem};
 
 use super::mark::metadata_in;
 use crate::limits;
 
-/// Where the items of a list begin.
+/// The text before the items of a list.
 const ITEMS: &[u8] = br#""items":["#;
 
-/// How long the part of a list before its items may be, and the part after them.
+/// The largest size of a list's text before its items, and after them, in bytes.
 const HEAD_BYTES_MAX: usize = 1 << 16;
 
 /// Splits the text of a list.
 #[derive(Default)]
 pub struct Items {
-    /// What comes before the items.
+    /// The text before the items.
     head: Vec<u8>,
     is_past_head: bool,
-    /// The item that has not ended yet.
+    /// The item that is not complete yet.
     item: Vec<u8>,
     depth: usize,
     is_in_string: bool,
     is_escaped: bool,
     is_over: bool,
-    /// What comes after the items: lists of custom resources have their metadata there.
+    /// The text after the items, where lists of custom resources have their metadata.
     tail: Vec<u8>,
 }
 
 impl Items {
-    /// Takes the next bytes, and hands on each item that is whole. Whether the text can be that of a list.
+    /// Processes the next bytes, and calls `each` with every complete item. Returns whether the text may be a list.
     pub fn push(&mut self, data: &[u8], mut each: impl FnMut(&[u8])) -> bool {
         if self.is_past_head {
             return self.split(data, &mut each);
@@ -86,7 +86,7 @@ impl Items {
         self.item.clear();
     }
 
-    /// Passes over a string from a place within it. Where to go on.
+    /// Skips a string from a position within it. Returns where to continue.
     fn string(&mut self, data: &[u8], at: usize) -> usize {
         if std::mem::take(&mut self.is_escaped) {
             return at + 1;
@@ -99,7 +99,7 @@ impl Items {
         at + found + 1
     }
 
-    /// The revision of the list and where its next page begins; `None` if they are not there, or not there yet.
+    /// Returns the revision of the list and the token of the next page. `None` if no metadata has arrived.
     pub fn metadata(&self) -> Option<(u64, String)> {
         metadata_in(&self.head).or_else(|| metadata_in(&self.tail))
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_not_kept() {
+    fn text_that_is_no_list_is_not_kept() {
         let mut split = Items::default();
         assert!(!split.push(&vec![b'x'; HEAD_BYTES_MAX + 1], |_| panic!("no item")));
         let mut empty = Items::default();

@@ -1,8 +1,8 @@
-//! When requests are due: rates that follow the load of phases.
+//! When requests are due: rates, multiplied by the load of each phase.
 
 use super::file::{Phase, Scenario};
 
-/// A stretch of time with an even change of the load.
+/// A period in which the load changes evenly.
 #[derive(Debug, Clone)]
 struct Stretch {
     start: f64,
@@ -11,14 +11,14 @@ struct Stretch {
     to: f64,
 }
 
-/// The load over time, in seconds since the first phase began.
+/// The load over time, in seconds since the start of the first phase.
 #[derive(Debug, Clone)]
 pub struct Load {
     stretches: Vec<Stretch>,
 }
 
 impl Load {
-    /// That of a scenario.
+    /// Returns the load of a scenario.
     pub fn of(scenario: &Scenario) -> Self {
         Self::over(&scenario.phases)
     }
@@ -34,18 +34,18 @@ impl Load {
         Self { stretches: stretches.collect() }
     }
 
-    /// When it ends.
+    /// Returns the end of the last phase, in seconds.
     pub fn seconds(&self) -> f64 {
         self.stretches.last().map_or(0.0, |last| last.start + last.seconds)
     }
 
-    /// The phase at a time, by its number; the last one from the end on.
+    /// Returns the number of the phase at a time. After the end, returns the last one.
     pub fn phase(&self, at: f64) -> usize {
         let found = self.stretches.iter().position(|stretch| at < stretch.start + stretch.seconds);
         found.unwrap_or(self.stretches.len().saturating_sub(1))
     }
 
-    /// The load at a time.
+    /// Returns the load at a time.
     pub fn at(&self, at: f64) -> f64 {
         let stretch = &self.stretches[self.phase(at)];
         if stretch.seconds <= 0.0 {
@@ -54,15 +54,15 @@ impl Load {
         stretch.from + (stretch.to - stretch.from) * ((at - stretch.start) / stretch.seconds).clamp(0.0, 1.0)
     }
 
-    /// The time until which so much load has been there, in seconds at a load of 1; `None` when that is never so.
+    /// Returns the time at which the integral of the load reaches `amount`, in seconds. `None` if it never does.
     pub fn when(&self, mut amount: f64) -> Option<f64> {
         for stretch in &self.stretches {
             let all = stretch.seconds * (stretch.from + stretch.to) / 2.0;
             if amount < all {
-                // The area under a line that rises by `slope`: from * t + slope * t^2 / 2.
+                // The integral of a line with this slope: from * t + slope * t^2 / 2.
                 let slope = (stretch.to - stretch.from) / stretch.seconds;
                 let root = (stretch.from * stretch.from + 2.0 * slope * amount).max(0.0).sqrt();
-                // This form has no cancellation where the slope is small.
+                // This form avoids cancellation for small slopes.
                 return Some(stretch.start + 2.0 * amount / (stretch.from + root).max(f64::MIN_POSITIVE));
             }
             amount -= all;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_has_as_many_before_a_time_as_its_area() {
+    fn requests_of_a_ramp_follow_its_integral() {
         let load = load(&[(10.0, [0.0, 1.0]), (5.0, [1.0, 1.0]), (10.0, [1.0, 0.0])]);
         for (amount, when) in [(5.0 / 4.0, 5.0), (5.0, 10.0), (7.5, 12.5), (13.75, 20.0)] {
             assert!((load.when(amount).unwrap() - when).abs() < 1e-9, "{amount}: {:?}", load.when(amount));

@@ -1,4 +1,4 @@
-//! Marks that objects of the harness bear, by which watches and reads are checked.
+//! Marks in the harness's objects, which let watches and reads be checked.
 
 use std::borrow::Cow;
 
@@ -6,34 +6,34 @@ use serde::Deserialize;
 
 use crate::numbers::fingerprint;
 
-/// The annotation that holds the mark.
+/// The annotation that contains the mark.
 pub const ANNOTATION: &str = "loadtest/mark";
 
-/// What an object says about itself: which change of it this is, when that was due, and what belongs to it.
+/// A mark: the number of the object's change, when that change was due, and a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// The number of the change, one more than that of the change before.
+    /// The number of the change. It rises by one with each change of the object.
     pub sequence: u32,
     /// When the change was due, in microseconds of Unix time.
     pub due_micros: u64,
-    /// A hash of these, of the names and of the payload.
+    /// A hash of the two numbers, the object's namespace and name, and its payload.
     pub sum: u64,
 }
 
 impl Mark {
-    /// The mark of a change of an object.
+    /// Makes the mark of an object's change.
     pub fn new(sequence: u32, due_micros: u64, namespace: &str, name: &str, payload: &str) -> Self {
         let (numbers, due) = (sequence.to_le_bytes(), due_micros.to_le_bytes());
         let sum = fingerprint(&[&numbers, &due, namespace.as_bytes(), name.as_bytes(), payload.as_bytes()]);
         Self { sequence, due_micros, sum }
     }
 
-    /// As the annotation has it.
+    /// Returns the annotation's text.
     pub fn text(&self) -> String {
         format!("{}.{}.{:x}", self.sequence, self.due_micros, self.sum)
     }
 
-    /// Reads the annotation.
+    /// Parses the annotation's text.
     pub fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let (sequence, due, sum) = (parts.next()?, parts.next()?, parts.next()?);
@@ -45,10 +45,10 @@ impl Mark {
     }
 }
 
-/// The part of an object that is looked at; what else it has is passed over.
+/// The part of an object that is checked. Other fields are skipped.
 #[derive(Debug, Default, Deserialize)]
 pub struct Object<'a> {
-    /// Its metadata.
+    /// The metadata.
     #[serde(borrow, default)]
     pub metadata: Metadata<'a>,
     /// The data of a ConfigMap.
@@ -62,42 +62,42 @@ pub struct Object<'a> {
     pub message: Option<Cow<'a, str>>,
 }
 
-/// Metadata, as far as it is looked at.
+/// The part of the metadata that is checked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata<'a> {
-    /// Name.
+    /// The name.
     #[serde(borrow, default)]
     pub name: Cow<'a, str>,
-    /// Namespace; empty for objects that have none.
+    /// The namespace. Empty for an object without one.
     #[serde(borrow, default)]
     pub namespace: Cow<'a, str>,
-    /// Revision, as text.
+    /// The revision, as text.
     #[serde(borrow, default)]
     pub resource_version: Cow<'a, str>,
-    /// Where the next page of a list begins.
+    /// The token of a list's next page.
     #[serde(borrow, default, rename = "continue")]
     pub next: Cow<'a, str>,
-    /// Annotations.
+    /// The annotations.
     #[serde(borrow, default)]
     pub annotations: Annotations<'a>,
 }
 
-/// The annotations that are looked at.
+/// The annotations that are checked.
 #[derive(Debug, Default, Deserialize)]
 pub struct Annotations<'a> {
     /// The mark.
     #[serde(borrow, default, rename = "loadtest/mark")]
     pub mark: Option<Cow<'a, str>>,
-    /// On the bookmark after what there was when a watch began (KEP-3157).
+    /// Present on the bookmark that ends the initial events of a watch (KEP-3157).
     #[serde(borrow, default, rename = "k8s.io/initial-events-end")]
     pub initial_events_end: Option<Cow<'a, str>>,
 }
 
-/// The entries of a ConfigMap that are looked at.
+/// The entries of a ConfigMap that are checked.
 #[derive(Debug, Default, Deserialize)]
 pub struct Data<'a> {
-    /// The text that makes it as long as it is.
+    /// The text that gives the object its size.
     #[serde(borrow, default)]
     pub payload: Option<Cow<'a, str>>,
 }
@@ -105,30 +105,33 @@ pub struct Data<'a> {
 /// An event of a watch.
 #[derive(Debug, Deserialize)]
 pub struct Event<'a> {
-    /// `ADDED` and so on.
+    /// The type, for instance `ADDED`.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// What it is about.
+    /// The object of the event.
     #[serde(borrow)]
     pub object: Object<'a>,
 }
 
-/// What is wrong with an object as such.
+/// A description of what is wrong with an object.
 pub type Fault = String;
 
 impl Object<'_> {
-    /// The object's key: a hash of namespace and name.
+    /// Returns the object's key: a hash of its namespace and name.
     pub fn key(&self) -> u64 {
         fingerprint(&[self.metadata.namespace.as_bytes(), self.metadata.name.as_bytes()])
     }
 
-    /// Its revision.
+    /// Returns the object's revision.
     pub fn revision(&self) -> Result<u64, Fault> {
         let text = &self.metadata.resource_version;
         text.parse().map_err(|_| format!("{} has resourceVersion {text:?}", self.metadata.name))
     }
 
-    /// Its mark, if it has one; wrong if it does not fit what the object is.
+    /// Returns the object's mark, if it has one.
+    ///
+    /// # Errors
+    /// Fails if the mark is malformed, or does not match the object.
     pub fn mark(&self) -> Result<Option<Mark>, Fault> {
         let Some(text) = &self.metadata.annotations.mark else { return Ok(None) };
         let mark = Mark::read(text).ok_or_else(|| format!("{} has the mark {text:?}", self.metadata.name))?;
@@ -141,7 +144,7 @@ impl Object<'_> {
     }
 }
 
-/// The metadata of a list, out of what it has before or after its items. `None` if it is not there.
+/// Returns the revision and the continue token in a part of a list. `None` if the part does not contain the metadata.
 pub fn metadata_in(body: &[u8]) -> Option<(u64, String)> {
     const WORD: &[u8] = br#""metadata":"#;
     let at = memchr::memmem::find(body, WORD)? + WORD.len();
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_fit_what_they_are_on() {
+    fn marks_match_their_objects() {
         let mark = Mark::new(3, 1_000, "n", "a", "text");
         let whole = text(&mark, "text");
         let object: Object<'_> = serde_json::from_str(&whole).unwrap();

@@ -1,17 +1,20 @@
-//! Adds up the results of the parts of a scenario.
+//! Combines the results of a scenario's parts.
 
 use std::collections::BTreeSet;
 
 use super::result::{Error, Operation, Percentiles, RunResult, Sample, histogram, pairs};
 
-/// How far apart parts of one run may begin, in microseconds: they are added up second by second.
+/// The largest difference between the starts of two parts, in microseconds. Their figures are added second by second.
 const APART_MICROS_MAX: u64 = 2_000_000;
 
-/// The result of all parts.
+/// Combines the results of all parts.
+///
+/// # Errors
+/// Fails if the results are not all parts of one run.
 pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
     let apart = |what: String| Err(Error::Apart(what));
     let mut results = results.into_iter();
-    let Some(mut sum) = results.next() else { return apart("there are none".into()) };
+    let Some(mut sum) = results.next() else { return apart("no result was given".into()) };
     let of = sum.part[1];
     let mut parts = BTreeSet::from([sum.part[0]]);
     for result in results {
@@ -28,7 +31,7 @@ pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
             return apart(format!("part {} began at another time; give all parts one --begin-at", result.part[0]));
         }
         if !parts.insert(result.part[0]) {
-            return apart(format!("part {} is there twice", result.part[0]));
+            return apart(format!("part {} was given twice", result.part[0]));
         }
         add(&mut sum, &result);
     }
@@ -61,7 +64,7 @@ fn add(sum: &mut RunResult, other: &RunResult) {
     sum.gave_up |= other.gave_up;
 }
 
-/// The server is one and the same, the harness' processes add up.
+/// All parts measure the same server, so its figures are not added. Those of the harness are.
 fn add_samples(own: &mut [Sample], other: &[Sample]) {
     for (own, other) in own.iter_mut().zip(other) {
         own.own_cpu_seconds += other.own_cpu_seconds;
@@ -73,7 +76,7 @@ fn add_samples(own: &mut [Sample], other: &[Sample]) {
 }
 
 impl Operation {
-    /// Adds what another part did.
+    /// Adds the figures of another part.
     fn add(&mut self, other: &Self) {
         self.count += other.count;
         for (sort, count) in &other.errors {
@@ -101,7 +104,7 @@ pub mod tests {
     use super::*;
     use crate::report;
 
-    /// A result with one operation and nothing in it.
+    /// Returns a result with one operation and no requests.
     pub fn empty() -> RunResult {
         let operation = Operation {
             since: Since::Due,
@@ -135,7 +138,7 @@ pub mod tests {
         }
     }
 
-    /// A result whose requests took so many microseconds.
+    /// Returns a result whose requests took this many microseconds.
     pub fn taking(micros: impl Iterator<Item = u64>) -> RunResult {
         let (mut all, mut window, mut result) = (report::histogram(), Window::default(), empty());
         micros.for_each(|micros| {
@@ -151,7 +154,7 @@ pub mod tests {
     }
 
     #[test]
-    fn parts_are_one_run() {
+    fn parts_are_combined() {
         let part = |number: u32, from: u64| {
             let mut result = taking((from..from + 100).map(|n| n * 10));
             result.part = [number, 2];

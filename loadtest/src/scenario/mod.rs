@@ -1,10 +1,11 @@
-//! Scenarios: many kinds of clients at a time, at rates that do not wait for answers, and checks of what they see.
+//! Scenarios: many kinds of clients that send requests at given rates, with checks of what the clients see.
 //!
-//! A scenario is a TOML file ([`file`]): actors that do something at a rate, and phases by which rates rise and fall
-//! ([`load`]). Requests of a rate are sent when they are due, however long answers take ([`stream`]), and their latency
-//! counts from then ([`record`]), so that a server that stands still is charged for everything that it held up. What
-//! watches deliver is held against what they delivered before, and in the end against lists ([`check`], [`follower`]).
-//! One process does all of a scenario, or a part of it; results are added up ([`merge`]) and compared ([`compare`]).
+//! A scenario is a TOML file ([`file`]) with actors, which act at a rate, and phases, which raise and lower these rates
+//! ([`load`]). Requests of a rate are sent when they are due, whether earlier ones have been answered or not
+//! ([`stream`]). Their latency counts from when they were due ([`record`]), so a stall of the server adds to the
+//! latency of every request that it delays. Deliveries of watches are compared with earlier ones, and in the end with
+//! lists ([`check`], [`follower`]). One process runs a whole scenario or a part of it. Results can be combined
+//! ([`merge`]) and compared ([`compare`]).
 
 mod actors;
 mod check;
@@ -50,7 +51,7 @@ use crate::limits;
 use crate::operation::micros;
 use crate::process::Processes;
 
-/// Scenarios that come with the harness: names and files.
+/// The scenarios of the harness: names and files.
 const SCENARIOS: &[(&str, &str)] = &[
     ("heartbeats", include_str!("../../scenarios/heartbeats.toml")),
     ("kubelets", include_str!("../../scenarios/kubelets.toml")),
@@ -67,25 +68,25 @@ const SCENARIOS: &[(&str, &str)] = &[
     ("sandboxes", include_str!("../../scenarios/sandboxes.toml")),
 ];
 
-/// How a scenario is run, besides what its file says.
+/// How a scenario is run, in addition to its file.
 struct Plan {
-    /// The file's text.
+    /// The text of the file.
     pub text: String,
-    /// What the command line changes.
+    /// The changes of the command line.
     pub changes: Changes,
-    /// What chance is drawn from.
+    /// The seed of random choices.
     pub seed: u64,
-    /// This process's share.
+    /// The part that this process runs.
     pub part: Part,
-    /// When the first phase begins, in seconds of Unix time; as soon as everything is there, otherwise.
+    /// When the first phase starts, in seconds of Unix time. `None` for as soon as the setup is complete.
     pub begin_at: Option<f64>,
-    /// After how long the run is given up.
+    /// How long the run may take before it is aborted.
     pub limit: Option<Duration>,
-    /// The namespace for everything.
+    /// The namespace for all objects.
     pub namespace: String,
-    /// Whether what was made stays.
+    /// Whether the objects are not deleted afterwards.
     pub keep: bool,
-    /// Whether no progress is told.
+    /// Whether no progress is shown.
     pub quiet: bool,
 }
 
@@ -112,10 +113,10 @@ async fn whole(
         actors::clean(connector, &plan.namespace).await?;
     }
     let progress = Progress::new(!plan.quiet);
-    progress.say(&format!("{}: making what is there before the first phase", scenario.name));
+    progress.say(&format!("{}: creating objects before the first phase", scenario.name));
     actors::set_up(&run, &scenario.setup, connector).await?;
     let (mut tasks, mut endless) = (Vec::new(), JoinSet::new());
-    // Who watches comes last: what it watches may be defined by others.
+    // Reflectors come last, because other actors define the resources that they watch.
     let watches = |actor: &Actor| matches!(actor, Actor::Reflector(_));
     let (last, first): (Vec<_>, Vec<_>) = scenario.actors.iter().partition(|(_, actor)| watches(actor));
     for (name, actor) in first.into_iter().chain(last) {
@@ -134,7 +135,7 @@ async fn whole(
     let drain = Duration::from_secs_f64(scenario.drain_seconds);
     let work = work(&run, tasks, &lengths, drain, deadline);
     let (gave_up, samples) = watched(&run, &progress, Sampler::new(processes.clone()), work, &phases).await;
-    progress.say("comparing what watches know with lists");
+    progress.say("comparing watches with lists");
     let compared = actors::compare(&run).await;
     drop(endless);
     let result = RunResult {
@@ -157,13 +158,13 @@ async fn whole(
         gave_up,
     };
     if is_alone && !plan.keep {
-        progress.say("deleting what was made");
+        progress.say("deleting objects");
         actors::clean(connector, &plan.namespace).await?;
     }
     Ok(result)
 }
 
-/// A run of which nothing has happened yet.
+/// Makes a run that has not started.
 fn begun(plan: &Plan, scenario: &Scenario, connector: &Arc<Connector>, phases: &[PhaseResult]) -> std::io::Result<Run> {
     let span = |phase: &PhaseResult| (Duration::from_secs_f64(phase.from), Duration::from_secs_f64(phase.to));
     let warmups = phases.iter().filter(|phase| phase.warmup).map(span).collect();
@@ -176,7 +177,7 @@ fn begun(plan: &Plan, scenario: &Scenario, connector: &Arc<Connector>, phases: &
     )
 }
 
-/// Goes through the phases, then waits until everything that was begun has ended. Whether it was given up.
+/// Runs all phases, then waits for the tasks that have started. Returns whether the run was aborted.
 async fn work(
     run: &Rc<Run>,
     tasks: Vec<actors::Task>,
@@ -187,7 +188,7 @@ async fn work(
     let mut running = JoinSet::new();
     tasks.into_iter().for_each(|task| drop(running.spawn_local(task)));
     let all = async {
-        // Streams that have a total may end before the last phase does.
+        // Streams with a total may end before the last phase.
         let over = async {
             stream::phases(run, lengths).await;
             tokio::time::sleep(drain).await;
@@ -210,7 +211,7 @@ async fn work(
     }
 }
 
-/// Does the work, and looks meanwhile what processes use and how far it is.
+/// Awaits the work, and meanwhile takes samples of the processes and shows progress.
 async fn watched(
     run: &Rc<Run>,
     progress: &Progress,
@@ -224,7 +225,7 @@ async fn watched(
         loop {
             tokio::time::sleep(every).await;
             samples.push(sampler.look(run).await);
-            progress.tell(run, phases, &samples);
+            progress.show(run, phases, &samples);
         }
     };
     let gave_up = tokio::select! {
@@ -236,7 +237,10 @@ async fn watched(
     (gave_up, samples)
 }
 
-/// Waits until the server is ready; it must be there.
+/// Waits until the server is ready.
+///
+/// # Errors
+/// Fails if the server cannot be reached, or does not become ready.
 async fn ready(run: &Run) -> Result<(), Error> {
     let (start, check) = (Instant::now(), Call::get("/readyz"));
     loop {
@@ -252,7 +256,7 @@ async fn ready(run: &Run) -> Result<(), Error> {
 async fn version(run: &Run) -> Result<String, Error> {
     let answer = run.must(&Call::get("/version").keeping_body(), &[]).await?;
     let version = serde_json::from_slice::<serde_json::Value>(&answer.body).unwrap_or_default();
-    Ok(version["gitVersion"].as_str().unwrap_or("a server that does not tell its version").to_owned())
+    Ok(version["gitVersion"].as_str().unwrap_or("a server of unknown version").to_owned())
 }
 
 fn phase_results(scenario: &Scenario) -> Vec<PhaseResult> {

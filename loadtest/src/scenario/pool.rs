@@ -1,4 +1,4 @@
-//! Connections that requests share, opened again when they break.
+//! Connections that requests share. A broken connection is opened again.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use crate::connection::{Answer, Call, Client, Connector, Error};
 
-/// A few connections, used by turns.
+/// Connections that requests use in turn.
 pub struct Pool {
     connector: Arc<Connector>,
     places: Vec<Mutex<Place>>,
@@ -17,18 +17,18 @@ pub struct Pool {
 #[derive(Default)]
 struct Place {
     client: Option<Client>,
-    /// How often a connection was opened here.
+    /// How many times this connection has been opened.
     opened: u64,
 }
 
 impl Pool {
-    /// So many connections, none of which is open yet.
+    /// Makes a pool of connections, none of which is open yet.
     pub fn new(connector: Arc<Connector>, connections: usize) -> Self {
         let places = (0..connections.max(1)).map(|_| Mutex::default()).collect();
         Self { connector, places, next: Cell::new(0) }
     }
 
-    /// Asks over the next connection.
+    /// Sends a request on the next connection.
     pub async fn call(&self, call: &Call) -> Result<Answer, Error> {
         let number = self.next.get();
         self.next.set((number + 1) % self.places.len());
@@ -40,7 +40,7 @@ impl Pool {
         answer
     }
 
-    /// Has a connection opened anew, of which somebody found that it is broken, unless that was done since.
+    /// Closes a connection that a client found to be broken, unless it has been opened again since.
     pub async fn broke(&self, number: usize, opened: u64) {
         let mut place = self.places[number].lock().await;
         if place.opened == opened {
@@ -48,7 +48,7 @@ impl Pool {
         }
     }
 
-    /// A client of one of the connections, and how often that was opened.
+    /// Returns a client of a connection, and how many times that connection has been opened.
     pub async fn client(&self, number: usize) -> Result<(Client, u64), Error> {
         let number = number % self.places.len();
         self.place(number).await

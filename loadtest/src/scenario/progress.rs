@@ -1,4 +1,4 @@
-//! What is told on standard error while a scenario runs.
+//! The progress that a running scenario writes to standard error.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
@@ -8,23 +8,23 @@ use super::result::{PhaseResult, Sample};
 use super::run::Run;
 use crate::report::span;
 
-/// How often a line is written where it does not replace the one before.
+/// How often a line is written, if it cannot replace the previous one.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Where progress is told.
+/// Writes progress.
 pub struct Progress {
     is_on: bool,
     is_terminal: bool,
-    told: Cell<Option<Instant>>,
+    shown_at: Cell<Option<Instant>>,
 }
 
 impl Progress {
-    /// On standard error, or nowhere.
+    /// Writes to standard error, or nowhere if `is_on` is not set.
     pub fn new(is_on: bool) -> Self {
-        Self { is_on, is_terminal: std::io::stderr().is_terminal(), told: Cell::new(None) }
+        Self { is_on, is_terminal: std::io::stderr().is_terminal(), shown_at: Cell::new(None) }
     }
 
-    /// Says something once.
+    /// Writes one message.
     pub fn say(&self, what: &str) {
         if self.is_on {
             let start = if self.is_terminal { "\r\x1b[K" } else { "" };
@@ -32,13 +32,13 @@ impl Progress {
         }
     }
 
-    /// Tells how far a run is.
-    pub fn tell(&self, run: &Run, phases: &[PhaseResult], samples: &[Sample]) {
-        let is_due = self.told.get().is_none_or(|told| told.elapsed() >= LINE_EVERY);
+    /// Writes the current figures of the run.
+    pub fn show(&self, run: &Run, phases: &[PhaseResult], samples: &[Sample]) {
+        let is_due = self.shown_at.get().is_none_or(|last| last.elapsed() >= LINE_EVERY);
         if !self.is_on || !(self.is_terminal || is_due) {
             return;
         }
-        let since = self.told.replace(Some(Instant::now())).unwrap_or_else(|| run.began());
+        let since = self.shown_at.replace(Some(Instant::now())).unwrap_or_else(|| run.began());
         let line = line(run, phases, samples, since.elapsed());
         if self.is_terminal {
             eprint!("\r\x1b[K{line}");
@@ -53,7 +53,7 @@ fn line(run: &Run, phases: &[PhaseResult], samples: &[Sample], since: Duration) 
     let (at, (successes, failures, p99)) = (run.seconds(), run.recorder.borrow_mut().recent());
     let all = run.load.seconds();
     let phase =
-        if at < all { phases.get(run.load.phase(at)).map_or("", |phase| &phase.name) } else { "waiting for ends" };
+        if at < all { phases.get(run.load.phase(at)).map_or("", |phase| &phase.name) } else { "waiting for answers" };
     let rate = successes as f64 / since.as_secs_f64().max(0.001);
     let mut line = format!("{at:4.0} of {all:.0} s  {phase} x{:.2}  {rate:.0}/s  p99 {}", run.load.at(at), span(p99));
     line += &format!("  {failures} errors  {} broken", run.checked.violations.borrow().total());

@@ -1,4 +1,4 @@
-//! Times and failures of operations while they happen.
+//! Records the times and failures of operations.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::operation::micros;
 use crate::report;
 
-/// A kind of operation, by its place in the list of all.
+/// A kind of operation, as an index into the list of all kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind(usize);
 
@@ -24,33 +24,33 @@ struct Recorded {
     windows: Vec<Window>,
 }
 
-/// When something was due, sent and done.
+/// When an operation was due, sent and done.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// When it was due.
+    /// When the operation was due.
     pub due: Instant,
-    /// When it was sent.
+    /// When the request was sent.
     pub sent: Instant,
-    /// When it was done.
+    /// When the answer was complete.
     pub done: Instant,
 }
 
-/// What is recorded of all operations.
+/// The records of all operations.
 pub struct Recorder {
     begin: Option<Instant>,
     window: Duration,
     windows: usize,
-    /// Stretches that are left out of totals.
+    /// The periods that totals leave out.
     warmups: Vec<(Duration, Duration)>,
     kinds: Vec<Recorded>,
-    /// How much later than due requests were sent.
+    /// How long after they were due requests were sent.
     lag: Histogram<u64>,
-    /// Successes and failures since somebody looked, and the slowest of them.
+    /// Successes, failures and latencies since the last call of [`Recorder::recent`].
     recent: (u64, u64, Histogram<u64>),
 }
 
 impl Recorder {
-    /// For a run of so many seconds, of which some do not count.
+    /// Makes a recorder for a run of this many seconds, whose totals leave `warmups` out.
     pub fn new(seconds: f64, warmups: Vec<(Duration, Duration)>) -> Self {
         let window = width(seconds);
         Self {
@@ -64,7 +64,7 @@ impl Recorder {
         }
     }
 
-    /// The kind of operation with a name.
+    /// Returns the kind with this name, and adds it if it is new.
     pub fn kind(&mut self, name: &str, since: Since) -> Kind {
         if let Some(at) = self.kinds.iter().position(|kind| kind.name == name) {
             return Kind(at);
@@ -81,7 +81,7 @@ impl Recorder {
         Kind(self.kinds.len() - 1)
     }
 
-    /// Begins to count at a point in time.
+    /// Sets the start of the first phase.
     pub fn begin(&mut self, at: Instant) {
         self.begin = Some(at);
     }
@@ -90,19 +90,20 @@ impl Recorder {
         self.begin.map_or(Duration::ZERO, |begin| due.saturating_duration_since(begin))
     }
 
-    /// The window of what was due at a time. What is due after the end belongs to the last one.
+    /// Returns the index of the window for operations that were due at a time. The last window includes everything
+    /// later.
     fn window_of(&self, due: Instant) -> usize {
         let at = self.offset(due).as_secs_f64() / self.window.as_secs_f64();
         (at as usize).min(self.windows - 1)
     }
 
-    /// Whether what was due at a time is part of totals: what happens before the first phase is.
+    /// Whether totals include operations that were due at a time. They include those of the setup.
     fn counts(&self, due: Instant) -> bool {
         let at = self.offset(due);
         self.begin.is_none() || !self.warmups.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
-    /// Notes a success.
+    /// Records a success.
     pub fn success(&mut self, kind: Kind, times: Times) {
         let (window, counts) = (self.window_of(times.due), self.counts(times.due));
         let recorded = &mut self.kinds[kind.0];
@@ -122,7 +123,7 @@ impl Recorder {
         self.recent.2.saturating_record(latency);
     }
 
-    /// Notes a failure of some sort.
+    /// Records a failure. `sort` groups failures, `what` describes this one.
     pub fn failure(&mut self, kind: Kind, due: Instant, sort: &str, what: impl FnOnce() -> String) {
         let window = self.window_of(due);
         let recorded = &mut self.kinds[kind.0];
@@ -137,12 +138,12 @@ impl Recorder {
         self.recent.1 += 1;
     }
 
-    /// Notes how much later than due a request of a rate was sent.
+    /// Records how long after it was due a request of a rate was sent.
     pub fn lag(&mut self, lag: Duration) {
         self.lag.saturating_record(micros(lag));
     }
 
-    /// Successes, failures and their 99th percentile since the last time.
+    /// Returns successes, failures and the 99th percentile of latency since the last call.
     pub fn recent(&mut self) -> (u64, u64, u64) {
         let (successes, failures) = (self.recent.0, self.recent.1);
         let p99 = self.recent.2.value_at_quantile(0.99);
@@ -152,17 +153,17 @@ impl Recorder {
         (successes, failures, p99)
     }
 
-    /// Width of windows in seconds.
+    /// The length of a window, in seconds.
     pub fn window_seconds(&self) -> f64 {
         self.window.as_secs_f64()
     }
 
-    /// Everything, by name.
+    /// Returns all operations by name.
     pub fn operations(&self) -> BTreeMap<String, Operation> {
         self.kinds.iter().map(|kind| (kind.name.clone(), kind.result(self.windows))).collect()
     }
 
-    /// How much later than due the harness sent requests.
+    /// Returns how long after they were due the harness sent requests, as pairs of microseconds and count.
     pub fn lag_pairs(&self) -> Vec<(u64, u64)> {
         pairs(&self.lag)
     }
@@ -175,7 +176,7 @@ fn at(windows: &mut Vec<Window>, number: usize) -> &mut Window {
     &mut windows[number]
 }
 
-/// About a hundred windows, of a width that people count in.
+/// Returns the length of windows, such that a run has about a hundred.
 fn width(seconds: f64) -> f64 {
     const WIDTHS: [f64; 12] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1_800.0];
     WIDTHS.into_iter().find(|width| seconds / width <= 150.0).unwrap_or(3_600.0)
@@ -210,7 +211,7 @@ mod tests {
         let (open, closed) = (recorder.kind("open", Since::Due), recorder.kind("closed", Since::Sent));
         let begin = Instant::now();
         recorder.begin(begin);
-        // A server that stands still for two seconds holds up what was due meanwhile, not only the request it had.
+        // A stall of two seconds delays every request that was due during it, not only one.
         for late in [2_000, 1_500, 1_000, 500] {
             let due = begin + 5 * second - Duration::from_millis(late);
             let times = Times { due, sent: begin + 5 * second, done: begin + 5 * second + Duration::from_millis(1) };

@@ -1,28 +1,28 @@
-//! How long a server takes after a burst until its latency is what it was before.
+//! Measures how long after a burst the server's latency returns to its earlier value.
 
 use super::result::{Operation, PhaseResult, RunResult};
 
-/// By how much the load of a phase must exceed that of the first to be a burst.
+/// A phase is a burst if its load is more than this many times the load of the first phase.
 const BURST: f64 = 1.5;
 
-/// Latency is back when its 99th percentile is at most this many times what it was before the burst.
+/// Latency has recovered when its 99th percentile is at most this many times its value before the burst.
 const BACK: f64 = 1.5;
 
-/// For so many windows one after the other.
+/// The number of consecutive windows for which that must hold.
 const WINDOWS: usize = 3;
 
-/// What became of an operation after a burst.
+/// The recovery of one operation after a burst.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovery {
-    /// Its name.
+    /// The name of the operation.
     pub operation: String,
-    /// The 99th percentile before, in microseconds.
+    /// The 99th percentile before the burst, in microseconds.
     pub before: f64,
-    /// Seconds from the end of the burst until latency was back; `None` when it never was.
+    /// Seconds from the end of the burst until latency had recovered. `None` if it did not.
     pub seconds: Option<f64>,
 }
 
-/// Every operation's recovery, if the run has a burst and something after it.
+/// Returns the recovery of each operation, if the run has a burst and a phase after it.
 pub fn recoveries(result: &RunResult) -> Vec<Recovery> {
     let counted: Vec<&PhaseResult> = result.phases.iter().filter(|phase| !phase.warmup).collect();
     let peak = |phase: &PhaseResult| phase.load[0].max(phase.load[1]);
@@ -45,7 +45,7 @@ pub fn recoveries(result: &RunResult) -> Vec<Recovery> {
     result.operations.iter().filter_map(one).collect()
 }
 
-/// The 99th percentile of everything that was due between two times.
+/// Returns the 99th percentile of all operations that were due between two times.
 fn quantile(operation: &Operation, width: f64, from: f64, to: f64) -> Option<f64> {
     let mut sum = super::result::Window::default();
     let (from, to) = ((from / width).ceil() as usize, (to / width).floor() as usize);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_over_when_latency_stays_what_it_was() {
+    fn latency_has_recovered_when_it_stays_low() {
         let mut result = empty();
         (result.seconds, result.window_seconds) = (20.0, 1.0);
         let phase = |from: f64, to: f64, load: f64| PhaseResult {
@@ -75,7 +75,7 @@ mod tests {
         operation.windows = (0..20)
             .map(|second| {
                 let mut window = Window::default();
-                // Back at 12, away again at 13, back for good at 14.
+                // Latency recovers at 12, rises again at 13, and recovers for good at 14.
                 let is_slow = (5..12).contains(&second) || second == 13;
                 (0..100).for_each(|_| window.record(if is_slow { 50_000 } else { 1_000 }));
                 window

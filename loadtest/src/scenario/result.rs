@@ -1,4 +1,4 @@
-//! What a run found, as it is kept: JSON of a schema with a version.
+//! The result of a run, stored as JSON with a version of its schema.
 
 use std::collections::BTreeMap;
 
@@ -8,80 +8,80 @@ use serde::{Deserialize, Serialize};
 use super::check::Violations;
 use crate::report;
 
-/// The version of the schema. Readers refuse any other.
+/// The version of the schema. A result of another version is refused.
 pub const SCHEMA: u32 = 1;
 
-/// Buckets of windows in a decade of microseconds.
+/// The number of histogram buckets for each factor of ten.
 const BUCKETS_PER_DECADE: f64 = 20.0;
 
 /// Why a result cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file.
+    /// A file cannot be read or written.
     #[error("{0}: {1}")]
     File(String, #[source] std::io::Error),
-    /// Its JSON.
+    /// The file is not a result.
     #[error("{0} is no result: {1}")]
     Json(String, #[source] serde_json::Error),
-    /// Its version.
+    /// The file has another version of the schema.
     #[error("{0} has version {1} of the schema; this harness reads version {SCHEMA}")]
     Schema(String, u32),
-    /// Results that do not belong together.
+    /// The results are not parts of one run.
     #[error("the results do not belong together: {0}")]
     Apart(String),
 }
 
-/// Everything that is known of a run.
+/// Everything that is known about a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Version of the schema.
+    /// The version of the schema.
     pub schema: u32,
-    /// Name of the scenario.
+    /// The name of the scenario.
     pub scenario: String,
-    /// What it is about.
+    /// The scenario's description.
     pub about: String,
-    /// The scenario's file and what the command line changed of it, so that the run can be repeated.
+    /// The text of the scenario's file. Together with `changes`, it lets the run be repeated.
     pub definition: String,
-    /// `--set`, `--scale` and `--seconds`, in words.
+    /// The options `--set`, `--scale` and `--seconds`.
     pub changes: Vec<String>,
-    /// What chance was drawn from.
+    /// The seed of random choices.
     pub seed: u64,
-    /// Which part of how many; `[1, 1]` for a whole.
+    /// The number of this part and the number of parts. `[1, 1]` for a whole scenario.
     pub part: [u32; 2],
-    /// When the first phase began, in microseconds of Unix time.
+    /// When the first phase started, in microseconds of Unix time.
     pub started_micros: u64,
-    /// Seconds of all phases.
+    /// The length of all phases, in seconds.
     pub seconds: f64,
-    /// Width of windows in seconds.
+    /// The length of a window, in seconds.
     pub window_seconds: f64,
-    /// What `/version` says of the server.
+    /// The server's version.
     pub server: String,
-    /// Phases.
+    /// The phases.
     pub phases: Vec<PhaseResult>,
-    /// What was asked, by name.
+    /// The operations by name.
     pub operations: BTreeMap<String, Operation>,
-    /// How much later than due the harness sent requests of rates: pairs of microseconds and how often.
+    /// How long after they were due the harness sent requests of rates, as pairs of microseconds and count.
     pub lag: Vec<(u64, u64)>,
-    /// What processes used, once a window or a second, whichever is longer.
+    /// Samples of the processes, one for each window or each second, whichever is longer.
     pub samples: Vec<Sample>,
-    /// What was checked.
+    /// The results of the checks.
     pub checks: Checks,
-    /// Whether the harness was stopped by its time limit.
+    /// Whether the run was aborted at its time limit.
     pub gave_up: bool,
 }
 
-/// A phase as it was.
+/// A phase of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PhaseResult {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Start in seconds.
+    /// The start in seconds.
     pub from: f64,
-    /// End in seconds.
+    /// The end in seconds.
     pub to: f64,
-    /// Load at the start and at the end.
+    /// The load at the start and at the end.
     pub load: [f64; 2],
-    /// Whether it is left out of totals.
+    /// Whether totals leave it out.
     pub warmup: bool,
 }
 
@@ -89,103 +89,103 @@ pub struct PhaseResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Since {
-    /// From when it was due, whether the harness or the server was late (open loop).
+    /// From when the operation was due, even if the harness sent it late (open loop).
     Due,
-    /// From when it was sent (closed loop).
+    /// From when the request was sent (closed loop).
     Sent,
 }
 
-/// One kind of operation.
+/// The figures of one kind of operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Operation {
-    /// From when its latency counts.
+    /// From when the latency counts.
     pub since: Since,
-    /// How many succeeded, warmup left out.
+    /// The number of successes, without warmup.
     pub count: u64,
-    /// How many failed, by how; warmup included.
+    /// The number of failures of each sort, with warmup.
     pub errors: BTreeMap<String, u64>,
-    /// The first failures, in words.
+    /// Descriptions of the first failures.
     pub examples: Vec<String>,
-    /// Latency in microseconds.
+    /// The latency in microseconds.
     pub latency: Percentiles,
-    /// Time from sending to the end of the answer, in microseconds; the same as `latency` in a closed loop.
+    /// The time from sending to the end of the answer, in microseconds. Equals `latency` in a closed loop.
     pub service: Percentiles,
-    /// Latencies, as pairs of microseconds and how often, exact to three digits.
+    /// Latencies, as pairs of microseconds and count, with a precision of three digits.
     pub histogram: Vec<(u64, u64)>,
-    /// Times of service, alike.
+    /// Times from sending to the end of the answer, in the same form.
     pub service_histogram: Vec<(u64, u64)>,
-    /// What happened over time, by when it was due; without what happened before the first phase.
+    /// The figures over time, by when operations were due. They leave out the setup.
     pub windows: Vec<Window>,
 }
 
 /// Percentiles of a time in microseconds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Mean.
+    /// The mean.
     pub mean: f64,
-    /// Median.
+    /// The median.
     pub p50: u64,
-    /// 90th.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99th.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 99.9th.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// The longest.
+    /// The largest value.
     pub max: u64,
 }
 
-/// What was due in a stretch of time.
+/// The operations that were due in one period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Successes.
+    /// The number of successes.
     pub count: u64,
-    /// Failures.
+    /// The number of failures.
     pub errors: u64,
-    /// The longest latency in microseconds.
+    /// The largest latency in microseconds.
     pub max: u64,
-    /// Latencies, as pairs of bucket and how often; bucket b ends at 10^(b/20) microseconds.
+    /// Latencies, as pairs of bucket and count. Bucket b ends at 10^(b/20) microseconds.
     pub buckets: Vec<(u16, u32)>,
 }
 
-/// What processes use.
+/// The CPU time and memory of the processes at one time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Sample {
-    /// Seconds since the first phase began.
+    /// Seconds since the start of the first phase.
     pub at: f64,
-    /// CPU seconds of the server so far, if they are known.
+    /// CPU seconds of the server so far, if known.
     pub server_cpu_seconds: Option<f64>,
-    /// Resident memory of the server in bytes, if it is known.
+    /// Resident memory of the server in bytes, if known.
     pub server_resident_bytes: Option<u64>,
     /// CPU seconds of the harness so far.
     pub own_cpu_seconds: f64,
     /// Resident memory of the harness in bytes.
     pub own_resident_bytes: u64,
-    /// Watches that are open.
+    /// The number of open watches.
     pub watches: u64,
 }
 
-/// What was checked, and what was wrong.
+/// The results of the checks.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Checks {
-    /// Events of watches that were looked at.
+    /// The number of checked events.
     pub events: u64,
-    /// Watches whose objects were compared with a list in the end.
+    /// The number of watches that were compared with a list in the end.
     pub compared: u64,
-    /// Watches that there were.
+    /// The number of watches.
     pub watches: u64,
-    /// Answers whose bodies or revisions were looked at.
+    /// The number of answers whose bodies or revisions were checked.
     pub answers: u64,
-    /// Watches that had to list again, because the server had forgotten where they were.
+    /// How many times a watch had to list again, because the server's history did not reach back to its revision.
     pub expired: u64,
-    /// Watches that lost their connection or were ended, and went on.
+    /// How many times a watch was resumed after it or its connection had ended.
     pub resumed: u64,
-    /// Promises that were broken.
+    /// The violations.
     pub violations: Violations,
 }
 
 impl Percentiles {
-    /// Those of a histogram.
+    /// Returns the percentiles of a histogram.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
         Self {
@@ -199,12 +199,12 @@ impl Percentiles {
     }
 }
 
-/// The pairs of a histogram.
+/// Returns the values of a histogram as pairs of value and count.
 pub fn pairs(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     histogram.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
 }
 
-/// The histogram of pairs.
+/// Returns the histogram of pairs of value and count.
 pub fn histogram(pairs: &[(u64, u64)]) -> Histogram<u64> {
     let mut histogram = report::histogram();
     for (value, count) in pairs {
@@ -214,17 +214,17 @@ pub fn histogram(pairs: &[(u64, u64)]) -> Histogram<u64> {
 }
 
 impl Window {
-    /// The bucket of a latency in microseconds.
+    /// Returns the bucket of a latency in microseconds.
     pub fn bucket(micros: u64) -> u16 {
         ((micros.max(1) as f64).log10() * BUCKETS_PER_DECADE).ceil() as u16
     }
 
-    /// Where a bucket ends, in microseconds.
+    /// Returns the end of a bucket, in microseconds.
     pub fn end(bucket: u16) -> f64 {
         10f64.powf(f64::from(bucket) / BUCKETS_PER_DECADE)
     }
 
-    /// Notes a success.
+    /// Counts a success with this latency.
     pub fn record(&mut self, micros: u64) {
         self.count += 1;
         self.max = self.max.max(micros);
@@ -238,7 +238,7 @@ impl Window {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the figures of another window.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.errors += other.errors;
@@ -246,7 +246,7 @@ impl Window {
         other.buckets.iter().for_each(|(bucket, count)| self.add(*bucket, *count));
     }
 
-    /// A percentile in microseconds; `None` where nothing succeeded.
+    /// Returns a percentile in microseconds. `None` if the window has no success.
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let rank = (self.count as f64 * quantile).ceil().max(1.0) as u64;
         let mut below = 0;
@@ -261,14 +261,17 @@ impl Window {
 }
 
 impl Operation {
-    /// Failures of every kind.
+    /// Returns the number of all failures.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().sum()
     }
 }
 
 impl RunResult {
-    /// Reads one from a file.
+    /// Reads a result from a file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or is no result of this version.
     pub fn read(path: &std::path::Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| Error::File(name.clone(), error))?;
@@ -283,24 +286,27 @@ impl RunResult {
         serde_json::from_slice(&bytes).map_err(|error| Error::Json(name, error))
     }
 
-    /// Writes it to a file.
+    /// Writes the result to a file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn write(&self, path: &std::path::Path) -> Result<(), Error> {
         let name = path.display().to_string();
         let text = serde_json::to_vec(self).map_err(|error| Error::Json(name.clone(), error))?;
         std::fs::write(path, text).map_err(|error| Error::File(name, error))
     }
 
-    /// Failed operations of every kind.
+    /// Returns the number of failures of all operations.
     pub fn errors_total(&self) -> u64 {
         self.operations.values().map(Operation::errors_total).sum()
     }
 
-    /// Whether nothing failed and no promise was broken.
+    /// Whether nothing failed, no promise was broken, and the run was not aborted.
     pub fn is_clean(&self) -> bool {
         self.errors_total() == 0 && self.checks.violations.total() == 0 && !self.gave_up
     }
 
-    /// Seconds of phases that count.
+    /// Returns the length of all phases that count, in seconds.
     pub fn counted_seconds(&self) -> f64 {
         let counted = self.phases.iter().filter(|phase| !phase.warmup).map(|phase| phase.to - phase.from).sum::<f64>();
         if counted > 0.0 { counted } else { self.seconds }
@@ -312,18 +318,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_tell_percentiles_within_a_bucket() {
+    fn window_percentiles_are_exact_to_a_bucket() {
         let mut window = Window::default();
         (1..=1_000).for_each(|micros| window.record(micros * 10));
         for (quantile, micros) in [(0.5, 5_000.0), (0.99, 9_900.0), (1.0, 10_000.0)] {
-            let told = window.quantile(quantile).unwrap();
-            assert!((told / micros - 1.0f64).abs() < 0.13, "{quantile}: {told}");
+            let found = window.quantile(quantile).unwrap();
+            assert!((found / micros - 1.0f64).abs() < 0.13, "{quantile}: {found}");
         }
         assert_eq!(Window::default().quantile(0.5), None);
     }
 
     #[test]
-    fn histograms_survive_being_kept() {
+    fn histograms_survive_storage() {
         let mut before = report::histogram();
         for micros in [1, 999, 1_500, 1_500, 77_000, 2_500_000] {
             before.record(micros).unwrap();

@@ -1,4 +1,4 @@
-//! What everything that happens in a run shares: the server, the clock, the records, the checks.
+//! State that all tasks of a run share: connections, clock, records and checks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,17 +23,17 @@ use crate::connection::{Answer, Call, Connector, Error};
 use crate::limits;
 use crate::operation::micros;
 
-/// Which share of a scenario a process does.
+/// The part of a scenario that a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// From 1 on.
+    /// The number of the part, from 1 on.
     pub number: usize,
-    /// How many there are.
+    /// The number of parts.
     pub of: usize,
 }
 
 impl Part {
-    /// The numbers below `count` that are this process's.
+    /// Returns the numbers below `count` that belong to this part.
     pub fn numbers(self, count: usize) -> impl Iterator<Item = usize> + Clone {
         (self.number - 1..count).step_by(self.of)
     }
@@ -51,59 +51,59 @@ impl std::str::FromStr for Part {
     }
 }
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// What is there before the first phase is being made.
+    /// Objects are created before the first phase.
     Setup,
     /// A phase, by its number.
     Phase(usize),
-    /// Nothing new begins.
+    /// The last phase has ended, and no new work starts.
     Over,
 }
 
 /// A run.
 pub struct Run {
-    /// How to reach the server.
+    /// Opens connections to the server.
     pub connector: Arc<Connector>,
     /// The connections that requests share.
     pub pool: Pool,
-    /// The namespace for everything.
+    /// The namespace for all objects.
     pub namespace: String,
-    /// This process's share.
+    /// The part that this process runs.
     pub part: Part,
-    /// What chance is drawn from.
+    /// The seed of random choices.
     pub seed: u64,
-    /// Tells names of this run from those of others.
+    /// A part of names that differs between runs.
     pub id: String,
     /// The load over time.
     pub load: Load,
-    /// Waits exactly.
+    /// Waits for points in time, precisely.
     pub timer: Timer,
-    /// What is recorded.
+    /// The records of operations.
     pub recorder: RefCell<Recorder>,
-    /// What is checked.
+    /// The results of checks so far.
     pub checked: Checked,
     stage: watch::Sender<Stage>,
     begin: Cell<Option<Instant>>,
-    /// A point in time by both clocks.
+    /// One point in time on both clocks.
     clocks: (Instant, u64),
-    /// The last revision that was acknowledged, by resource.
+    /// The last acknowledged revision of each resource.
     acknowledged: RefCell<HashMap<String, u64>>,
-    /// What goes on beside: ends of lives.
+    /// Tasks that outlast the action that started them, as deletions do.
     later: RefCell<JoinSet<()>>,
-    /// Watches that are open.
+    /// The number of open watches.
     pub watches: Cell<u64>,
     /// All watches.
     pub followers: RefCell<Vec<Rc<Follower>>>,
-    /// The phases that begin with the loss of all connections of watches.
+    /// The numbers of phases that start with closing all connections of watches.
     pub reconnects: Vec<usize>,
-    /// How many nodes were made, from number 0 on.
+    /// The number of nodes that were created, from number 0 on.
     pub nodes: Cell<usize>,
 }
 
 impl Run {
-    /// A run that has not begun.
+    /// Makes a run that has not started.
     pub fn new(
         connector: Arc<Connector>,
         (namespace, part, seed): (String, Part, u64),
@@ -134,7 +134,7 @@ impl Run {
         })
     }
 
-    /// A point in time in microseconds of Unix time.
+    /// Converts a point in time to microseconds of Unix time.
     pub fn unix_micros(&self, at: Instant) -> u64 {
         match at.checked_duration_since(self.clocks.0) {
             Some(after) => self.clocks.1 + micros(after),
@@ -142,26 +142,26 @@ impl Run {
         }
     }
 
-    /// The point in time of microseconds of Unix time.
+    /// Converts microseconds of Unix time to a point in time.
     pub fn instant(&self, unix_micros: u64) -> Instant {
         let (at, unix) = self.clocks;
         let before = at.checked_sub(Duration::from_micros(unix.saturating_sub(unix_micros))).unwrap_or(at);
         before + Duration::from_micros(unix_micros.saturating_sub(unix))
     }
 
-    /// Begins the first phase.
+    /// Starts the first phase.
     pub fn begin(&self, at: Instant) {
         self.begin.set(Some(at));
         self.recorder.borrow_mut().begin(at);
         self.stage.send_replace(Stage::Phase(0));
     }
 
-    /// When the first phase began; now, as long as it did not.
+    /// Returns when the first phase started, or the present time before that.
     pub fn began(&self) -> Instant {
         self.begin.get().unwrap_or_else(Instant::now)
     }
 
-    /// Seconds since the first phase began.
+    /// Returns the seconds since the start of the first phase.
     pub fn seconds(&self) -> f64 {
         self.began().elapsed().as_secs_f64()
     }
@@ -171,22 +171,22 @@ impl Run {
         self.stage.send_replace(stage);
     }
 
-    /// Follows the stages from the present one on.
+    /// Returns a receiver that shows the current stage and all later ones.
     pub fn stages(&self) -> watch::Receiver<Stage> {
         self.stage.subscribe()
     }
 
-    /// Whether nothing new is to begin.
+    /// Whether no new work may start.
     pub fn is_over(&self) -> bool {
         *self.stage.borrow() == Stage::Over
     }
 
-    /// Waits until the first phase begins.
+    /// Waits until the first phase starts.
     pub async fn begun(&self) {
         let _ = self.stages().wait_for(|stage| *stage != Stage::Setup).await;
     }
 
-    /// Waits until a point in time, but not beyond the last phase. Whether that is still going on.
+    /// Waits until a point in time, or until the last phase ends. Returns `false` if the last phase has ended.
     pub async fn waited(&self, until: Instant) -> bool {
         let mut stages = self.stages();
         tokio::select! {
@@ -195,14 +195,14 @@ impl Run {
         }
     }
 
-    /// Has something go on beside, which is waited for in the end.
+    /// Starts a task that outlasts its caller. [`Run::ended`] waits for it.
     pub fn later(&self, task: impl Future<Output = ()> + 'static) {
         let mut tasks = self.later.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(task);
     }
 
-    /// Waits for what goes on beside.
+    /// Waits for all tasks that [`Run::later`] has started.
     pub async fn ended(&self) {
         loop {
             let mut tasks = self.later.take();
@@ -213,8 +213,8 @@ impl Run {
         }
     }
 
-    /// Asks what was due at a time, and records how long it took or how it failed. The answer, if it is a success or
-    /// has one of the statuses that are allowed.
+    /// Sends a request that was due at a time, and records its latency or failure. Returns the answer if its status is
+    /// a success or one of `allowed`.
     pub async fn ask(&self, kind: Kind, due: Instant, call: &Call, allowed: &[u16]) -> Option<Answer> {
         let sent = Instant::now();
         let answer = self.pool.call(call).await;
@@ -222,7 +222,7 @@ impl Run {
         self.outcome(kind, Times { due, sent, done }, call, answer, allowed)
     }
 
-    /// Records an outcome.
+    /// Records the result of a request. Returns the answer if its status is a success or one of `allowed`.
     pub fn outcome(
         &self,
         kind: Kind,
@@ -255,7 +255,7 @@ impl Run {
         None
     }
 
-    /// Reads the object of an answer and hands it on; names what is wrong with it.
+    /// Parses the object in an answer, and calls `look`. If either fails, records a violation and returns `None`.
     pub fn answered<T>(
         &self,
         call: &Call,
@@ -273,12 +273,12 @@ impl Run {
         }
     }
 
-    /// Notes that a promise was broken.
+    /// Records a violation.
     pub fn broken(&self, broken: Broken, what: impl FnOnce() -> String) {
         self.checked.violations.borrow_mut().add(broken, what);
     }
 
-    /// Notes that the server acknowledged a write of a resource at a revision.
+    /// Records that the server acknowledged a write of this resource at this revision.
     pub fn acknowledge(&self, path: &str, revision: u64) {
         let mut acknowledged = self.acknowledged.borrow_mut();
         let resource = resource(path);
@@ -288,12 +288,12 @@ impl Run {
         }
     }
 
-    /// The last revision of a resource that was acknowledged so far.
+    /// Returns the last acknowledged revision of a resource.
     pub fn acknowledged(&self, path: &str) -> u64 {
         self.acknowledged.borrow().get(&*resource(path)).copied().unwrap_or(0)
     }
 
-    /// Looks at a list that was asked for when `acknowledged` was the last revision. Where its next page begins.
+    /// Checks a list that was requested when `acknowledged` was the last revision. Returns the token of the next page.
     pub fn listed(&self, call: &Call, answer: &Answer, acknowledged: u64) -> Option<String> {
         let mut items = Items::default();
         let is_list = items.push(&answer.body, |_| {});
@@ -307,7 +307,7 @@ impl Run {
             }
             Some((_, next)) => Some(next).filter(|next| !next.is_empty()),
             None => {
-                // Of a long list whose metadata is at its end only the beginning was kept.
+                // For a long list, only the beginning was kept, without the metadata at its end.
                 if is_whole || !is_list {
                     self.broken(Broken::WrongBody, || format!("{}: the answer is no list", call.path));
                 }
@@ -316,7 +316,7 @@ impl Run {
         }
     }
 
-    /// Does something for each of some numbers, many at a time. The first error ends it.
+    /// Runs a task for each number, many at the same time. Ends with the first error.
     pub async fn each<F>(&self, numbers: impl Iterator<Item = usize>, task: impl Fn(usize) -> F) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>>,
@@ -325,19 +325,22 @@ impl Run {
         tasks.try_for_each_concurrent(limits::SETUP_CONCURRENCY, |task| task).await
     }
 
-    /// Asks for something that the run depends on.
+    /// Sends a request that the run depends on.
+    ///
+    /// # Errors
+    /// Fails if the status is neither a success nor one of `allowed`.
     pub async fn must(&self, call: &Call, allowed: &[u16]) -> Result<Answer, Error> {
         self.pool.call(call).await?.expected(call, allowed)
     }
 
-    /// A path with names in the place of words in braces.
+    /// Replaces the names in braces in a path.
     pub fn path(&self, template: &str, number: usize) -> String {
         let node = super::actors::node_name(number);
         template.replace("{namespace}", &self.namespace).replace("{node}", &node)
     }
 }
 
-/// The path of a resource without namespace, name of a collection's object, and query.
+/// Returns the path of a resource without the namespace, the object's name and the query.
 fn resource(path: &str) -> std::borrow::Cow<'_, str> {
     let path = path.split('?').next().unwrap_or(path);
     match path.split_once("/namespaces/") {
@@ -354,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_share_all_numbers() {
+    fn parts_divide_all_numbers() {
         let mut all: Vec<usize> =
             (1..=4).flat_map(|number| Part { number, of: 4 }.numbers(10).collect::<Vec<_>>()).collect();
         all.sort_unstable();

@@ -1,23 +1,23 @@
-//! What processes use: the server's by their ids or by its `/metrics`, and the harness' own.
+//! Samples of CPU time and memory: of the server, from `/proc` or its `/metrics`, and of the harness.
 
 use super::result::Sample;
 use super::run::Run;
 use crate::connection::Call;
 use crate::process::Processes;
 
-/// Where the server's figures come from.
+/// Takes samples.
 pub struct Sampler {
     server: Processes,
     own: Processes,
 }
 
 impl Sampler {
-    /// By the ids of processes of this machine, if there are any; else by `/metrics`.
+    /// Reads `/proc` if `server` has process ids on this machine, and otherwise the server's `/metrics`.
     pub fn new(server: Processes) -> Self {
         Self { server, own: Processes { pids: vec![std::process::id()] } }
     }
 
-    /// Looks once.
+    /// Takes one sample.
     pub async fn look(&self, run: &Run) -> Sample {
         let at = run.seconds();
         let (server_cpu_seconds, server_resident_bytes) = match self.server.pids[..] {
@@ -35,7 +35,7 @@ impl Sampler {
     }
 }
 
-/// CPU seconds and resident bytes that the server tells of itself.
+/// Reads CPU seconds and resident bytes from the server's `/metrics`.
 async fn by_metrics(run: &Run) -> (Option<f64>, Option<u64>) {
     let Ok(answer) = run.must(&Call::get("/metrics").accepting("text/plain").keeping_body(), &[]).await else {
         return (None, None);

@@ -1,4 +1,5 @@
-//! Streams of requests: at a rate, whether answers come or not, or as fast as clients are answered.
+//! Streams of actions: an open loop, which starts them at a rate, or a closed loop, in which each client waits for its
+//! answer.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use super::run::{Run, Stage};
 use crate::limits;
 use crate::numbers::Numbers;
 
-/// How long a client of a closed loop waits where the load of a phase leaves it out.
+/// How long a client of a closed loop pauses while the load of a phase excludes it.
 const CLIENT_PAUSE: Duration = Duration::from_millis(20);
 
 impl Pace {
@@ -23,15 +24,15 @@ impl Pace {
         if self.rate.is_some() { Since::Due } else { Since::Sent }
     }
 
-    /// How often in all this part of several does it.
+    /// Returns how many actions this part of the scenario has to do.
     fn total_of(&self, run: &Run) -> u64 {
         let of_part = |total: u64| (total + (run.part.of - run.part.number) as u64) / run.part.of as u64;
         self.total.map_or(u64::MAX, of_part)
     }
 }
 
-/// Does something as often as a pace says until the last phase ends, and waits for what was begun. It is told its
-/// number among what all parts of a run do, and when it was due.
+/// Starts a task for each action of a pace until the last phase ends, and waits for the tasks. A task gets the number
+/// of its action, which is unique among all parts, and the time at which the action was due.
 pub async fn run<F>(run: Rc<Run>, name: String, pace: Pace, task: impl Fn(usize, Instant) -> F + 'static)
 where
     F: Future<Output = ()> + 'static,
@@ -51,18 +52,18 @@ where
     let mut numbers = Numbers::named(run.seed ^ run.part.number as u64, name);
     let places = Arc::new(Semaphore::new(limits::IN_FLIGHT_MAX));
     let mut tasks = JoinSet::new();
-    // Parts of a scenario take turns.
+    // Parts start their actions in turn.
     let mut amount = (run.part.number - 1) as f64 / run.part.of as f64;
     let mut number = run.part.number - 1;
     for _ in 0..pace.total_of(&run) {
         let Some(at) = run.load.when(amount / per_second) else { break };
         let due = run.began() + Duration::from_secs_f64(at);
         let now = Instant::now();
-        // Where requests are due more often than a timer fires, those of a moment are sent together.
+        // If actions are due more often than the timer fires, those that are due by then start together.
         if due > now && !run.waited(due.max(now + limits::TIMER_STEP)).await {
             break;
         }
-        // What has no place waits, and its latency counts.
+        // Further actions wait until others end, and their latency includes the wait.
         let Ok(place) = places.clone().acquire_owned().await else { break };
         run.recorder.borrow_mut().lag(due.elapsed());
         let work = task(number, due);
@@ -103,7 +104,7 @@ where
     futures_util::future::join_all(loops).await;
 }
 
-/// Enters the phases one after the other, each at its time, and the end after the last.
+/// Enters each phase at its time, and then the stage after the last one.
 pub async fn phases(run: &Run, lengths: &[f64]) {
     let mut at = 0.0;
     for (number, seconds) in lengths.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A result in words, for a terminal.
+//! A result as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -7,32 +7,32 @@ use super::recovery::recoveries;
 use super::result::{Percentiles, RunResult, Since, histogram};
 use crate::report::span;
 
-/// The harness is late when one in a hundred requests was sent so many microseconds after it was due.
+/// The harness is late if one in a hundred requests was sent this many microseconds after it was due.
 const LATE_MICROS: u64 = 20_000;
 
-/// A warning where the harness itself was too slow for what it measured.
+/// Returns a warning if the harness itself was too slow.
 pub fn lateness(result: &RunResult) -> Option<String> {
     let lag = Percentiles::of(&histogram(&result.lag));
     (lag.p99 > LATE_MICROS).then(|| {
         let [p99, max] = [lag.p99, lag.max].map(span);
         format!(
-            "the harness sent requests late (p99 {p99}, max {max}): its own processor may be what was measured; share \
+            "the harness sent requests late (p99 {p99}, max {max}): the figures may reflect its own processor; divide \
              the scenario among processes with --part"
         )
     })
 }
 
-/// The verdict in a few words.
+/// Returns the verdict in a few words.
 pub fn verdict(result: &RunResult) -> String {
     let (errors, broken) = (result.errors_total(), result.checks.violations.total());
     match (errors, broken, result.gave_up) {
-        (0, 0, false) => "clean: nothing failed, no promise was broken".into(),
-        (_, _, true) => format!("given up: {errors} errors, {broken} promises broken"),
+        (0, 0, false) => "clean: no errors, no promises broken".into(),
+        (_, _, true) => format!("aborted: {errors} errors, {broken} promises broken"),
         _ => format!("{errors} errors, {broken} promises broken"),
     }
 }
 
-/// Everything that matters, in lines.
+/// Returns the most important figures as text.
 pub fn text(result: &RunResult) -> String {
     let mut text = format!("{} against {}: {}\n", result.scenario, result.server, verdict(result));
     let width = result.operations.keys().map(String::len).max().unwrap_or(0).max(9);
@@ -79,9 +79,9 @@ fn checks(result: &RunResult) -> String {
         let before = span(recovery.before as u64);
         let _ = match recovery.seconds {
             Some(seconds) => {
-                writeln!(text, "{}: p99 was back near {before} {seconds:.1} s after the burst", recovery.operation)
+                writeln!(text, "{}: p99 returned to about {before} {seconds:.1} s after the burst", recovery.operation)
             }
-            None => writeln!(text, "{}: p99 did not come back near {before}", recovery.operation),
+            None => writeln!(text, "{}: p99 did not return to about {before}", recovery.operation),
         };
     }
     if let (Some(cpu), Some(last)) = (server_cpu_seconds(result), result.samples.last()) {

@@ -1,4 +1,4 @@
-//! Charts as SVG, with the page's colours, readable at the width of a phone.
+//! Charts as SVG, in the page's colours, and readable at the width of a phone.
 
 use std::fmt::Write as _;
 
@@ -9,54 +9,54 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 36.0;
 
-/// How many colours the page has for series; more series share them.
+/// The number of colours for series. Further series use them again.
 const COLOURS: usize = 8;
 
-/// How values are laid out on an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Evenly from 0 on.
+    /// Linear, from 0 on.
     Linear,
-    /// By powers of ten.
+    /// Logarithmic.
     Log,
-    /// By the share that is left above: 0.9, 0.99, 0.999 at even distances.
+    /// By the logarithm of the remaining share: 0.9, 0.99 and 0.999 have equal distances.
     Tail,
 }
 
-/// Something that a line is drawn of. Where a value is missing, it is interrupted.
+/// The values of a line. The line is interrupted where a value is missing.
 pub struct Series {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Points.
+    /// The points.
     pub points: Vec<(f64, Option<f64>)>,
 }
 
-/// A chart of lines.
+/// A line chart.
 pub struct Chart<'a> {
-    /// What it shows, for those who do not see it.
+    /// The title, which is also the text for readers who do not see the chart.
     pub title: &'a str,
-    /// Lines.
+    /// The lines.
     pub series: Vec<Series>,
-    /// The horizontal axis: first and last value.
+    /// The first and the last value of the horizontal axis.
     pub x: (f64, f64),
-    /// How the horizontal axis is laid out.
+    /// The scale of the horizontal axis.
     pub x_scale: Scale,
-    /// How the vertical axis is laid out.
+    /// The scale of the vertical axis.
     pub y_scale: Scale,
-    /// How values of the vertical axis are written.
+    /// Formats values of the vertical axis.
     pub y_text: fn(f64) -> String,
-    /// Stretches that are named: name, start, end.
+    /// Named periods: name, start and end.
     pub bands: Vec<(String, f64, f64)>,
-    /// Whether the area below lines is filled.
+    /// Whether the area below the lines is filled.
     pub is_filled: bool,
 }
 
-/// Text that cannot end what it stands in.
+/// Escapes a text for HTML and for attributes.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Round values from 0 up to at least `most`, at most six.
+/// Returns at most six round values from 0 up to at least `most`.
 fn linear_ticks(most: f64) -> Vec<f64> {
     let rough = (most / 4.0).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());
@@ -65,7 +65,7 @@ fn linear_ticks(most: f64) -> Vec<f64> {
     (0..=count).map(|number| number as f64 * step).collect()
 }
 
-/// Powers of ten around `least` and `most`.
+/// Returns powers of ten that enclose `least` and `most`.
 fn log_ticks(least: f64, most: f64) -> Vec<f64> {
     let (first, last) = (least.max(1e-9).log10().floor() as i32, most.max(1e-9).log10().ceil() as i32);
     (first..=last.max(first + 1)).map(|power| 10f64.powi(power)).collect()
@@ -113,7 +113,7 @@ impl Chart<'_> {
         LEFT + (self.x_scale.place(x) - first) / (last - first).max(1e-9) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// The chart.
+    /// Returns the chart as SVG.
     pub fn draw(&self) -> String {
         let ticks = self.y_ticks();
         let (least, most) = (ticks.first().copied().unwrap_or(0.0), ticks.last().copied().unwrap_or(1.0));
@@ -148,7 +148,7 @@ impl Chart<'_> {
             let (x, width) = (self.across(*from), self.across(*to) - self.across(*from));
             let (height, class) = (HEIGHT - TOP - BOTTOM, if number % 2 == 0 { "band" } else { "band odd" });
             let _ = write!(svg, r#"<rect class="{class}" x="{x:.1}" y="{TOP}" width="{width:.1}" height="{height}"/>"#);
-            // A name that does not fit would cover the next one.
+            // A longer name would overlap the next one.
             if width > name.len() as f64 * 6.0 {
                 let (x, y, name) = (x + width / 2.0, TOP + 11.0, escaped(name));
                 let _ = write!(svg, r#"<text class="phase" x="{x:.1}" y="{y}" text-anchor="middle">{name}</text>"#);
@@ -171,13 +171,13 @@ impl Chart<'_> {
                 let (first, last) = ends;
                 let _ = write!(svg, r#"<path class="area s{class}" d="{path}L{last:.1} {base}L{first:.1} {base}Z"/>"#);
             }
-            // A single point is no line, so it is drawn as one of no length with round ends.
+            // A single point is drawn as a line of length zero with round ends.
             let dot = if stretch.len() == 1 { "h0.01" } else { "" };
             let _ = write!(svg, r#"<path class="line s{class}" d="{path}{dot}"><title>{name}</title></path>"#);
         }
     }
 
-    /// What the colours mean.
+    /// Returns the legend, if the chart has more than one line.
     pub fn legend(&self) -> String {
         if self.series.len() < 2 {
             return String::new();
@@ -189,7 +189,7 @@ impl Chart<'_> {
     }
 }
 
-/// A number without zeros behind its point.
+/// Formats a number without trailing zeros.
 pub fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_enclose_what_is_shown() {
+    fn ticks_are_round_and_enclose_the_values() {
         assert_eq!(linear_ticks(7.3), [0.0, 2.0, 4.0, 6.0, 8.0]);
         assert_eq!(linear_ticks(0.0).len(), 2);
         assert_eq!(log_ticks(30.0, 4_000.0), [10.0, 100.0, 1_000.0, 10_000.0]);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_interrupted_where_nothing_is_known() {
+    fn a_line_is_interrupted_at_missing_values() {
         let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(1.0))];
         let chart = Chart {
             title: "a < b",

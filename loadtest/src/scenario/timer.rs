@@ -1,7 +1,7 @@
-//! Waiting for a point in time, more exactly than tokio does.
+//! Waits for points in time more precisely than tokio.
 //!
-//! Timers of tokio fire at whole milliseconds, and latencies that count from when a request was due would have that on
-//! top. One thread of its own sleeps until the next of all times that are waited for, some 50 us exactly.
+//! Tokio's timers fire at whole milliseconds, which would add to latencies that count from when a request was due.
+//! Here, one thread sleeps until the earliest of all awaited times. Its precision is about 50 us.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-/// Who waits until when, and how it is told.
+/// A task that waits, until when, and how it is woken.
 struct Waiter {
     until: Instant,
     wake: oneshot::Sender<()>,
@@ -36,7 +36,7 @@ impl Ord for Waiter {
     }
 }
 
-/// The thread that waits. It ends with the last of its handles.
+/// The timer's thread. It ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct Timer {
     waiters: Sender<Waiter>,
@@ -44,6 +44,9 @@ pub struct Timer {
 
 impl Timer {
     /// Starts the thread.
+    ///
+    /// # Errors
+    /// Fails if the system cannot start a thread.
     pub fn start() -> std::io::Result<Self> {
         let (waiters, receiver) = channel();
         std::thread::Builder::new().name("timer".into()).spawn(move || run(&receiver))?;
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_woken_early_and_each_in_turn() {
+    async fn waiters_are_woken_in_order_and_not_early() {
         let timer = Timer::start().unwrap();
         let start = Instant::now();
         let order = std::cell::RefCell::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Conversions that are known, and those that are being asked for.
+//! Keeps the conversions that webhooks made, and tracks those that are in progress.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
@@ -13,13 +13,13 @@ use tokio::sync::watch;
 use crate::limits;
 use crate::status::ApiResult;
 
-/// What tells conversions apart: what the definition says, the version, and the object.
+/// Identifies a conversion by definition, target version and object.
 pub type Key = [u8; 32];
 
-/// Tells what became of a conversion that somebody asked for.
+/// Announces the outcome of a conversion that another task has requested.
 pub type Outcome = watch::Receiver<Option<ApiResult<()>>>;
 
-/// All conversions that are known in this process: definitions come and go, and share the room.
+/// The conversions of all definitions of this process. They share one size limit.
 static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Kept {
     bytes: usize,
 }
 
-/// The key of an object that is to be converted. `serial` is that of the definition.
+/// Returns the key of a conversion. `serial` is that of the definition.
 pub fn key(serial: NonZeroU32, api_version: &str, object: &Value) -> Key {
     let mut context = Context::new(&SHA256);
     context.update(&serial.get().to_le_bytes());
@@ -40,34 +40,34 @@ pub fn key(serial: NonZeroU32, api_version: &str, object: &Value) -> Key {
     context.finish().as_ref().try_into().unwrap_or_default()
 }
 
-/// What an object is in another version, if that is known.
+/// Returns an object in another version. `None` if that conversion is not known.
 pub fn find(serial: NonZeroU32, api_version: &str, object: &Value) -> Option<Arc<Value>> {
     get(&key(serial, api_version, object))
 }
 
-/// What is known under a key.
+/// Returns the conversion with this key. `None` if it is not known.
 pub fn get(key: &Key) -> Option<Arc<Value>> {
     KEPT.lock().known.get(key).map(|(converted, _)| Arc::clone(converted))
 }
 
-/// Who is to ask for a conversion.
+/// What the caller has to do to get a conversion.
 pub enum Turn {
-    /// It is known.
+    /// Nothing: it is known.
     Known,
-    /// Whoever asked here, and tells others.
+    /// Request it and announce the outcome.
     Own,
-    /// Somebody else has asked.
+    /// Wait for the outcome: another task has requested it.
     Others(Outcome),
 }
 
-/// Whose turn it is; `outcome` is what others learn from if it is the caller's.
+/// Decides whether the caller requests a conversion. If so, other tasks wait for `outcome`.
 pub fn turn(key: Key, outcome: &Outcome) -> Turn {
     let mut kept = KEPT.lock();
     if kept.known.contains_key(&key) {
         return Turn::Known;
     }
     if let Some(others) = kept.asked.get(&key) {
-        // A task that was ended has told nobody.
+        // An aborted task leaves an outcome that will never be announced.
         if others.has_changed().is_ok() || others.borrow().is_some() {
             return Turn::Others(others.clone());
         }
@@ -76,7 +76,7 @@ pub fn turn(key: Key, outcome: &Outcome) -> Turn {
     Turn::Own
 }
 
-/// Keeps what was answered; the oldest make room.
+/// Keeps conversions. Drops the oldest ones above the size limit.
 pub fn keep(converted: Vec<(Key, Value)>) {
     let converted = converted.into_iter().map(|(key, value)| {
         let bytes = json::to_vec(&value).len();
@@ -97,7 +97,7 @@ pub fn keep(converted: Vec<(Key, Value)>) {
     }
 }
 
-/// These are asked for no more.
+/// Removes conversions from those in progress.
 pub fn answered(keys: &[Key]) {
     let mut kept = KEPT.lock();
     for key in keys {

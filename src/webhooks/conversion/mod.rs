@@ -1,8 +1,8 @@
 //! Conversion of custom resources by webhooks (ConversionReview).
 //!
-//! Objects are converted ahead, by whoever can wait: [`Registry::convert_ahead`] asks the webhook about those whose
-//! conversion is not known, and what comes of it is kept by the object's content. Showing and storing objects then
-//! finds it there. Whoever asks for what somebody else has asked for already waits for the same answer.
+//! Objects are converted before they are needed: [`Registry::convert_ahead`] asks the webhook for conversions that are
+//! not known, and keeps the results by the content of the objects. Showing and storing objects then needs no waiting.
+//! Requests that need the same conversion at the same time share one call.
 
 pub mod kept;
 
@@ -10,17 +10,17 @@ use flotilla_proto::value::Value;
 
 use super::Hook;
 
-/// The webhook of a definition.
+/// The conversion webhook of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversion {
-    /// Where it is.
+    /// The address and trust of the webhook.
     pub hook: Hook,
-    /// Version of the reviews that it is sent; `None` when it knows none of ours.
+    /// The version of ConversionReview to send. `None` if the webhook accepts neither of ours.
     pub review: Option<&'static str>,
 }
 
 impl Conversion {
-    /// The webhook that a definition names, if it converts by one.
+    /// Returns the conversion webhook of a definition. `None` if its strategy is another one.
     pub fn of(spec: &Value) -> Option<Self> {
         if spec.str_at(&["conversion", "strategy"]) != "Webhook" {
             return None;

@@ -1,4 +1,4 @@
-//! Transcripts of kubectl: what each command of a script printed against Kubernetes, and prints here.
+//! Transcripts of kubectl: compares the output of each command of a script with its output against Kubernetes.
 
 mod normal;
 mod script;
@@ -17,14 +17,14 @@ use super::json::Json;
 use super::yaml;
 pub use script::Client;
 
-/// Commands that agree, and all that were compared.
+/// How many commands agree, and how many were compared.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Commands {
     pub agree: usize,
     pub all: usize,
 }
 
-/// The client of a release: by its name on the path, or beside the one that is there.
+/// Finds kubectl of this release: by its name on the path, or next to `kubectl`.
 pub fn client(release: &str) -> Option<Client> {
     let folders = std::env::var("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -39,25 +39,25 @@ pub fn client(release: &str) -> Option<Client> {
 
 fn version(path: &Path) -> Option<(u64, u64)> {
     let output = Command::new(path).args(["version", "--client", "-o", "json"]).output().ok()?;
-    let told = Json::parse(&output.stdout)?;
+    let version = Json::parse(&output.stdout)?;
     let number = |name: &str| -> Option<u64> {
-        let digits = told.get("clientVersion")?.get(name)?.as_str()?;
+        let digits = version.get("clientVersion")?.get(name)?.as_str()?;
         digits.trim_end_matches(|each: char| !each.is_ascii_digit()).parse().ok()
     };
     Some((number("major")?, number("minor")?))
 }
 
-/// Runs all scripts, some side by side; how many commands agree, and lines about those that do not.
+/// Runs all scripts, several at the same time. Returns the counts, and lines about commands that do not agree.
 ///
 /// # Errors
-/// What cannot be read, or run at all.
+/// States what cannot be read or run.
 pub fn compare(
     cases: &Path,
     client: &Client,
     kubeconfig: &Path,
     addresses: &[SocketAddr],
     side_by_side: usize,
-    is_told: bool,
+    shows_differences: bool,
 ) -> Result<(Commands, Vec<String>), String> {
     let text = fs::read_to_string(kubeconfig).map_err(|error| error.to_string())?;
     let kubeconfig = named(yaml::parse(&text)?, balanced(addresses).map_err(|error| error.to_string())?)
@@ -71,8 +71,8 @@ pub fn compare(
         for _ in 0..side_by_side {
             scope.spawn(|| {
                 while let Some(script) = scripts.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    let one = compare_one(script, &folder, client, &kubeconfig, is_told);
-                    let mut found = found.lock().expect("no comparison panics with it");
+                    let one = compare_one(script, &folder, client, &kubeconfig, shows_differences);
+                    let mut found = found.lock().expect("no comparison panics while it holds the lock");
                     match (&mut *found, one) {
                         (Ok((sum, lines)), Ok((one, more))) => {
                             sum.agree += one.agree;
@@ -86,7 +86,7 @@ pub fn compare(
             });
         }
     });
-    found.into_inner().expect("no comparison panics with it")
+    found.into_inner().expect("no comparison panics while it holds the lock")
 }
 
 fn compare_one(
@@ -94,7 +94,7 @@ fn compare_one(
     folder: &Path,
     client: &Client,
     kubeconfig: &Json,
-    is_told: bool,
+    shows_differences: bool,
 ) -> Result<(Commands, Vec<String>), String> {
     let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let recording = folder.join("recorded").join(format!("{name}.txt"));
@@ -114,7 +114,7 @@ fn compare_one(
             continue;
         }
         lines.push(format!("{name} command {}: {}", number + 1, printed.lines().next().unwrap_or_default()));
-        if is_told {
+        if shows_differences {
             lines.extend(
                 recorded
                     .lines()
@@ -132,7 +132,7 @@ fn compare_one(
     Ok((commands, lines))
 }
 
-/// A kubeconfig with the names that transcripts have.
+/// Returns the kubeconfig with the names that transcripts contain.
 fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
     let first =
         |list: &str, what: &str| kubeconfig.get(list)?.as_list()?.first()?.get(what)?.as_map().map(<[_]>::to_vec);
@@ -152,7 +152,7 @@ fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
     ]))
 }
 
-/// An address at which each connection is passed on to one of several servers, at random; `None` for one server.
+/// Opens an address that forwards each connection to a random server. `None` if only one server exists.
 fn balanced(addresses: &[SocketAddr]) -> std::io::Result<Option<SocketAddr>> {
     if addresses.len() == 1 {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! What kubectl prints, with placeholders for what differs from run to run. They keep identity in a transcript.
+//! Replaces values in kubectl's output that differ from run to run by placeholders. Equal values of a transcript have
+//! equal placeholders.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ macro_rules! pattern {
 }
 
 const AGE: &str = r"(?:<invalid>|<unknown>|(?:\d+(?:y|d|h|m|s))+)";
-/// Characters of generated names.
+/// The random part of generated names.
 const GENERATED: &str = "[bcdfghjklmnpqrstvwxz2456789]{5}";
 
 pattern!(TOKEN, r"eyJ[\w-]{10,}\.[\w-]+\.[\w-]+");
@@ -23,7 +24,7 @@ pattern!(TIME_IN_WORDS, r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d
 pattern!(TIME_OF_GO, r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} [A-Z]{3,4}( m=\S+)?");
 pattern!(LOG, r"(?m)^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\w+\.go):\d+\]");
 pattern!(VERSION, r#"(resourceVersion\\?"?: ?\\?")[1-9]\d*"#);
-// A server states its own patch and build.
+// Each server states its own patch version and build.
 pattern!(BUILD, r#"((?:gitVersion"?: ?"?|Server Version: )v1\.36)\.\d+(\+[\w.-]+)?"#);
 pattern!(VERSION_SHOWN, r"(?m)^(\s*Resource Version:\s+)\d+");
 pattern!(AGE_SHOWN, &format!(r"(?m)^(\s*(?:Age|Duration|Completed At Age):\s+){AGE}(\s|$)"));
@@ -48,15 +49,15 @@ const AGE_COLUMNS: [&str; 5] = ["AGE", "LAST SEEN", "FIRST SEEN", "DURATION", "L
 /// The placeholders of one transcript.
 pub struct Normal {
     pub namespace: String,
-    /// `https://ADDRESS:PORT`.
+    /// `https://ADDRESS:PORT` of the server.
     pub server: String,
     pub folder: String,
-    /// Beginnings of names that end in generated characters.
+    /// The prefixes of names that end in generated characters.
     pub generated: Vec<String>,
     met: HashMap<&'static str, Vec<String>>,
 }
 
-/// A line of a transcript, or a table, whose columns are padded once all ages are gone.
+/// A line of a transcript, or a table. The columns of a table are padded again once ages have been replaced.
 enum Part {
     Line(String),
     Table(Vec<Vec<String>>),
@@ -76,7 +77,7 @@ impl Normal {
         format!("<{kind}:{}>", index + 1)
     }
 
-    /// One line or cell.
+    /// Replaces the values in one line or cell.
     fn one(&mut self, text: &str) -> String {
         let text = text.replace(&self.namespace, "$NS").replace(&self.namespace.replace('-', ""), "$FLAT");
         let text = text.replace(&self.folder, "<dir>");
@@ -98,7 +99,7 @@ impl Normal {
         let text = without_addresses(&text);
         let text = NODE_PORT.replace_all(&text, "${1}<port>");
         let text = NODE_PORT_SHOWN.replace_all(&text, "${1}<port>${2}");
-        let text = text.replace("due to error: ", "due to error:"); // older clients have no blank here
+        let text = text.replace("due to error: ", "due to error:"); // older clients print no blank here
         let text = FILE_OF_DIFF.replace_all(&text, "${1}-<n>");
         let text = FILE_OF_EDIT.replace_all(&text, "kubectl-edit-<n>");
         let text = EVENT.replace_all(&text, "${1}.<event>");
@@ -121,7 +122,7 @@ impl Normal {
         shown.replace_all(&text, "${1}<server-port>${2}").into_owned()
     }
 
-    /// Everything that a command printed.
+    /// Replaces the values in the whole output of a command.
     pub fn text(&mut self, text: &str) -> String {
         let mut lines = Vec::new();
         for part in self.parts(text) {
@@ -136,7 +137,7 @@ impl Normal {
     fn parts(&mut self, text: &str) -> Vec<Part> {
         let mut parts = Vec::new();
         let (mut explains, mut fields, mut prose, mut events) = (false, false, false, false);
-        // Where the columns of the table begin that is being read.
+        // The header and the column positions of the table that is being read.
         let mut columns: Option<(Vec<String>, Vec<usize>)> = None;
         for (number, line) in text.split('\n').enumerate() {
             let line = line.trim_end();
@@ -192,7 +193,7 @@ impl Normal {
     }
 }
 
-/// Addresses of services; ranges of them stay.
+/// Replaces addresses of services, but not ranges.
 fn without_addresses(text: &str) -> String {
     let (mut out, mut copied) = (String::new(), 0);
     for found in ADDRESS.find_iter(text).filter(|found| !text[found.end()..].starts_with('/')) {
@@ -204,14 +205,14 @@ fn without_addresses(text: &str) -> String {
     out
 }
 
-/// Where words begin that stand at the start, or behind two blanks.
+/// Returns the positions of words at the start of the line, or after at least two blanks.
 fn beginnings(line: &str) -> Vec<usize> {
     let line: Vec<char> = line.chars().collect();
     let blank = |at: usize| line[at].is_whitespace();
     (0..line.len()).filter(|at| !blank(*at) && (*at == 0 || *at > 1 && blank(at - 1) && blank(at - 2))).collect()
 }
 
-/// The cells of a line under a header; `None` where it is no row of that table.
+/// Splits a line into cells below a header. `None` if the line is not a row of that table.
 fn cells(line: &str, columns: usize, starts: &[usize]) -> Option<Vec<String>> {
     let letters: Vec<char> = line.chars().collect();
     let ends = starts.iter().skip(1).copied().chain([letters.len() + 1]);

@@ -1,4 +1,4 @@
-//! Scripts of kubectl commands, and running one.
+//! Reads and runs scripts of kubectl commands.
 
 use std::fs;
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::json::Json;
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// What commands may use besides programs of the system.
+/// Functions that commands may use besides programs of the system.
 const PRELUDE: &str = r#"set -o pipefail
 eventually() { local i o; for i in $(seq 60); do if o=$("$@" 2>&1); then printf '%s\n' "$o"; return 0; fi; sleep 0.25; done; printf '%s\n' "$o"; return 1; }
 y() { printf -- '---\n%s\n' "$1"; }
@@ -27,26 +27,26 @@ becomes() { local i o w=$1; shift; for i in $(seq 60); do o=$("$@" 2>&1); [ "$o"
 "#;
 const SETTLED: &str = "kubectl create namespace $NS; for i in $(seq 100); do kubectl get serviceaccount/default \
     configmap/kube-root-ca.crt >/dev/null 2>&1 && break; sleep 0.1; done";
-/// What nothing would ever finish without nodes and controllers of volumes.
+/// Deletes objects that would never disappear without nodes and volume controllers.
 const CLEARED: &str = "kubectl delete namespace $NS --wait=false; kubectl delete pods --all --force --grace-period=0 \
     --wait=false; for c in $(kubectl get pvc -o name); do kubectl patch $c -p '{\"metadata\":{\"finalizers\":null}}'; done";
 
-/// One command with its marks.
+/// One command with its annotations.
 struct Block {
     text: String,
-    /// The oldest client that has the command.
+    /// The oldest release that has the command.
     since: (u64, u64),
     is_sorted: bool,
     is_quiet: bool,
 }
 
-/// The client that runs commands: its path and its version.
+/// The kubectl that runs the commands: its path and its version.
 pub struct Client {
     pub path: PathBuf,
     pub version: (u64, u64),
 }
 
-/// Where a script runs: folders of its own, and what its commands see.
+/// The folders and variables of a running script.
 struct Place {
     root: PathBuf,
     namespace: String,
@@ -58,33 +58,35 @@ impl Drop for Place {
     }
 }
 
-/// Runs a script; what each command printed, `None` for those that this client does not have.
+/// Runs a script. Returns the output of each command; `None` for a command that this kubectl does not have.
 ///
 /// # Errors
-/// What kept the script from running at all.
+/// States why the script cannot run.
 pub fn run(script: &Path, manifests: &Path, client: &Client, kubeconfig: &Json) -> Result<Vec<Option<String>>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", script.display());
+    let with_path = |error: std::io::Error| format!("{}: {error}", script.display());
     let name = script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (blocks, generated) = blocks(&fs::read_to_string(script).map_err(told)?);
+    let (blocks, generated) = blocks(&fs::read_to_string(script).map_err(with_path)?);
     let number: u32 = rand::rng().random_range(0..1_000_000);
     let place = Place {
         root: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("transcript-{name}-{number:06}")),
         namespace: format!("k-{}-{number:06}", name.chars().take(30).collect::<String>()),
     };
-    place.prepare(manifests, client, kubeconfig).map_err(told)?;
+    place.prepare(manifests, client, kubeconfig).map_err(with_path)?;
     let server = path_of(kubeconfig, &["clusters", "cluster", "server"]).trim_end_matches('/').to_owned();
     let folder = place.root.join("work").display().to_string();
     let mut normal = Normal::new(place.namespace.clone(), server, folder, generated);
-    place.command(SETTLED).map_err(told)?;
-    // Nothing that was discovered before is known to the commands.
-    fs::remove_dir_all(place.root.join("home")).and_then(|()| fs::create_dir(place.root.join("home"))).map_err(told)?;
+    place.command(SETTLED).map_err(with_path)?;
+    // Removes the discovery cache, so that the commands start without one.
+    fs::remove_dir_all(place.root.join("home"))
+        .and_then(|()| fs::create_dir(place.root.join("home")))
+        .map_err(with_path)?;
     let mut printed = Vec::new();
     for block in blocks {
         if client.version < block.since {
             printed.push(None);
             continue;
         }
-        let (output, errors, end) = place.command(&block.text).map_err(told)?;
+        let (output, errors, end) = place.command(&block.text).map_err(with_path)?;
         let (mut output, mut errors) = (normal.text(&output), normal.text(&errors));
         if block.is_sorted && !output.is_empty() {
             let mut lines: Vec<&str> = output.trim_end_matches('\n').split('\n').collect();
@@ -97,7 +99,7 @@ pub fn run(script: &Path, manifests: &Path, client: &Client, kubeconfig: &Json) 
         }
         printed.push(Some(transcript(&block.text, &output, &errors, &end)));
     }
-    place.command(CLEARED).map_err(told)?;
+    place.command(CLEARED).map_err(with_path)?;
     Ok(printed)
 }
 
@@ -118,7 +120,7 @@ fn path_of<'a>(kubeconfig: &'a Json, path: &[&str; 3]) -> &'a str {
     first.and_then(|first| first.get(path[1])?.get(path[2])?.as_str()).unwrap_or_default()
 }
 
-/// The commands of a script, and the beginnings of names that are generated.
+/// Returns the commands of a script, and the prefixes of generated names.
 fn blocks(text: &str) -> (Vec<Block>, Vec<String>) {
     static BETWEEN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\n\s*\n").expect("a pattern"));
     let (mut blocks, mut generated) = (Vec::new(), Vec::new());
@@ -161,7 +163,7 @@ impl Place {
         copy(manifests, &self.root.join("work/manifests"))
     }
 
-    /// Runs a command; its output, its errors, and its exit status in words.
+    /// Runs a command. Returns its output, its error output, and its exit status as a text.
     fn command(&self, text: &str) -> std::io::Result<(String, String, String)> {
         let path = std::env::var("PATH").unwrap_or_default();
         let inside = |name: &str| self.root.join(name).display().to_string();
@@ -200,7 +202,7 @@ impl Place {
     }
 }
 
-/// Waits for the end of a process; its exit status, or `None` at the deadline.
+/// Waits for the end of a process. Returns its exit status; `None` at the deadline.
 fn ended(child: &mut Child, deadline: Instant) -> std::io::Result<Option<String>> {
     use std::os::unix::process::ExitStatusExt as _;
     while Instant::now() < deadline {
@@ -213,7 +215,7 @@ fn ended(child: &mut Child, deadline: Instant) -> std::io::Result<Option<String>
     Ok(None)
 }
 
-/// Reads everything that comes, on a thread of its own.
+/// Reads everything to the end, on a new thread.
 fn gathered(from: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (done, all) = channel();
     std::thread::spawn(move || {

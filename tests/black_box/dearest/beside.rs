@@ -1,4 +1,4 @@
-//! What others notice of a user whose requests are dear.
+//! How one user's expensive requests affect other users.
 //!
 //! `cargo test --release --test black_box a_thousand_dear_requests -- --include-ignored --nocapture`
 
@@ -11,19 +11,19 @@ use super::ways::{self, Place, WAYS};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 use crate::unreadable::define_widgets;
 
-/// Requests of the user who hurts.
+/// The number of expensive requests.
 const REQUESTS: usize = 1_000;
-/// How many of them are under way at a time.
+/// How many of them are in progress at the same time.
 const CLIENTS: usize = 64;
-/// How large they are, in bytes, unless they are lines.
+/// The size of their bodies, in bytes.
 const SIZE: usize = 1_000_000;
-/// What the one who asks meanwhile waits at most, but for one request of a hundred.
+/// The longest time that 99 of 100 requests of another user may take.
 const P99_MAX: Duration = Duration::from_millis(100);
-/// What the server holds at most, in bytes.
+/// The largest resident memory of the server, in bytes.
 const RESIDENT_BYTES_MAX: u64 = 1 << 30;
 
-/// Sends dear requests until there were enough of them.
-fn hurt(server: &Server, sent: &AtomicUsize) {
+/// Sends expensive requests until enough have been sent.
+fn send_expensive(server: &Server, sent: &AtomicUsize) {
     let mut client = server.connect_anonymously();
     loop {
         let number = sent.fetch_add(1, Ordering::Relaxed);
@@ -39,25 +39,25 @@ fn hurt(server: &Server, sent: &AtomicUsize) {
             None => headers.push(("Authorization", "Bearer hurting")),
         }
         if client.call(way.method, &path, &headers, body.as_bytes()).is_err() {
-            client = server.connect_anonymously(); // it closes connections that ask for too much
+            client = server.connect_anonymously(); // the server closes connections with requests that are too large
         }
     }
 }
 
-/// Asks for an object again and again; how long each answer took.
+/// Gets an object again and again. Returns how long each answer took.
 fn ask(server: &Server, is_over: &AtomicBool) -> Vec<Duration> {
     let (mut client, mut times) = (server.connect(), Vec::new());
     while !is_over.load(Ordering::Relaxed) {
         let began = Instant::now();
         client.get(&config_map_path("asked-for")).expect(200);
         times.push(began.elapsed());
-        thread::sleep(Duration::from_millis(5)); // as somebody does who has something else to do, too
+        thread::sleep(Duration::from_millis(5)); // a pause, as of a client with other work
     }
     times
 }
 
 #[test]
-#[ignore = "it measures: a release build, and a machine that does nothing else"]
+#[ignore = "measures times: needs a release build and an idle machine"]
 fn a_thousand_dear_requests_of_one_user_are_not_noticed_by_others() {
     let directory = DataDir::new();
     let tokens = directory.path().with_extension("tokens");
@@ -77,7 +77,7 @@ fn a_thousand_dear_requests_of_one_user_are_not_noticed_by_others() {
     let began = Instant::now();
     let mut times = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(&server, &is_over));
-        let hurting: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| hurt(&server, &sent))).collect();
+        let hurting: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| send_expensive(&server, &sent))).collect();
         hurting.into_iter().for_each(|client| client.join().expect("requests"));
         is_over.store(true, Ordering::Relaxed);
         asking.join().expect("answers")
@@ -87,7 +87,7 @@ fn a_thousand_dear_requests_of_one_user_are_not_noticed_by_others() {
     times.sort_unstable();
     let part = |percent: usize| times[(times.len() - 1) * percent / 100];
     let (p50, p99, most, held) = (part(50), part(99), part(100), server.peak_resident_bytes());
-    eprintln!("{REQUESTS} dear requests in {took:?}; {} others: p50 {p50:?}, p99 {p99:?}, most {most:?}", times.len());
+    eprintln!("{REQUESTS} costly requests: {took:?}; {} others: p50 {p50:?}, p99 {p99:?}, most {most:?}", times.len());
     eprintln!("the server held {} MiB at most", held >> 20);
     assert!(p99 < P99_MAX && held < RESIDENT_BYTES_MAX, "p99 {p99:?}, {held} bytes");
 }

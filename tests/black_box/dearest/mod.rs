@@ -1,17 +1,17 @@
-//! What costs most for each byte that is sent.
+//! Searches for the inputs that cost most processor time per byte.
 //!
-//! A search for inputs that are dear: bodies, patches, selectors, schemas, queries and headers are built by small
-//! recipes ([`recipe`]), sent in many ways ([`ways`]), and scored by the processor time that the server spends on a
-//! byte. The dearest are changed a little and tried again. How fast the machine is does not matter: the time is
-//! compared with that of a plain object of the same size, sent to the same server.
+//! Small recipes ([`recipe`]) generate bodies, patches, selectors, schemas, queries and headers. The search sends them
+//! in several ways ([`ways`]), and measures the processor time that the server takes per byte. It then changes the most
+//! expensive inputs a little and tries them again. The speed of the machine does not matter: the result is divided by
+//! the time for a plain object of the same size on the same server.
 //!
-//! What is refused as a finding: an input of which a byte is much dearer than one of a plain object, and one of which a
-//! byte gets dearer the more of them there are, so that cost is not linear in what is sent.
+//! The test fails if an input is much more expensive per byte than a plain object, or if its cost per byte rises with
+//! its size: its cost is then not linear.
 //!
-//! By default a few hundred inputs are tried, always the same ones, and those whose cost a search once found not to be
-//! linear. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box dearest -- --nocapture` searches for
-//! so long, with bodies of up to 3 MB; `FLOTILLA_DEAREST_SEED=N` begins elsewhere. What a search finds depends on times
-//! that it measures, and so on the machine: that is why the default does not search.
+//! By default, the test tries a few hundred inputs, always the same ones, and those whose cost earlier searches found
+//! not to be linear. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box dearest -- --nocapture`
+//! searches for that many seconds, with bodies of up to 3 MB. `FLOTILLA_DEAREST_SEED=N` starts a different search. What
+//! a search finds depends on measured times, and therefore on the machine; for that reason the default does not search.
 
 mod beside;
 mod recipe;
@@ -25,35 +25,35 @@ use self::ways::{Place, WAYS, Way};
 use crate::support::{Connection, DataDir, Server};
 use crate::unreadable::define_widgets;
 
-/// Inputs that are tried when it is not said for how long.
+/// The number of inputs if FLOTILLA_DEAREST_SECONDS is not set.
 const TRIES: usize = 300;
-/// How large these are, in bytes.
+/// The sizes of these inputs, in bytes.
 const SIZES: [usize; 3] = [4_000, 16_000, 64_000];
-/// How large those of a long search are.
+/// The sizes of inputs in a long search, in bytes.
 const LONG_SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 2_900_000];
-/// What counts at least, so that what every request costs is none of its bytes' fault.
+/// Smaller inputs count as this many bytes, so that the fixed cost of a request is not counted per byte.
 const BYTES_MIN: usize = 4_000;
-/// What a path or a header may take.
+/// The largest filling of a path or a header, in bytes.
 const LINE_BYTES_MAX: usize = 60_000;
-/// How many times as dear as a byte of a plain object another byte may be. A name of three bytes can be a field with an
-/// owner, an error with its path, a rule with a cost; more than that follows from no byte.
+/// How many times as expensive per byte as a plain object an input may be. Three bytes of a name may make a field with
+/// an owner, an error with a path, or a rule with a cost. No byte justifies more than that.
 const DEARER_MAX: f64 = 60.0;
-/// How much dearer a byte may be in an input that is four times as large.
+/// How many times as expensive per byte an input that is four times as large may be.
 const STEEPER_MAX: f64 = 2.0;
-/// The dearest inputs, from which the search goes on.
+/// The number of expensive inputs that the search keeps and changes.
 const KEPT: usize = 24;
-/// How often what seems dear is sent: the machine does other things, too, so that the cheapest time counts.
+/// How often an expensive input is sent. The smallest time counts, because the machine also does other work.
 const LOOKS: usize = 5;
-/// Time below which nothing is told from noise.
+/// Shorter times cannot be told from noise.
 const NOISE: Duration = Duration::from_millis(2);
 
-/// An input, and how dear it was.
+/// An input, and its cost.
 #[derive(Clone)]
 struct Tried {
     way: &'static Way,
     recipe: Recipe,
     size: usize,
-    /// Processor time for each byte, in nanoseconds.
+    /// Processor time per byte, in nanoseconds.
     score: f64,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for Tried {
     }
 }
 
-/// The server, and what it has been found to take.
+/// The server, and the state of the search.
 struct Search<'a> {
     server: &'a Server,
     client: Connection,
@@ -72,12 +72,12 @@ struct Search<'a> {
     sizes: &'a [usize],
     kept: Vec<Tried>,
     tries: usize,
-    /// Whether the dearest are changed and tried again.
+    /// Whether the search changes the most expensive inputs and tries them again.
     climbs: bool,
 }
 
 impl Search<'_> {
-    /// Processor time that the server takes for an input, and the bytes of it.
+    /// Sends an input. Returns the processor time that the server took, and the number of bytes sent.
     fn cost(&mut self, way: &Way, recipe: &Recipe, size: usize) -> (Duration, usize) {
         let size = if way.place == Place::Body { size } else { size.min(LINE_BYTES_MAX) };
         let filling = recipe.fill(size);
@@ -94,14 +94,14 @@ impl Search<'_> {
         (self.server.processor_time().saturating_sub(before), bytes.max(BYTES_MIN))
     }
 
-    /// The least time of several, for each byte.
+    /// Sends an input `looks` times. Returns the least processor time per byte, in nanoseconds.
     fn score(&mut self, way: &Way, recipe: &Recipe, size: usize, looks: usize) -> f64 {
         let times: Vec<_> = (0..looks).map(|_| self.cost(way, recipe, size)).collect();
         let (least, bytes) = times.into_iter().min().unwrap_or_default();
         least.as_nanos() as f64 / bytes.max(1) as f64
     }
 
-    /// Tries one input more: a new one, or a change of one of the dearest.
+    /// Tries one more input: a new one, or one of the most expensive ones with a change.
     fn step(&mut self) {
         let (way, recipe, size) = match self.random.below(4) {
             0 => (&WAYS[self.tries % WAYS.len()], Recipe::draw(&mut self.random), self.size()),
@@ -127,7 +127,7 @@ impl Search<'_> {
         self.sizes[self.random.below(self.sizes.len())]
     }
 
-    /// Keeps the dearest, of each way not more than a few.
+    /// Keeps the most expensive inputs, at most a few of each way.
     fn keep(&mut self, tried: Tried) {
         const OF_A_WAY: usize = 3;
         let is_same = |kept: &Tried| std::ptr::eq(kept.way, tried.way);
@@ -143,19 +143,21 @@ impl Search<'_> {
         self.kept.push(tried);
     }
 
-    /// What is wrong with one of the dearest.
+    /// Returns a description if one of the most expensive inputs violates a bound.
     fn finding(&mut self, tried: &Tried, plain: f64) -> Option<String> {
         let Tried { way, recipe, size, .. } = tried;
-        // Others may have had the processor: what is dear is so whenever it is looked at.
+        // Other work may have disturbed the first measurement. An input that is expensive stays so when it is measured
+        // again.
         let score = self.score(way, recipe, *size, LOOKS).min(tried.score);
         if score > DEARER_MAX * plain {
-            return Some(format!("{tried:?}: {:.0} times as dear as a plain object", score / plain));
+            return Some(format!("{tried:?}: {:.0} times as expensive as a plain object", score / plain));
         }
         let steeper = self.steepness(way, recipe, *size)?;
-        (steeper > STEEPER_MAX).then(|| format!("{tried:?}: a byte is {steeper:.1} times as dear where there are more"))
+        (steeper > STEEPER_MAX).then(|| format!("{tried:?}: a byte costs {steeper:.1} times as much in a larger input"))
     }
 
-    /// How many times as dear a byte is in an input that is four times as large; `None` where it is lost in noise.
+    /// Returns how many times as expensive per byte an input that is four times as large is. `None` if the times are
+    /// too short to compare.
     fn steepness(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
         let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
         let (small, large) = (self.cost_of(way, recipe, size), self.cost_of(way, recipe, larger));

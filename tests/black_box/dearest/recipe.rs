@@ -1,6 +1,6 @@
-//! Texts of any size by small recipes, which can be changed.
+//! Recipes that generate texts of any size, and can be changed at random.
 
-/// Numbers that follow from a seed (xorshift64*, Marsaglia 2003).
+/// Pseudorandom numbers from a seed (xorshift64*, Marsaglia 2003).
 pub struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Values as they are sent; `#` counts, so that each is another one.
+/// Values. `#` stands for a counter, so that each value differs.
 const TOKENS: &[&str] = &[
     "1",
     "#",
@@ -66,7 +66,7 @@ const TOKENS: &[&str] = &[
     "{\"ports\":[{\"port\":#}],\"from\":[{\"ipBlock\":{\"cidr\":\"10.#.0.0/16\",\"except\":[\"10.0.0.0/24\"]}}]}",
 ];
 
-/// What strings are repeated of.
+/// Units that strings repeat.
 const UNITS: &[&str] = &[
     "a",
     "0",
@@ -97,16 +97,16 @@ const KEYS: &[&str] = &[
     "k:{\\\"a\\\":\\\"#\\\"}",
 ];
 
-/// What begins and ends a level.
+/// What begins and ends a level of nesting.
 const LEVELS: &[(&str, &str)] = &[("[", "]"), ("{\"a\":", "}"), ("{\"properties\":{\"a\":", "}}"), ("{\"f:a\":", "}")];
 
-/// How many levels there are at most.
+/// The largest numbers of levels.
 const DEPTHS: &[usize] = &[5, 60, 250, 500, 10_000];
 
-/// Bytes of each item.
+/// The sizes of items, in bytes.
 const EACH: &[usize] = &[1, 8, 60, 500, 4_000];
 
-/// Lines of YAML, which can say what JSON cannot.
+/// Lines of YAML, including forms that JSON does not have.
 const LINES: &[&str] = &[
     "  - a\n",
     "  k#: v\n",
@@ -122,32 +122,32 @@ const LINES: &[&str] = &[
     "  d#: 0x1f\n",
 ];
 
-/// How a text is made.
+/// How a text is generated.
 #[derive(Clone, Debug)]
 pub enum Recipe {
-    /// One of the values.
+    /// One value.
     Token(&'static str),
-    /// A string of one thing again and again.
+    /// A string that repeats one unit.
     Text(&'static str),
-    /// A list of items of so many bytes.
+    /// A list of items, each of this many bytes.
     List(Box<Recipe>, usize),
-    /// A map with such keys, and values of so many bytes.
+    /// A map with these keys, and values of this many bytes.
     Map(&'static str, Box<Recipe>, usize),
-    /// One in the other, so often at most.
+    /// Nested levels, at most this many, with a recipe inside.
     Deep((&'static str, &'static str), usize, Box<Recipe>),
-    /// Two by turns.
+    /// Two recipes by turns.
     Either(Box<Recipe>, Box<Recipe>),
     /// Lines of YAML.
     Lines(&'static str, &'static str),
 }
 
 impl Recipe {
-    /// Something as it is sent every day.
+    /// An ordinary text: a map with short values.
     pub fn plain() -> Recipe {
         Recipe::Map("k#", Box::new(Recipe::Text("a")), 40)
     }
 
-    /// A list of the same item.
+    /// A list that repeats one item.
     pub fn list_of(item: &'static str) -> Recipe {
         Recipe::List(Box::new(Recipe::Token(item)), item.len())
     }
@@ -174,7 +174,7 @@ impl Recipe {
         }
     }
 
-    /// The same with a part of it replaced.
+    /// Returns the recipe with one part replaced.
     pub fn changed(&self, random: &mut Random) -> Recipe {
         if random.below(4) == 0 {
             return Recipe::draw(random);
@@ -195,7 +195,7 @@ impl Recipe {
         }
     }
 
-    /// About so many bytes of it.
+    /// Generates a text of about `bytes` bytes.
     pub fn fill(&self, bytes: usize) -> String {
         let mut filling = Filling { text: String::with_capacity(bytes + 4_096), count: 0 };
         filling.add(self, bytes);
@@ -203,10 +203,10 @@ impl Recipe {
     }
 }
 
-/// A text that is being made.
+/// A text that is being generated.
 struct Filling {
     text: String,
-    /// How many parts there are so far.
+    /// The number of parts so far.
     count: usize,
 }
 
@@ -219,7 +219,7 @@ impl Filling {
         }
     }
 
-    /// Again and again until there are so many bytes more, once at least.
+    /// Repeats `add` until the text has grown by `bytes`, but at least once.
     fn repeat(&mut self, bytes: usize, mut add: impl FnMut(&mut Filling)) {
         let end = self.text.len() + bytes;
         loop {

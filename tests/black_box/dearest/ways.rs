@@ -1,4 +1,4 @@
-//! The ways in which a filling is sent: where it stands in a body, a path or a header.
+//! Ways to send a generated text: where it stands in a body, a path or a header.
 
 use serde_json::{Value, json};
 
@@ -6,24 +6,24 @@ use super::recipe::Recipe;
 use crate::support::{CONFIG_MAPS, Connection};
 use crate::unreadable::WIDGETS;
 
-/// Where the filling stands.
+/// Where the generated text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Body,
-    /// Escaped, in the query.
+    /// In the query, escaped.
     Path,
-    /// In a header of this name.
+    /// In the header of this name.
     Header(&'static str),
 }
 
-/// One way to send a filling.
+/// One way to send a generated text.
 #[derive(Debug)]
 pub struct Way {
     pub method: &'static str,
     pub path: &'static str,
     pub media: &'static str,
     pub place: Place,
-    /// The text around the filling, which stands where `%%` is.
+    /// The surrounding text; `%%` stands for the generated one.
     text: &'static str,
 }
 
@@ -59,13 +59,13 @@ const fn header(name: &'static str) -> Way {
     Way { method: "GET", path: LISTED, media: JSON, place: Place::Header(name), text: "%%" }
 }
 
-/// Inputs of which a search once found that their cost is not linear, each with the way in which it was sent.
+/// Inputs whose cost an earlier search found not to be linear, each with the way to send it.
 pub fn found() -> Vec<(&'static Way, Recipe)> {
     let versions = WAYS.iter().find(|way| way.path == DEFINITIONS && way.text.contains("\"versions\":%%"));
     versions.map(|way| (way, Recipe::list_of("null"))).into_iter().collect()
 }
 
-/// All ways; the first is how a plain object is sent.
+/// All ways. The first one sends a plain object.
 pub static WAYS: &[Way] = &[
     body("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", JSON, r#"{"metadata":{"name":"x"},"data":%%}"#),
     body("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", JSON, "%%"),
@@ -175,7 +175,7 @@ pub static WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// The path, the header if there is one, and the body.
+    /// Returns the path, the header if the text stands in one, and the body.
     pub fn put(&self, filling: &str) -> (String, Option<(&'static str, String)>, String) {
         let text = |filling: &str| self.text.replacen("%%", filling, 1);
         match self.place {
@@ -189,7 +189,7 @@ impl Way {
     }
 }
 
-/// As it stands in a query: `=`, `,`, `&` and what selectors are made of as they are.
+/// Escapes a text for a query. Leaves `=`, `,`, `&` and the characters of selectors as they are.
 fn escaped(filling: &str) -> String {
     let mut escaped = String::with_capacity(filling.len() + 64);
     for byte in filling.bytes() {
@@ -204,7 +204,7 @@ fn escaped(filling: &str) -> String {
     escaped
 }
 
-/// What the ways change, and what lists show.
+/// Creates the objects that the requests change or list.
 pub fn prepare(client: &mut Connection) {
     let account = json!({"metadata": {"name": "default"}});
     client.post("/api/v1/namespaces/default/serviceaccounts", &account);

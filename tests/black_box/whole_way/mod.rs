@@ -1,11 +1,11 @@
-//! The whole way round with Kubernetes itself: what its API server has put into etcd comes in, is changed, goes out,
-//! and is served by its API server again.
+//! A round trip with Kubernetes itself: its API server writes objects to etcd, Flotilla imports, changes and exports
+//! them, and the API server serves them again.
 //!
 //! `FLOTILLA_REFERENCE_BIN` names a directory with the programs `etcd`, `etcdctl`, `etcdutl` (3.6) and `kube-apiserver`
-//! (1.36); docs/testing.md says how they are built. Without it the test says that it is skipped.
+//! (1.36); docs/testing.md describes how to build them. Without it, the test is skipped.
 
 #[path = "../../agreement/json.rs"]
-#[allow(dead_code, reason = "the tests of agreement use the rest of it")]
+#[allow(dead_code, reason = "the agreement tests use the rest")]
 mod json;
 mod objects;
 #[path = "../../agreement/yaml.rs"]
@@ -20,11 +20,11 @@ use self::objects::{Objects, differences, everything, fill};
 use crate::support::Connection;
 use crate::support::called::{Called, Prepared, plain};
 
-/// How many objects there are to be in the reference, at least.
+/// The smallest number of objects in the reference.
 const OBJECTS: usize = 2_000;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The directory of the reference's programs, unless they are not there.
+/// Returns the directory of the reference's programs. `None`, with a message, if they are missing.
 fn programs() -> Option<PathBuf> {
     let found = std::env::var_os("FLOTILLA_REFERENCE_BIN").map(PathBuf::from);
     if found.is_none() {
@@ -33,7 +33,7 @@ fn programs() -> Option<PathBuf> {
     found
 }
 
-/// The flags with which an API server is started here, whichever it is.
+/// The flags of both API servers.
 const API_SERVER: [&str; 12] = [
     "--allow-privileged=true",
     "--authorization-mode=RBAC",
@@ -49,7 +49,7 @@ const API_SERVER: [&str; 12] = [
     "--service-account-signing-key-file=$C/sa-signer.key",
 ];
 
-/// The reference, over a directory of etcd.
+/// The reference: an API server and etcd, with a data directory of etcd.
 struct Reference {
     etcd: Called,
     server: Called,
@@ -86,7 +86,7 @@ fn done(output: Output) -> String {
     text
 }
 
-/// Makes a data directory of what the reference has, of which nothing is refused.
+/// Imports a snapshot of the reference, of which no object may be refused.
 fn import(snapshot: &Path, data: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.args(["import", "--from-etcd-snapshot"]).arg(snapshot).arg("--data-dir").arg(data);
@@ -95,7 +95,7 @@ fn import(snapshot: &Path, data: &Path) {
     assert!(total.ends_with(" 0"), "{told}");
 }
 
-/// Changes, makes and deletes objects.
+/// Changes, creates and deletes objects.
 fn change(client: &mut Connection) {
     for number in 0..50 {
         let path = format!("{MAPS}/round-{number}");
@@ -118,14 +118,14 @@ fn check(what: &str, before: &Objects, after: &Objects) {
 }
 
 #[test]
-fn objects_of_kubernetes_come_in_and_go_out_again() {
+fn objects_of_kubernetes_survive_import_and_export() {
     let Some(programs) = programs() else { return };
     let prepared = Prepared::new();
     let at = |name: &str| prepared.certs().with_file_name(name);
     let (reference, mut client) = Reference::start(&programs, &prepared, &at("etcd-first"));
     let count = fill(|| prepared.connect(Some("admin")).expect("a connection"), OBJECTS);
     let before = everything(&mut client);
-    eprintln!("{count} objects were made, of {} resources; {} are there", before.kinds(), before.count());
+    eprintln!("{count} objects were created; {} resources have {} objects", before.kinds(), before.count());
     assert!(count >= OBJECTS && before.count() >= OBJECTS);
     let mut control = prepared.other(&programs.join("etcdctl"), &["--endpoints=http://127.0.0.1:$P"]);
     done(control.args(["snapshot", "save"]).arg(at("first.db")).output().expect("etcdctl can be run"));
@@ -135,7 +135,7 @@ fn objects_of_kubernetes_come_in_and_go_out_again() {
     let data = format!("--data-dir={}", at("new").display());
     let mut server = prepared.start("kube-apiserver", &[&API_SERVER[..], &[&data]].concat());
     let mut client = prepared.ready(&mut server, "admin");
-    check("what came in", &before, &everything(&mut client));
+    check("the import", &before, &everything(&mut client));
     change(&mut client);
     let changed = everything(&mut client);
     assert!(server.terminate().success());
@@ -152,7 +152,7 @@ fn objects_of_kubernetes_come_in_and_go_out_again() {
     done(restore.output().expect("etcdutl can be run"));
     let (reference, mut client) = Reference::start(&programs, &prepared, &at("etcd-second"));
     let after = everything(&mut client);
-    check("what went out", &changed, &after);
+    check("the export", &changed, &after);
     let revision = |object: &Value| object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
     let same = changed.get(MAPS, "default", "round-1").map(revision);
     assert!(same.is_some() && same == after.get(MAPS, "default", "round-1").map(revision));

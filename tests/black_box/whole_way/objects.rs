@@ -1,4 +1,4 @@
-//! Objects of all kinds, and how those of two servers differ.
+//! Objects of all kinds, and the differences between those of two servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::support::Connection;
 /// How long a server may take until it lists a resource.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Resources whose objects decide about the requests of others: with them the rest could not be made.
+/// Resources whose objects affect other requests. With them, the other objects could not be created.
 const DECIDING: [&str; 6] = [
     "apiservices",
     "flowschemas",
@@ -24,10 +24,10 @@ const DECIDING: [&str; 6] = [
     "validatingwebhookconfigurations",
 ];
 
-/// Resources that are lists of what is computed, or of what another resource has as well.
+/// Resources that are computed, or that show the objects of another resource.
 const NOT_KEPT: [&str; 2] = ["/api/v1/componentstatuses", "/apis/events.k8s.io/v1/events"];
 
-/// The scenarios of agreement with Kubernetes, which know objects of all kinds.
+/// Finds the scenarios of agreement with Kubernetes, which contain objects of all kinds.
 fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("a file").path();
@@ -39,7 +39,7 @@ fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
-/// What a scenario makes: paths and bodies, in a namespace.
+/// Returns the paths and bodies of a scenario's creations, in a namespace.
 fn creations(path: &Path, namespace: &str) -> Vec<(String, String)> {
     let scenario = yaml::parse(&fs::read_to_string(path).expect("a text")).expect("a scenario");
     let steps = scenario.get("steps").and_then(Json::as_list).unwrap_or_default().iter();
@@ -55,14 +55,14 @@ fn creations(path: &Path, namespace: &str) -> Vec<(String, String)> {
     made.collect()
 }
 
-/// Makes what the scenarios make, as far as the server takes it, and config maps, pods and Secrets, until there are so
-/// many objects; returns how many were made.
+/// Creates the objects of the scenarios, as far as the server accepts them. Then adds ConfigMaps, pods and Secrets
+/// until at least `least` objects exist. Returns how many were created.
 pub(super) fn fill(connect: impl Fn() -> Connection, least: usize) -> usize {
     let mut files = Vec::new();
     scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agreement/scenarios"), &mut files);
     let mut count = 0;
     let mut client = connect();
-    // Custom resources are served only some time after their definitions were made.
+    // Custom resources are served only some time after their definition was created.
     for round in 0..2 {
         for (number, file) in files.iter().enumerate() {
             let namespace = format!("scenario-{number}");
@@ -72,7 +72,7 @@ pub(super) fn fill(connect: impl Fn() -> Connection, least: usize) -> usize {
             for (path, body) in creations(file, &namespace) {
                 match client.call("POST", &path, &[("Content-Type", "application/json")], body.as_bytes()) {
                     Ok(answer) => count += usize::from(answer.status == 201),
-                    Err(_) => client = connect(), // it was told to close the connection
+                    Err(_) => client = connect(), // the server closed the connection
                 }
             }
         }
@@ -97,7 +97,7 @@ fn fill_up(client: &mut Connection, number: usize) -> usize {
     number + 2
 }
 
-/// All objects of a server, by the path of their resource, namespace and name.
+/// All objects of a server, by the path of their resource, their namespace and their name.
 #[derive(Default)]
 pub(super) struct Objects(BTreeMap<(String, String, String), Value>);
 
@@ -106,19 +106,19 @@ impl Objects {
         self.0.len()
     }
 
-    /// How many resources have objects.
+    /// Returns how many resources have objects.
     pub(super) fn kinds(&self) -> usize {
         self.0.keys().map(|(path, ..)| path).collect::<BTreeSet<_>>().len()
     }
 
-    /// An object; the path may be that of a namespace.
+    /// Returns an object. The path may include the namespace.
     pub(super) fn get(&self, path: &str, namespace: &str, name: &str) -> Option<&Value> {
         let path = path.replace(&format!("/namespaces/{namespace}/"), "/");
         self.0.get(&(path, namespace.to_owned(), name.to_owned()))
     }
 }
 
-/// The versions of groups that a server prefers, as roots of paths.
+/// Returns the root paths of the versions that a server prefers.
 fn roots(client: &mut Connection) -> Vec<String> {
     let groups = client.get("/apis").expect(200);
     let groups = groups["groups"].as_array().expect("groups").iter();
@@ -127,7 +127,7 @@ fn roots(client: &mut Connection) -> Vec<String> {
     std::iter::once("/api/v1".to_owned()).chain(preferred).collect()
 }
 
-/// A list; a server that has only begun to serve a custom resource says for a while that it cannot tell yet.
+/// Lists a collection. Retries while the server cannot list a new custom resource yet.
 fn listed(client: &mut Connection, path: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -145,7 +145,7 @@ pub(super) fn everything(client: &mut Connection) -> Objects {
     for root in roots(client) {
         let answer = client.get(&root);
         if answer.status != 200 {
-            continue; // a group of another server that is not there
+            continue; // a group of another server that does not run
         }
         for resource in answer.json()["resources"].as_array().expect("resources") {
             let (name, verbs) = (resource["name"].as_str().expect("a name"), &resource["verbs"]);
@@ -165,16 +165,16 @@ pub(super) fn everything(client: &mut Connection) -> Objects {
     all
 }
 
-/// Whether API servers write an object themselves whenever they start, so that it is no part of what moves.
+/// Whether API servers write this object at every start, so that it is not part of the imported data.
 fn is_of_servers((path, namespace, name): &(String, String, String), object: &Value) -> bool {
     match path.rsplit('/').next().unwrap_or_default() {
-        // Where this server is, what it trusts, and that it is there.
+        // The server's address, its trusted certificates, and its lease.
         "leases" => namespace == "kube-system" && name.starts_with("apiserver-"),
         "endpoints" | "endpointslices" => namespace == "default" && name == "kubernetes",
         "configmaps" => namespace == "kube-system" && name == "extension-apiserver-authentication",
-        // Who answers for built-in groups, and whether somebody does just now.
+        // These name the server of each group, and whether it is available.
         "apiservices" => true,
-        // docs/moving.md: what was found out about addresses and ports while it started.
+        // docs/moving.md: findings about addresses and ports at the start.
         "events" => {
             let by = object["source"]["component"].as_str().or(object["reportingComponent"].as_str());
             matches!(by, Some("ipallocator-repair-controller" | "portallocator-repair-controller"))
@@ -183,7 +183,7 @@ fn is_of_servers((path, namespace, name): &(String, String, String), object: &Va
     }
 }
 
-/// An object as it is compared: without its revision.
+/// Returns an object without its revision, for comparison.
 fn compared(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -192,7 +192,7 @@ fn compared(object: &Value) -> Value {
     object
 }
 
-/// How what is there now differs from what was, a line each.
+/// Returns the differences between two sets of objects, one per line.
 pub(super) fn differences(before: &Objects, after: &Objects) -> Vec<String> {
     let all = before.0.iter().chain(&after.0);
     let keys: BTreeSet<_> = all.filter(|(key, object)| !is_of_servers(key, object)).map(|(key, _)| key).collect();
@@ -205,13 +205,13 @@ pub(super) fn differences(before: &Objects, after: &Objects) -> Vec<String> {
                 place(&shown, &old, &new, &mut found);
             }
             (Some(_), None) => found.push(format!("{shown} is missing")),
-            (None, new) => found.push(format!("{shown} was not there: {}", new.unwrap_or(&Value::Null))),
+            (None, new) => found.push(format!("{shown} did not exist: {}", new.unwrap_or(&Value::Null))),
         }
     }
     found
 }
 
-/// Where two values differ.
+/// Adds every place where two values differ.
 fn place(at: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {

@@ -1,4 +1,4 @@
-//! A write with an expectation changed exactly the state that it expected, and no other write did.
+//! A write with an expectation replaced exactly the state that it expected, and no write replaced another one.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
             WriteOutcome::Deleted { uid } => timeline.deletion_of(&write.key, uid),
             _ => continue,
         };
-        // A deletion that nobody saw is for `durability` to tell.
+        // `durability` reports a deletion that nobody saw.
         if let Some(index) = index {
             compare(write, timeline, index, found);
         }

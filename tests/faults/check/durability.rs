@@ -1,4 +1,4 @@
-//! What was acknowledged is still there in the end, on every member, unless a later change replaced it.
+//! In the end, every member still has every acknowledged write, unless a later write replaced it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,8 +24,8 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     }
 }
 
-/// Whether all of these deletions of one object may have been acknowledged. One that has marked the object, and then
-/// finds that another one has removed it, is fulfilled: so they must have been under way at the same time.
+/// Whether all of these deletions of one object may have been acknowledged. A deletion that marked the object also
+/// succeeds if another deletion removes the object first. All of them must then have been in progress at the same time.
 fn may_all_have_deleted(writes: &[&Write]) -> bool {
     let first_returned = writes.iter().map(|write| write.at.returned).min().unwrap_or_default();
     let overlap = || writes.iter().all(|write| write.at.invoked <= first_returned);

@@ -1,4 +1,4 @@
-//! A most recent list is no older than anything that was known before it was asked for.
+//! A most recent list is at least as new as every revision that a client had seen before the list was requested.
 
 use super::history::History;
 use super::{Timeline, known};

@@ -1,7 +1,8 @@
-//! The checker: whether a history is one that Kubernetes' promises allow.
+//! The checker: decides whether Kubernetes' promises allow a history.
 //!
-//! Revisions witness the order of changes, so nothing has to be searched for: the [`Timeline`] is put together from
-//! everything that anybody saw, and each invariant compares the history with it. One file an invariant; all are pure.
+//! Revisions state the order of changes, so the checker need not search for one: it assembles the [`Timeline`] from
+//! everything that any client saw, and compares the history with it. Each invariant has a file of its own and is a pure
+//! function.
 
 mod bookmarks;
 mod compare_and_set;
@@ -43,7 +44,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Decides whether one promise was kept, and says where not.
+/// Adds a text for each place where the history breaks one promise.
 type Invariant = fn(&History, &Timeline, &mut Vec<String>);
 
 const INVARIANTS: [(&str, Invariant); 12] = [
@@ -61,7 +62,7 @@ const INVARIANTS: [(&str, Invariant); 12] = [
     ("resumption", resumption::check),
 ];
 
-/// Everything that is wrong with a history.
+/// Returns every violation in a history.
 pub fn check(history: &History) -> Vec<Violation> {
     let timeline = Timeline::of(history);
     let mut violations = Vec::new();

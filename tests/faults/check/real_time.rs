@@ -1,7 +1,8 @@
-//! Whoever asks after an answer was given sees what it said, or something later.
+//! A request that is sent after an answer came sees the state in that answer, or a later one.
 //!
-//! By key: a most recent read shows no state older than one that was known before the read began, and none that
-//! nobody had asked for when it was answered; a write takes its place after everything known before it was sent.
+//! For each key: a most recent read returns no state that is older than one that a client had seen before the read was
+//! sent. No read returns a state before a client has requested it. A write gets a later state than every state that a
+//! client had seen before the write was sent.
 
 use super::Timeline;
 use super::history::{Get, History, Write, WriteOutcome};
@@ -34,7 +35,7 @@ fn check_write(write: &Write, timeline: &Timeline, found: &mut Vec<String>) {
 }
 
 fn check_get(get: &Get, timeline: &Timeline, found: &mut Vec<String>) {
-    // A 404 is judged with the refusals.
+    // `refusals` checks a 404.
     let Some(seen) = &get.found else { return };
     let Some(index) = timeline.index_of(&get.key, seen.revision) else { return };
     let states = timeline.states(&get.key);

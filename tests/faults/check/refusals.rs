@@ -1,4 +1,4 @@
-//! A 404 or 409 is true of some state that the object may have had while the operation was under way.
+//! A 404 or 409 is true of some state that the object may have had while the operation was in progress.
 
 use super::Timeline;
 use super::history::{History, Intent, Write, WriteOutcome};
@@ -20,7 +20,7 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     for get in history.gets.iter().filter(|get| get.found.is_none() && get.is_recent) {
         let mut states = timeline.possible(&get.key, get.at.invoked, get.at.returned);
         if !states.any(|(_, state)| state.object.is_none()) {
-            found.push(format!("{}: not found at {:?}, although it was there all the time", get.key, get.at));
+            found.push(format!("{}: not found at {:?}, although it existed all the time", get.key, get.at));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A stream can go on from what it was told last, and a list behind its last page, on any member, as long as the
-//! history window reaches.
+//! Within the history window, a watch can be resumed on any member after the last revision that it received, and a list
+//! can be continued after the last page that it received.
 
 use super::Timeline;
 use super::history::{End, History, Start};

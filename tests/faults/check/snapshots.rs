@@ -1,4 +1,4 @@
-//! A list is the table as it was at the list's revision, every page of it; so are the initial events of a watch.
+//! Every page of a list shows the table as it was at the list's revision. The initial events of a watch do so, too.
 
 use std::collections::BTreeMap;
 

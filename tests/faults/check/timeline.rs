@@ -1,4 +1,4 @@
-//! What must have happened, by everything that was seen of it.
+//! The order of all changes, assembled from everything that clients saw.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,23 +11,23 @@ use super::history::{
 pub struct Change {
     pub key: Key,
     pub uid: String,
-    /// `None`: the object was deleted.
+    /// `None` if the object was deleted.
     pub value: Option<String>,
 }
 
-/// What a key is from one revision until the next.
+/// The state of a key from one revision to the next.
 #[derive(Debug, Clone)]
 pub struct State {
     pub revision: Revision,
-    /// `None`: there is no object.
+    /// `None` if no object exists.
     pub object: Option<Seen>,
     /// The uid of the object, or of the one that was deleted.
     pub uid: String,
-    /// When whoever caused it first asked for it; at the beginning of time if nobody is known.
+    /// When a client first sent a write that may have caused this state; 0 if no such write is known.
     pub invoked: Micros,
-    /// Whether there is a write that may have caused it.
+    /// Whether a known write may have caused this state.
     pub has_origin: bool,
-    /// Nothing changed but that the object is to be deleted.
+    /// The change only marked the object as being deleted.
     pub is_mark: bool,
 }
 
@@ -36,9 +36,9 @@ pub struct State {
 pub struct Timeline {
     tables: BTreeMap<Table, BTreeMap<Revision, Change>>,
     states: HashMap<Key, Vec<State>>,
-    /// For each key what is known to have been reached, by when: rising in both.
+    /// For each key, pairs of a time and the index of the latest state that some client had seen by then. Both rise.
     reached: HashMap<Key, Vec<(Micros, usize)>>,
-    /// Revisions that were shown with different content.
+    /// Revisions that two answers showed with different content.
     contradictions: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Timeline {
         &self.contradictions
     }
 
-    /// The changes after one revision up to another.
+    /// Returns the changes above one revision, up to and including another.
     pub fn changes(
         &self,
         table: Table,
@@ -72,29 +72,29 @@ impl Timeline {
         self.states.iter().map(|(key, states)| (key, &**states))
     }
 
-    /// The states of a key; the first one is absence.
+    /// Returns the states of a key. In the first one, the object is absent.
     pub fn states(&self, key: &Key) -> &[State] {
         self.states.get(key).map_or(&[], |states| states)
     }
 
-    /// Which state of the key has this revision.
+    /// Returns the index of the state that this revision made; `None` if the key has no such state.
     pub fn index_of(&self, key: &Key, revision: Revision) -> Option<usize> {
         self.states(key).binary_search_by_key(&revision, |state| state.revision).ok()
     }
 
-    /// Which state of the key is the present one at a revision.
+    /// Returns the index of the state that was current at a revision.
     pub fn index_at(&self, key: &Key, revision: Revision) -> usize {
         self.states(key).partition_point(|state| state.revision <= revision).saturating_sub(1)
     }
 
-    /// Which state the key is known to have reached before a moment.
+    /// Returns the index of the latest state that some client had seen before a moment.
     pub fn reached_before(&self, key: &Key, moment: Micros) -> usize {
         let reached = self.reached.get(key).map_or(&[][..], |reached| reached);
         let count = reached.partition_point(|(by, _)| *by < moment);
         count.checked_sub(1).map_or(0, |last| reached[last].1)
     }
 
-    /// The states that the key may have been in at some moment of an interval.
+    /// Returns the states that the key may have had at some moment of an interval.
     pub fn possible(&self, key: &Key, from: Micros, until: Micros) -> impl Iterator<Item = (usize, &State)> {
         let first = self.reached_before(key, from);
         self.states(key).iter().enumerate().skip(first).filter(move |(_, state)| state.invoked <= until)
@@ -158,7 +158,7 @@ impl Timeline {
         for write in &history.writes {
             let may_have_happened = matches!(write.outcome, WriteOutcome::Put(_) | WriteOutcome::Unknown);
             match write.intent.value() {
-                // Rivals may have asked for the same.
+                // Two writers may have sent the same value.
                 Some(value) if may_have_happened => {
                     let first = puts.entry((&write.key, value)).or_insert(write.at.invoked);
                     *first = write.at.invoked.min(*first);
@@ -185,7 +185,7 @@ impl Timeline {
         }
     }
 
-    /// Collects what shows, at some moment, that a key has reached a state: answers and events.
+    /// Collects the answers and events that show, at some moment, that a key had reached a state.
     fn witness(&mut self, history: &History) {
         let mut witnesses: HashMap<Key, Vec<(Micros, usize)>> = HashMap::new();
         let mut add = |key: &Key, by: Micros, index: Option<usize>| {
@@ -210,7 +210,7 @@ impl Timeline {
         }
         self.witness_lists(history, &mut add);
         self.settle(witnesses.clone());
-        // A 404 shows at least the first absence that was possible, by what is known so far.
+        // A 404 shows at least the first absence that is possible by what is known at this point.
         let absences = history.gets.iter().filter(|get| get.found.is_none() && get.is_recent);
         for get in absences {
             let mut possible = self.possible(&get.key, get.at.invoked, get.at.returned);
@@ -230,7 +230,7 @@ impl Timeline {
             lists.sort_by_key(|list| list.at.returned);
         }
         for (key, states) in &self.states {
-            // Only lists that show more of this key than those before them say anything new.
+            // A list adds something only if it shows a later state of this key than all earlier lists.
             let mut last = 0;
             for list in shown.get(&key.table).into_iter().flatten().filter(|list| list.scope.holds(key)) {
                 if last + 1 == states.len() {
@@ -257,27 +257,27 @@ impl Timeline {
         self.reached = witnesses;
     }
 
-    /// Which state of a key is the deletion of the object with a uid.
+    /// Returns the index of the state that the deletion of the object with this uid made.
     pub fn deletion_of(&self, key: &Key, uid: &str) -> Option<usize> {
         let mut states = self.states(key).iter();
         states.position(|state| state.object.is_none() && state.revision > 0 && state.uid == uid)
     }
 }
 
-/// Whether a deletion may have caused a state, or the mark that comes before it.
+/// Whether a deletion may have caused a state, or the mark that precedes it.
 fn may_have_deleted(write: &Write, before: &[State], state: &State) -> bool {
     let Intent::Delete { expected } = write.intent else { return false };
     let is_expected = || expected.is_none_or(|revision| followed(before, revision));
     match &write.outcome {
         WriteOutcome::Deleted { uid } => *uid == state.uid,
         WriteOutcome::Unknown => is_expected(),
-        // It left a mark, and then the object was changed by another write.
+        // The deletion marked the object, and then another write changed the object.
         WriteOutcome::Conflict => state.is_mark && is_expected(),
         _ => false,
     }
 }
 
-/// Whether a state that follows these follows the one with this revision, but for marks.
+/// Whether the state with this revision is the last of these states, not counting marks.
 pub fn followed(before: &[State], revision: Revision) -> bool {
     let is_last = before.last().is_some_and(|last| last.revision == revision);
     let has_marked = |two: &[State]| two[0].revision == revision && two[1].is_mark;
@@ -288,7 +288,7 @@ fn absent() -> Vec<State> {
     vec![State { revision: 0, object: None, uid: String::new(), invoked: 0, has_origin: true, is_mark: false }]
 }
 
-/// Every event that was delivered, and when.
+/// Returns every delivered event with the time of its delivery.
 fn events(history: &History) -> impl Iterator<Item = (EventKind, &Key, &Seen, Micros)> {
     let sessions = history.streams.iter().flat_map(|stream| &stream.sessions);
     sessions.flat_map(|session| &session.deliveries).filter_map(|delivery| match delivery {

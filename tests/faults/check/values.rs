@@ -1,4 +1,5 @@
-//! A revision is one change, and every change was asked for: what was refused never shows, and nothing comes of itself.
+//! Each revision is one change that a client requested: a refused write never shows, and no change happens without a
+//! write.
 
 use super::Timeline;
 use super::history::{History, WriteOutcome};

@@ -1,4 +1,4 @@
-//! Every kind of broken promise is found, by the invariant that is about it, and what is allowed is let be.
+//! Tests of the checker: the right invariant finds each kind of broken promise, and none objects to what is allowed.
 
 use super::check;
 use super::history::{
@@ -7,7 +7,7 @@ use super::history::{
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
 
-/// Breaks a healthy history, and expects that to be found.
+/// Breaks a healthy history, and expects that this invariant finds it.
 fn expect(invariant: &str, break_it: impl FnOnce(&mut History)) {
     let mut history = healthy();
     break_it(&mut history);
@@ -22,7 +22,7 @@ fn allow(change_it: impl FnOnce(&mut History)) {
     assert_eq!(check(&history), []);
 }
 
-/// What the stream of resumed sessions was told in its second one.
+/// What the second session of the resumed stream received.
 fn second(history: &mut History) -> &mut Vec<Delivery> {
     &mut history.streams[0].sessions[1].deliveries
 }
@@ -43,7 +43,7 @@ fn an_unanswered_write_may_take_effect_at_any_time_later() {
 }
 
 #[test]
-fn a_read_beside_a_write_may_see_it_or_not() {
+fn a_read_during_a_write_may_see_it_or_not() {
     for found in [Some(seen(100, "u1", "v1")), Some(seen(110, "u1", "v2"))] {
         allow(|history| history.gets.push(get("a", (35, 36), found)));
     }
@@ -62,7 +62,7 @@ fn a_cached_read_may_be_old() {
 }
 
 #[test]
-fn an_expired_stream_may_begin_anew() {
+fn an_expired_stream_may_list_again() {
     allow(|history| {
         let old = &mut history.streams[1].sessions;
         let start = Start::After { revision: 10, delivered: 1 };
@@ -83,7 +83,8 @@ fn a_put_may_create_a_lease_but_not_with_a_uid() {
     expect("refusals", |history| history.writes.push(lease(WriteOutcome::NotFound)));
 }
 
-/// A pod is created and deleted, expecting `expected`; the change before the deletion leaves `marked`.
+/// A history in which a pod is deleted with the expectation `expected`; `marked` is the pod's value after the change
+/// that precedes the deletion.
 fn delete_pod(history: &mut History, expected: u64, marked: &str) {
     let pod = Key { table: Table::PODS, namespace: "x".to_owned(), name: "p".to_owned() };
     let of_pod = |write: Write| Write { key: pod.clone(), ..write };
@@ -147,7 +148,7 @@ fn two_updates_of_one_revision_are_found() {
 }
 
 #[test]
-fn a_change_that_two_rivals_believe_to_be_theirs_is_found() {
+fn a_change_acknowledged_to_two_writers_is_found() {
     expect("compare_and_set", |history| {
         let write = history.writes.iter().find(|write| matches!(write.intent, Intent::Update { .. }));
         history.writes.push(write.expect("an update").clone());
@@ -182,7 +183,7 @@ fn a_lost_write_is_found() {
 }
 
 #[test]
-fn a_write_that_went_back_is_found() {
+fn a_write_that_was_undone_is_found() {
     expect("durability", |history| history.lists[1].items[0].1 = seen(100, "u1", "v1"));
 }
 
@@ -220,7 +221,7 @@ fn a_stale_read_is_found() {
 #[test]
 fn a_read_that_goes_back_is_found() {
     expect("real_time", |history| {
-        // The update is not answered before both reads, but the first one saw it.
+        // The update is acknowledged after both reads, but the first read saw it.
         history.writes[1].at.returned = 99;
         history.streams.clear();
         history.gets = vec![get("a", (50, 51), Some(seen(110, "u1", "v2")))];
@@ -229,7 +230,7 @@ fn a_read_that_goes_back_is_found() {
 }
 
 #[test]
-fn a_read_behind_a_watch_is_found() {
+fn a_read_older_than_a_watch_event_is_found() {
     expect("real_time", |history| {
         history.writes[1].at.returned = 99;
         history.gets = vec![get("a", (50, 51), Some(seen(100, "u1", "v1")))];
@@ -237,29 +238,29 @@ fn a_read_behind_a_watch_is_found() {
 }
 
 #[test]
-fn a_read_of_the_future_is_found() {
+fn a_read_of_a_value_before_its_write_is_found() {
     expect("real_time", |history| history.gets.push(get("a", (25, 29), Some(seen(110, "u1", "v2")))));
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_an_older_one_is_found() {
+fn a_write_ordered_before_an_acknowledged_one_is_found() {
     expect("real_time", |history| history.writes[0].at = history.writes[3].at);
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_one_of_another_object_is_found() {
+fn a_write_ordered_before_an_acknowledged_one_of_another_object_is_found() {
     let put = |revision| WriteOutcome::Put(seen(revision, "u8", "v8"));
     expect("write_order", |history| history.writes.push(create("d", (85, 95), "v8", put(125))));
     expect("write_order", |history| {
         let lease = Key { table: Table::LEASES, namespace: "x".to_owned(), name: "l".to_owned() };
         history.writes.push(Write { key: lease, ..create("l", (75, 76), "v8", put(105)) });
     });
-    // The other one was under way when this one, with the larger revision, was answered.
+    // Allowed: the other write was still in progress when this one, with the larger revision, was acknowledged.
     allow(|history| history.writes[2].at = Interval { invoked: 31, returned: 33 });
 }
 
 #[test]
-fn a_write_that_takes_its_place_before_what_was_read_is_found() {
+fn a_write_ordered_before_an_earlier_read_is_found() {
     let late = |revision| create("d", (300, 310), "v8", WriteOutcome::Put(seen(revision, "u8", "v8")));
     expect("write_order", |history| history.writes.push(late(138)));
     expect("write_order", |history| {
@@ -271,7 +272,7 @@ fn a_write_that_takes_its_place_before_what_was_read_is_found() {
 }
 
 #[test]
-fn an_object_not_found_is_found() {
+fn a_404_for_an_existing_object_is_found() {
     expect("refusals", |history| history.gets[0].found = None);
 }
 
@@ -290,7 +291,7 @@ fn an_unjustified_conflict_is_found() {
 }
 
 #[test]
-fn an_object_that_is_said_to_exist_is_found() {
+fn an_unjustified_already_exists_is_found() {
     expect("refusals", |history| history.writes.push(create("b", (90, 95), "v6", WriteOutcome::AlreadyExists)));
 }
 
@@ -313,7 +314,7 @@ fn a_list_of_two_moments_is_found() {
 }
 
 #[test]
-fn a_list_that_shows_what_is_gone_is_found() {
+fn a_list_that_shows_a_deleted_object_is_found() {
     expect("snapshots", |history| {
         history.lists[0].items.push((super::story::key("b"), seen(120, "u2", "v3")));
     });
@@ -345,7 +346,7 @@ fn events_out_of_order_are_found() {
 }
 
 #[test]
-fn an_event_told_twice_is_found() {
+fn a_repeated_event_is_found() {
     expect("watch_order", |history| {
         let again = second(history)[1].clone();
         second(history).insert(2, again);
@@ -353,7 +354,7 @@ fn an_event_told_twice_is_found() {
 }
 
 #[test]
-fn an_event_told_again_after_resuming_is_found() {
+fn an_event_repeated_after_resuming_is_found() {
     expect("watch_order", |history| {
         let again = history.streams[0].sessions[0].deliveries[1].clone();
         second(history).insert(0, again);
@@ -392,7 +393,7 @@ fn a_watch_that_stays_behind_is_found() {
 #[test]
 fn a_bookmark_ahead_of_changes_is_found() {
     expect("bookmarks", |history| second(history).insert(0, bookmark(125)));
-    // The change is never told at all.
+    // The watch never delivers the change.
     expect("watch_complete", |history| _ = second(history).drain(..2));
 }
 

@@ -1,4 +1,4 @@
-//! A watch misses nothing between where it began and what it told last, and says rightly what happened.
+//! A watch delivers every change between its start and its last event or bookmark, each with the right type.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
         }
         if !stream.is_caught_up {
             let last = stream.sessions.last().map(|session| (session.member, session.deliveries.last()));
-            found.push(format!("a watch of {:?} never came to the end; it was at {last:?}", stream.scope));
+            found.push(format!("a watch of {:?} missed the last write; it was at {last:?}", stream.scope));
         }
     }
 }
@@ -27,18 +27,18 @@ fn check_session(scope: &Scope, session: &Session, timeline: &Timeline, found: &
             (revision_of(&session.deliveries[end]), &session.deliveries[end + 1..])
         }
     };
-    // A bookmark says as well that everything before it was told.
+    // A bookmark also states that the watch delivered every earlier change.
     let until = deliveries.iter().map(revision_of).max().unwrap_or(0);
-    let told: BTreeMap<Revision, EventKind> = deliveries.iter().filter_map(event).collect();
+    let delivered: BTreeMap<Revision, EventKind> = deliveries.iter().filter_map(event).collect();
     for (revision, change) in timeline.changes(scope.table, from, until).filter(|(_, change)| scope.holds(&change.key))
     {
         let (right, key, member) = (kind_of(timeline, revision, change), &change.key, session.member);
-        match told.get(&revision) {
+        match delivered.get(&revision) {
             None => found.push(format!(
-                "a watch of {scope:?} on member {member} from {from} to {until} was not told of {key} at {revision}"
+                "a watch of {scope:?} on member {member} from {from} to {until} missed {key} at {revision}"
             )),
             Some(kind) if *kind != right => {
-                found.push(format!("a watch was told that {key} was {kind:?} at {revision}, it was {right:?}"));
+                found.push(format!("a watch delivered {key} at {revision} as {kind:?}, but it was {right:?}"));
             }
             Some(_) => {}
         }

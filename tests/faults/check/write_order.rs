@@ -1,7 +1,7 @@
-//! A write gets a larger revision than everything that was known before it was sent, of whatever object.
+//! A write gets a larger revision than every revision that a client had seen before the write was sent, of any table.
 //!
-//! What members tell that read what they have, without asking who leads, is known of its own table only: an event or a
-//! list there is complete up to its revision, so that nothing comes before it any more.
+//! A member answers some reads from its own state, without asking the leader. Such an answer counts for its own table
+//! only: an event or a list is complete up to its revision, so no later write to that table may be ordered before it.
 
 use super::Timeline;
 use super::history::{History, Micros, Revision};
@@ -20,7 +20,7 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     }
 }
 
-/// What acknowledgements and most recent reads told, of all tables.
+/// The revisions that acknowledgements and most recent reads showed, of all tables.
 fn everywhere(history: &History, timeline: &Timeline) -> Known {
     let writes = history.writes.iter().filter_map(|write| {
         let revision = known::acknowledged(write, timeline)?;
@@ -34,6 +34,6 @@ fn everywhere(history: &History, timeline: &Timeline) -> Known {
         let revision = list.revisions.first()?;
         Some((list.at.returned, *revision))
     });
-    let told: Vec<(Micros, Revision)> = writes.chain(gets).chain(lists).collect();
-    Known::of(told)
+    let shown: Vec<(Micros, Revision)> = writes.chain(gets).chain(lists).collect();
+    Known::of(shown)
 }

@@ -1,8 +1,8 @@
-//! A disk of a member's own, which can be filled up and held up: a file system in a file, mounted where only the member
-//! sees it.
+//! A disk for one member, which tests can fill and freeze: a file system in a file, mounted where only the member sees
+//! it.
 //!
-//! It takes the rights to mount file systems and to freeze them, which are those of root. A frozen file system holds up
-//! every write and fsync until it thaws; that, again and again, is a slow disk.
+//! Mounting and freezing file systems requires root. A frozen file system blocks every write and fsync until it thaws.
+//! Freezing it again and again makes a slow disk.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Room for the segments of the log that must always be there, and some more.
+/// Space for the segments that the log always keeps, and some more.
 const DISK_BYTES: u64 = 160 << 20;
-/// What is written at once to fill a disk up.
+/// The size of one write that fills the disk.
 const FILLING_BYTES: usize = 1 << 20;
-/// What a full disk has left at most.
+/// The largest free space of a full disk.
 const CRUMB_BYTES: usize = 4 << 10;
 
-/// Mounts a disk of `$3` bytes in the file `$2` at `$1`; holds it up for as many seconds as each line of input says.
+/// Mounts a disk of `$3` bytes, kept in the file `$2`, at `$1`. Each line of input is a number of seconds for which the
+/// script freezes the disk.
 const SCRIPT: &str = r#"
 mkdir -p "$1" && truncate -s "$3" "$2" && mke2fs -q -F -m 0 -t ext4 "$2" && mount -o loop "$2" "$1" || exit 99
 echo mounted
@@ -28,7 +29,7 @@ while read -r seconds; do
 done
 "#;
 
-/// A disk. It is there as long as this, or a process that was started on it.
+/// A mounted disk. It is unmounted once this value is dropped and every process that was started on it has ended.
 pub struct Disk {
     holder: Child,
     orders: Option<ChildStdin>,
@@ -37,7 +38,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Makes a disk in a directory; why not, otherwise.
+    /// Makes a disk in a directory.
+    ///
+    /// # Errors
+    /// States why this machine cannot make one.
     pub fn make(directory: &Path, name: &str) -> Result<Disk, String> {
         let (mount_point, image) = (directory.join(name), directory.join(format!("{name}.image")));
         let mut command = Command::new("unshare");
@@ -59,22 +63,22 @@ impl Disk {
 
     fn answer(&mut self) -> String {
         let mut line = String::new();
-        let _ = self.answers.read_line(&mut line); // nothing, when it has ended
+        let _ = self.answers.read_line(&mut line); // the line stays empty if the script has ended
         line.trim_end().to_owned()
     }
 
-    /// Where it is, for who is inside.
+    /// The path of the mount point, as processes on the disk see it.
     pub fn mount_point(&self) -> &Path {
         &self.mount_point
     }
 
-    /// A file of it, for who is outside.
+    /// The path of a file on the disk, as other processes see it.
     pub fn outside(&self, inside: &Path) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         root.join(inside.strip_prefix("/").expect("an absolute path"))
     }
 
-    /// What runs a program inside.
+    /// Returns a command that runs a program where the disk is mounted.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id())).arg("--").arg(program);
@@ -85,7 +89,7 @@ impl Disk {
         self.outside(&self.mount_point.join("filling"))
     }
 
-    /// Fills it up.
+    /// Fills the disk.
     pub fn fill(&self) {
         let mut file = File::create(self.filling()).expect("a file");
         let mut length = FILLING_BYTES;
@@ -97,14 +101,14 @@ impl Disk {
         file.sync_all().expect("a disk");
     }
 
-    /// Makes room again.
+    /// Frees the space that `fill` took.
     pub fn empty(&self) {
         fs::remove_file(self.filling()).expect("a full disk");
     }
 
-    /// Nothing is written to it for some time.
+    /// Freezes the disk for some time.
     pub fn hold_up(&mut self, time: Duration) {
-        let orders = self.orders.as_mut().expect("it is there");
+        let orders = self.orders.as_mut().expect("the script runs");
         writeln!(orders, "{}", time.as_secs_f64()).expect("a disk");
         assert_eq!(self.answer(), "passed");
     }
@@ -112,7 +116,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        self.orders.take(); // ends it, and what it does now before that
+        self.orders.take(); // lets the script finish its current line and end
         let _ = self.holder.wait();
     }
 }

@@ -1,7 +1,8 @@
-//! What lies between members: a TCP proxy before each of them, which knows who calls and can keep silent.
+//! The links between members: a TCP proxy before each member, which knows which member connects, and can withhold
+//! bytes.
 //!
-//! A cut link drops nothing and refuses nothing: bytes just do not arrive, in one direction or both, as when packets
-//! are lost. On healing they arrive late, or the connections break.
+//! A cut link neither closes nor refuses connections. Bytes do not arrive, in one direction or in both, as when packets
+//! are lost. When the link heals, withheld bytes arrive late, or the connections break.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How soon a healed link is noticed.
+/// How often a thread checks whether a link has healed.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -24,25 +25,25 @@ pub type Direction = (usize, usize);
 struct State {
     processes: Vec<u32>,
     cut: HashSet<Direction>,
-    /// Counts the times that all connections were broken.
+    /// How many times all connections were broken.
     epoch: u64,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Where members listen themselves.
+    /// The addresses on which members listen.
     targets: Vec<SocketAddr>,
     is_closed: AtomicBool,
 }
 
 pub struct Links {
     shared: Arc<Shared>,
-    /// Where others reach members.
+    /// The addresses of the proxies, which members connect to.
     addresses: Vec<SocketAddr>,
 }
 
 impl Links {
-    /// Makes links to members that listen at these addresses.
+    /// Opens a proxy before each of these addresses.
     pub fn open(targets: &[SocketAddr]) -> Links {
         let state = Mutex::new(State { processes: vec![0; targets.len()], ..State::default() });
         let shared = Arc::new(Shared { state, targets: targets.to_vec(), is_closed: AtomicBool::new(false) });
@@ -65,7 +66,7 @@ impl Links {
         self.shared.targets[member]
     }
 
-    /// Says which process is a member, to know who calls.
+    /// Sets the process id of a member. It identifies which member opened a connection.
     pub fn set_process(&self, member: usize, process: u32) {
         self.shared.state.lock().processes[member] = process;
     }
@@ -74,13 +75,13 @@ impl Links {
         self.shared.state.lock().cut.extend(directions);
     }
 
-    /// Lets nothing through between a member and all others.
+    /// Cuts the links between a member and all others, in both directions.
     pub fn isolate(&self, member: usize) {
         let others = (0..self.addresses.len()).filter(|other| *other != member);
         self.cut(&others.flat_map(|other| [(member, other), (other, member)]).collect::<Vec<_>>());
     }
 
-    /// Lets everything through again: what was held back too, or nothing of it and no connection from before.
+    /// Heals all links. Withheld bytes then arrive; with `breaks_connections`, all connections are closed instead.
     pub fn heal(&self, breaks_connections: bool) {
         let mut state = self.shared.state.lock();
         state.cut.clear();
@@ -113,7 +114,7 @@ impl Shared {
         let processes = self.state.lock().processes.clone();
         let source = member_of(&caller, &processes)?;
         let epoch = self.state.lock().epoch;
-        // A handshake needs both directions.
+        // A TCP handshake needs both directions.
         self.wait((source, target), epoch)?;
         self.wait((target, source), epoch)?;
         let callee = TcpStream::connect(self.targets[target]).ok()?;
@@ -128,7 +129,7 @@ impl Shared {
 
     fn pump(&self, mut from: TcpStream, mut to: TcpStream, direction: Direction, epoch: u64) {
         let mut buffer = vec![0; BUFFER_BYTES];
-        // An end passes a cut link as little as bytes do.
+        // Closing a connection passes a cut link no more than bytes do.
         while let Ok(length) = from.read(&mut buffer) {
             if self.wait(direction, epoch).is_none() || length == 0 || to.write_all(&buffer[..length]).is_err() {
                 break;
@@ -138,7 +139,7 @@ impl Shared {
         let _ = to.shutdown(Shutdown::Both);
     }
 
-    /// Waits until bytes pass; `None` once the connections of an epoch have been broken.
+    /// Waits until bytes may pass. `None` if the connections of this epoch have been broken.
     fn wait(&self, direction: Direction, epoch: u64) -> Option<()> {
         loop {
             if self.is_closed.load(Ordering::SeqCst) {
@@ -157,7 +158,7 @@ impl Shared {
     }
 }
 
-/// Which of some processes is at the other end of a connection, by what the kernel says of sockets.
+/// Returns which of these processes opened a connection, by the kernel's list of sockets.
 fn member_of(caller: &TcpStream, processes: &[u32]) -> Option<usize> {
     let port = caller.peer_addr().ok()?.port();
     let table = fs::read_to_string("/proc/net/tcp").ok()?;

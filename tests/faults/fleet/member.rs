@@ -1,4 +1,4 @@
-//! One member: a process with a directory and addresses that outlive it.
+//! One member: a server process, and the directory and addresses that it keeps when it is started again.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use super::wires::Wires;
 /// How long a member may take to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Of what it wrote, how much is reported.
+/// How much of its standard error a report shows.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
-/// What a member is told of the others.
+/// What a member needs to know about the cluster.
 pub struct Peers {
-    /// Where it listens to them.
+    /// Where this member listens for other members.
     pub listen: SocketAddr,
-    /// Names and addresses of all members, its own included.
+    /// The names and addresses of all members, including this one.
     pub members: Vec<(String, SocketAddr)>,
     pub pki_dir: PathBuf,
 }
@@ -31,17 +31,17 @@ pub struct Member {
     address: SocketAddr,
     peers: Option<Peers>,
     child: Option<Child>,
-    /// The library that shows another time, and the file that says which.
+    /// The library that fakes the time, and the file that contains the offset.
     clock: Option<(PathBuf, PathBuf)>,
-    /// The disk that it has for itself.
+    /// The member's own disk, if it has one.
     disk: Option<Disk>,
-    /// The wires that it is on, if it is on some.
+    /// The wires that connect this member, if the fleet uses wires.
     wires: Option<Arc<Wires>>,
-    /// Further flags.
+    /// Additional flags.
     flags: &'static [&'static str],
 }
 
-/// The name of a member in its cluster.
+/// Returns the name of a member in its cluster.
 pub fn name(number: usize) -> String {
     format!("m{number}")
 }
@@ -61,37 +61,37 @@ impl Member {
         self.disk.as_ref().map_or(inside.clone(), |disk| disk.outside(&inside))
     }
 
-    /// Gives it a disk of its own.
+    /// Gives the member its own disk.
     pub fn with_disk(mut self, disk: Disk) -> Member {
         self.disk = Some(disk);
         self
     }
 
-    /// Puts it at the end of its wire.
+    /// Puts the member in the network namespace at the end of its wire.
     pub fn with_wires(mut self, wires: Arc<Wires>) -> Member {
         self.wires = Some(wires);
         self
     }
 
-    /// Starts it with further flags.
+    /// Adds flags to the member's command line.
     pub fn with_flags(mut self, flags: &'static [&'static str]) -> Member {
         self.flags = flags;
         self
     }
 
-    /// The disk that it has for itself.
+    /// Returns the member's own disk.
     pub fn disk(&mut self) -> &mut Disk {
         self.disk.as_mut().expect("a disk of its own")
     }
 
-    /// Gives it a clock of its own, which a library shows to its process.
+    /// Gives the member its own clock, which a preloaded library fakes.
     pub fn with_clock(mut self, library: &Path) -> Member {
         self.clock = Some((library.to_owned(), self.directory.join(format!("{}.clock", self.name()))));
         self.set_clock(0);
         self
     }
 
-    /// Sets its clock, in seconds beside the time of this machine.
+    /// Sets the member's clock, to so many seconds ahead of the machine's.
     pub fn set_clock(&self, seconds: i32) {
         let (_, file) = self.clock.as_ref().expect("a clock of its own");
         let unfinished = file.with_extension("tmp");
@@ -103,25 +103,25 @@ impl Member {
         self.clock.is_some()
     }
 
-    /// Everything that it has kept is gone.
+    /// Deletes everything that the member has stored.
     pub fn lose_disk(&self) {
         assert!(self.child.is_none(), "{} runs", self.name());
         fs::remove_dir_all(self.data_dir()).expect("a directory");
     }
 
-    /// Runs `flotilla cluster` with this member; whether that succeeds.
+    /// Runs `flotilla cluster` against this member. Returns whether the command succeeded.
     pub fn administer(&self, arguments: &[&str]) -> bool {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
         command.arg("cluster").args(arguments).args(["--timeout", "10", "--kubeconfig"]).arg(self.kubeconfig());
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the program can be run").success()
     }
 
-    /// Where the others reach it.
+    /// The address under which other members reach this one.
     pub fn peer_address(&self) -> SocketAddr {
         self.peers.as_ref().expect("other members").members[self.number].1
     }
 
-    /// Starts the process, and returns its id.
+    /// Starts the process and returns its id.
     pub fn start(&mut self) -> u32 {
         assert!(self.child.is_none(), "{} runs already", self.name());
         let messages = File::options().create(true).append(true).open(self.messages_path()).expect("a file");
@@ -141,7 +141,7 @@ impl Member {
         command.args(self.flags);
         if let Some((library, file)) = &self.clock {
             command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", file);
-            // Time that only passes is left as it is.
+            // The library leaves the monotonic clock as it is.
             command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("FAKETIME_CACHE_DURATION", "1");
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages);
@@ -179,7 +179,7 @@ impl Member {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
-    /// The end of what it wrote on standard error.
+    /// Returns the end of what the process wrote to standard error.
     pub fn messages(&self) -> String {
         let text = fs::read_to_string(self.messages_path()).unwrap_or_default();
         let begin = text.len().saturating_sub(MESSAGES_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! The control plane under test: members as child processes, the links between them, and their disks.
+//! The control plane under test: members as child processes, with the links between them and their disks.
 
 mod disk;
 mod links;
@@ -21,14 +21,14 @@ pub use links::{Direction, Links};
 use member::{Member, Peers};
 pub use wires::{Wires, apart};
 
-/// How long a fleet may take until every member is ready, on a machine that is busy with other things.
+/// How long a fleet may take until every member is ready, even on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Fleets take turns, so that none of them measures or waits for what another one does.
+/// Only one fleet runs at a time, so that none slows another one down.
 static TURN: Mutex<()> = Mutex::new(());
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What clients need to know of a fleet.
+/// What clients need to know about a fleet.
 #[derive(Clone)]
 pub struct Endpoints {
     pub members: Vec<SocketAddr>,
@@ -36,33 +36,33 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Asks a member something on a connection of its own; `None` when it does not answer in time.
+    /// Sends a request to a member on a new connection. `None` if no answer comes in time.
     pub fn request(&self, member: usize, method: &str, path: &str, body: &str, timeout: Duration) -> Option<Answer> {
         let open = Connection::open_within(self.members[member], &self.administrator, timeout);
         open.ok()?.call(method, path, &[("Content-Type", "application/json")], body.as_bytes()).ok()
     }
 
-    /// Whether a member says that it is ready.
+    /// Whether a member reports that it is ready.
     pub fn is_ready(&self, member: usize) -> bool {
         self.request(member, "GET", "/readyz", "", PROBE_TIMEOUT).is_some_and(|answer| answer.status == 200)
     }
 }
 
-/// Where a member is.
+/// The addresses of a member.
 struct Place {
     /// Where it listens for clients.
     address: SocketAddr,
-    /// Where it listens for the others.
+    /// Where it listens for other members.
     listens: SocketAddr,
-    /// Where they reach it.
+    /// Where other members reach it.
     reached: SocketAddr,
 }
 
-/// Members, and a directory for all that they write, which is removed in the end unless the test fails.
+/// Members and the directory of all their files. The directory is removed in the end, unless the test fails.
 pub struct Fleet {
     members: Vec<Member>,
     links: Option<Links>,
-    /// Instead of those, where members are in namespaces of their own.
+    /// How members are connected instead, if each has a network namespace of its own.
     wires: Option<Arc<Wires>>,
     directory: PathBuf,
     _turn: MutexGuard<'static, ()>,
@@ -74,12 +74,12 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member)).expect("nothing that can be missing")
     }
 
-    /// The same of members with further flags.
+    /// Starts members with additional flags.
     pub fn start_with_flags(size: usize, flags: &'static [&'static str]) -> (Fleet, Endpoints) {
         Fleet::start_with(size, |member, _| Ok(member.with_flags(flags))).expect("nothing that can be missing")
     }
 
-    /// The same of members with further flags and clocks of their own; `None` on a machine without libfaketime.
+    /// Starts members with additional flags, each with its own clock. `None` on a machine without libfaketime.
     pub fn start_with_clocks(size: usize, flags: &'static [&'static str]) -> Option<(Fleet, Endpoints)> {
         let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
         let mut libraries = directories.map(|path| path.join("faketime/libfaketimeMT.so.1"));
@@ -87,7 +87,10 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member.with_flags(flags).with_clock(&library))).ok()
     }
 
-    /// The same of members with disks of their own; why not, on a machine that lets none be made.
+    /// Starts members, each with its own disk.
+    ///
+    /// # Errors
+    /// States why this machine cannot make disks.
     pub fn start_with_disks(size: usize) -> Result<(Fleet, Endpoints), String> {
         Fleet::start_with(size, |member, directory| {
             let disk = Disk::make(directory, &format!("disk-of-{}", member.name()))?;
@@ -95,7 +98,10 @@ impl Fleet {
         })
     }
 
-    /// The same of members on wires that can lose packets, in a process that is [`apart`].
+    /// Starts members on wires that can lose packets. The test must run in a process that [`apart`] started.
+    ///
+    /// # Errors
+    /// States why this machine cannot make the wires.
     pub fn start_on_wires(size: usize, flags: &'static [&'static str]) -> Result<(Fleet, Endpoints), String> {
         let wires = Arc::new(Wires::lay(size)?);
         let place = |member| Place {
@@ -125,7 +131,7 @@ impl Fleet {
         Ok(fleet.start_all(&places))
     }
 
-    /// Members that are yet to be started.
+    /// Makes members without starting them.
     fn make(places: &[Place], equip: impl Fn(Member, &Path) -> Result<Member, String>) -> Result<Fleet, String> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let turn = TURN.lock();
@@ -161,12 +167,12 @@ impl Fleet {
         self.members.len()
     }
 
-    /// The links between members, when there are several.
+    /// The links between members. `None` if the fleet has only one member, or uses wires.
     pub fn links(&self) -> Option<&Links> {
         self.links.as_ref()
     }
 
-    /// The wires of members that are on some.
+    /// The wires of the fleet.
     pub fn wires(&self) -> &Wires {
         self.wires.as_ref().expect("a fleet on wires")
     }
@@ -182,12 +188,12 @@ impl Fleet {
         }
     }
 
-    /// SIGKILL.
+    /// Ends a member with SIGKILL.
     pub fn kill(&mut self, number: usize) {
         self.members[number].kill();
     }
 
-    /// SIGTERM; returns once it has ended, and panics unless with success.
+    /// Ends a member with SIGTERM, and waits for its end. Panics unless the process ends with success.
     pub fn terminate(&mut self, number: usize) {
         self.members[number].terminate();
     }
@@ -196,17 +202,17 @@ impl Fleet {
         self.members.iter().all(Member::has_clock)
     }
 
-    /// Sets the clock of a member, in seconds beside the time of this machine.
+    /// Sets a member's clock, to so many seconds ahead of the machine's.
     pub fn set_clock(&self, number: usize, seconds: i32) {
         self.members[number].set_clock(seconds);
     }
 
-    /// The disk that a member has for itself.
+    /// Returns a member's own disk.
     pub fn disk(&mut self, number: usize) -> &mut Disk {
         self.members[number].disk()
     }
 
-    /// Who leads; the first member when nobody says so.
+    /// Returns which member leads; the first one if no member answers that.
     pub fn leader(&self, endpoints: &Endpoints) -> usize {
         let ask = |member| {
             let answer = endpoints.request(member, "GET", "/flotilla/v1/cluster", "", PROBE_TIMEOUT)?;
@@ -217,25 +223,26 @@ impl Fleet {
         (0..self.size()).find_map(ask).unwrap_or(0)
     }
 
-    /// Lets a member lead; whether that succeeds.
+    /// Transfers leadership to a member. Returns whether that succeeded.
     pub fn transfer(&self, to: usize) -> bool {
         self.members[to].administer(&["transfer", &member::name(to)])
     }
 
-    /// Has others lead what a member leads, and keeps it so or not.
+    /// Drains a member, or ends its drain.
     pub fn drain(&self, number: usize, is_drained: bool) {
         let name = self.members[number].name();
         let arguments: &[&str] = if is_drained { &["drain", &name] } else { &["drain", &name, "--undo"] };
         assert!(self.members[number].administer(arguments), "{arguments:?} fails: {}", self.messages());
     }
 
-    /// Divides resources otherwise.
+    /// Divides resources into other numbers of shards.
     pub fn divide(&self, shards: &[&str]) {
         let arguments: Vec<&str> = std::iter::once("shards").chain(shards.iter().copied()).collect();
         assert!(self.members[0].administer(&arguments), "{shards:?} are refused: {}", self.messages());
     }
 
-    /// SIGKILL of a member whose disk is lost, and another in its place after a while.
+    /// Kills a member and deletes its disk. After some time, starts a new member in its place; with `removes`, removes
+    /// the old one from the cluster before that.
     pub fn replace(&mut self, number: usize, after: Duration, removes: bool) {
         let (name, other) = (self.members[number].name(), (number + 1) % self.size());
         self.kill(number);
@@ -256,17 +263,17 @@ impl Fleet {
         until("admitted", &["join", &join], &self.members);
     }
 
-    /// SIGSTOP.
+    /// Suspends a member with SIGSTOP.
     pub fn pause(&self, number: usize) {
         self.members[number].signal("STOP");
     }
 
-    /// SIGCONT.
+    /// Resumes a member with SIGCONT.
     pub fn resume(&self, number: usize) {
         self.members[number].signal("CONT");
     }
 
-    /// Waits until every member says that it is ready.
+    /// Waits until every member reports that it is ready.
     pub fn await_ready(&mut self, endpoints: &Endpoints) {
         let deadline = Instant::now() + READY_TIMEOUT;
         for number in 0..self.size() {
@@ -279,7 +286,7 @@ impl Fleet {
         }
     }
 
-    /// What every member wrote on standard error last, for reports of failures.
+    /// Returns the end of each member's standard error, for reports of failures.
     pub fn messages(&self) -> String {
         let of_member = |member: &Member| format!("--- {}\n{}", member.name(), member.messages());
         self.members.iter().map(of_member).collect()
@@ -300,7 +307,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("what the members wrote is left in {}", self.directory.display());
+            eprintln!("the members' files are kept in {}", self.directory.display());
             return;
         }
         self.members.clear();

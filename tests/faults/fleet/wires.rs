@@ -1,8 +1,8 @@
-//! Wires that lose packets: every member in a network namespace of its own, behind a router that can drop what passes.
+//! Wires that lose packets: each member has its own network namespace, behind a router that can drop packets.
 //!
-//! It takes the right to make network namespaces, which is that of root, and `ip`. The router is the namespace of the
-//! process that makes the wires, which must not be that of the machine: [`apart`] gives it one of its own. What clients
-//! there exchange with members is never lost.
+//! This needs `ip`, and root to make network namespaces. The router is the namespace of the process that makes the
+//! wires. It must not be the machine's own namespace, so [`apart`] starts the test in a new one. Packets between
+//! clients in that namespace and members are never lost.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -13,19 +13,19 @@ use parking_lot::Mutex;
 
 use super::links::Direction;
 
-/// Where members listen for clients, and for each other.
+/// The ports on which members listen for clients and for each other.
 const PORT: u16 = 6443;
 const PEER_PORT: u16 = 7443;
-/// Says in the process that [`apart`] starts where that is.
+/// The environment variable that marks the process that [`apart`] starts.
 const IS_APART: &str = "FLOTILLA_FAULT_APART";
-/// Where rules of the router stand that lose what they apply to: behind the one that keeps what is meant for itself.
+/// The priority of routing rules that drop packets. It is lower than that of the rule for packets to the router itself.
 const LOST: u32 = 100;
 
-/// Runs a test of this program in a network namespace of its own: whether this is the process that is in one already,
-/// and is to go on.
+/// Runs a test of this program in a new network namespace. Returns `true` in the process that is already in one; that
+/// process carries out the test. Returns `false` once that process has succeeded.
 ///
 /// # Errors
-/// Why this machine lets none be made.
+/// States why this machine cannot make a network namespace.
 pub fn apart(test: &str) -> Result<bool, String> {
     if std::env::var_os(IS_APART).is_some() {
         return Ok(true);
@@ -42,18 +42,18 @@ pub fn apart(test: &str) -> Result<bool, String> {
     Ok(false)
 }
 
-/// The wires of some members. They are there as long as this.
+/// The wires of all members. They are removed when this value is dropped.
 pub struct Wires {
-    /// What keeps the namespace of each member, until its input ends.
+    /// A process for each member, which keeps the member's namespace until its standard input is closed.
     holders: Vec<(Child, ChildStdin)>,
     lost: Mutex<BTreeSet<Direction>>,
 }
 
 impl Wires {
-    /// Makes wires from this namespace to so many others.
+    /// Connects this namespace to `size` new ones.
     ///
     /// # Errors
-    /// Why they cannot be made.
+    /// States which command failed, and why.
     pub fn lay(size: usize) -> Result<Wires, String> {
         run("ip", &["link", "set", "lo", "up"])?;
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").map_err(|error| error.to_string())?;
@@ -80,22 +80,22 @@ impl Wires {
         batch(Some(id), &format!("{member}route add default via {near}\n"))
     }
 
-    /// Where a member listens for clients.
+    /// The address on which a member listens for clients.
     pub fn address(&self, member: usize) -> SocketAddr {
         address(member, PORT)
     }
 
-    /// Where it listens for the others.
+    /// The address on which a member listens for other members.
     pub fn peer_address(&self, member: usize) -> SocketAddr {
         address(member, PEER_PORT)
     }
 
-    /// What runs a program where a member is.
+    /// Returns a command that runs a program in a member's namespace.
     pub fn command(&self, member: usize, program: &str) -> Command {
         inside(self.holders[member].0.id(), program)
     }
 
-    /// From now on loses what is sent in these directions, and nothing else.
+    /// From now on, drops all packets in these directions, and no others.
     pub fn lose(&self, directions: impl IntoIterator<Item = Direction>) {
         let mut lost = self.lost.lock();
         let next: BTreeSet<Direction> = directions.into_iter().collect();
@@ -119,7 +119,7 @@ impl Drop for Wires {
     }
 }
 
-/// The end of a member's wire at the router.
+/// The name of the router's end of a member's wire.
 fn wire(member: usize) -> String {
     format!("wire{member}")
 }
@@ -129,14 +129,14 @@ fn address(member: usize, port: u16) -> SocketAddr {
     SocketAddr::from(([10, 91, member, 2], port))
 }
 
-/// What runs a program in the network namespace of a process.
+/// Returns a command that runs a program in the network namespace of a process.
 fn inside(process: u32, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/proc/{process}/ns/net")).arg("--").arg(program);
     command
 }
 
-/// Has `ip` carry out orders, one a line, here or in the network namespace of a process.
+/// Runs `ip` with these commands, one per line, here or in the network namespace of a process.
 fn batch(process: Option<u32>, orders: &str) -> Result<(), String> {
     let mut command = process.map_or_else(|| Command::new("ip"), |process| inside(process, "ip"));
     let command = command.args(["-batch", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! A client that speaks with one member at a time, and with another one after a failure.
+//! A client that uses one member at a time, and another one after a failure.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use super::Traffic;
 use crate::history::Interval;
 use crate::support::{Answer, Connection, Watch};
 
-/// How long an answer may take before the client gives up on it.
+/// How long the client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Of a client that could not connect or got no answer.
+/// The pause after a failed connection, or a request without an answer.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// How long there may be no member that takes connections.
+/// How long the client tries to connect, before the test fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// One in so many requests goes to another member.
 const MOVES_ONE_IN: u32 = 20;
@@ -28,12 +28,12 @@ impl<'a> Client<'a> {
         Client { traffic, connection: None, member: 0 }
     }
 
-    /// Which member answered last.
+    /// The member that answered last.
     pub fn member(&self) -> usize {
         self.member
     }
 
-    /// Sends a request to some member. The answer is `None` when there was none.
+    /// Sends a request to some member. The answer is `None` if none came.
     pub fn call(&mut self, method: &str, path: &str, body: &[u8]) -> (Interval, Option<Answer>) {
         if rand::rng().random_ratio(1, MOVES_ONE_IN) {
             self.connection = None;
@@ -42,7 +42,7 @@ impl<'a> Client<'a> {
         self.call_connected(method, path, body)
     }
 
-    /// Sends a request to this member.
+    /// Sends a request to this member. The answer is `None` if none came.
     pub fn call_member(&mut self, member: usize, method: &str, path: &str) -> (Interval, Option<Answer>) {
         if self.member != member {
             self.connection = None;
@@ -51,7 +51,7 @@ impl<'a> Client<'a> {
         self.call_connected(method, path, b"")
     }
 
-    /// Begins a watch on some member.
+    /// Starts a watch on some member. `None` if no answer came; `Err` contains an answer that refuses the watch.
     pub fn watch(&mut self, path: &str) -> Option<Result<Watch, Answer>> {
         self.connection = None;
         self.connect(None);
@@ -79,12 +79,12 @@ impl<'a> Client<'a> {
         (Interval { invoked, returned }, answer)
     }
 
-    /// Connects to a member, if it is not connected; tries until one takes the connection.
+    /// Connects to the given member, or to any, unless the client is connected. Retries until a member accepts.
     fn connect(&mut self, member: Option<usize>) {
         let endpoints = &self.traffic.endpoints;
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         while self.connection.is_none() {
-            assert!(Instant::now() < deadline, "no member takes connections");
+            assert!(Instant::now() < deadline, "no member accepts connections");
             self.member = member.unwrap_or_else(|| rand::rng().random_range(0..endpoints.members.len()));
             let opened = Connection::open_within(endpoints.members[self.member], &endpoints.administrator, TIMEOUT);
             if opened.is_err() {

@@ -1,4 +1,4 @@
-//! The custom type among the objects that clients write: what it is defined as, and what its objects are to look like.
+//! The custom type that clients use: its definition, and what its objects contain.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use super::Client;
 const GROUP: &str = "faults.example.com";
 const PLURAL: &str = "widgets";
 const KIND: &str = "Widget";
-/// Where its objects are listed and watched, without the resource.
+/// The prefix of the paths under which its objects are listed and watched.
 pub const PREFIX: &str = "/apis/faults.example.com/v1";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Defines the type, and waits until every member serves it.
+/// Creates the definition, and waits until every member serves the type.
 pub fn define(client: &mut Client, members: usize) {
     let (deadline, definition) = (Instant::now() + PREPARE_TIMEOUT, definition().to_string());
     for member in 0..members {
@@ -42,25 +42,25 @@ fn definition() -> Value {
     })
 }
 
-/// A new object.
+/// Makes a new object.
 pub fn new_object(metadata: Value) -> Value {
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": KIND, "metadata": metadata, "spec": written()})
 }
 
-/// What clients write: it lacks what has a default, and has what the schema does not know.
+/// The spec that clients write. It lacks a field that has a default, and has a field that the schema does not define.
 fn written() -> Value {
     json!({"size": 3, "unknown": "x"})
 }
 
-/// Writes into an object what clients write, if it is one of the type.
+/// Sets the spec that clients write, if this is an object of the custom type.
 pub fn write(object: &mut Value) {
     if object["kind"] == KIND {
         object["spec"] = written();
     }
 }
 
-/// Whether an object is not what the schema makes of what clients write.
+/// Whether the spec differs from the result of defaulting and pruning the spec that clients write.
 pub fn is_unlike_its_schema(object: &Value) -> bool {
-    // Items of lists tell their kind too, which those of built-in resources do not.
+    // Items of lists of custom objects have a `kind`, unlike those of built-in resources.
     object["kind"] == KIND && object["spec"] != json!({"size": 3, "color": "blue"})
 }

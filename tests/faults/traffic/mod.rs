@@ -1,4 +1,4 @@
-//! Clients of a control plane, each with a thread of its own, that record what they do and see.
+//! The clients of a control plane. Each has its own thread, and records what it does and sees.
 
 mod client;
 mod custom;
@@ -18,24 +18,24 @@ use crate::history::{Get, History, Key, List, Micros, RefusedPage, Revision, Str
 pub use client::Client;
 pub use objects::{Directory, NAMESPACES, last_keys};
 
-/// Of clients of each kind.
+/// The number of writers, and of readers of each kind.
 const WRITERS: usize = 5;
 const READERS: usize = 2;
 const LISTERS: usize = 2;
 
-/// What the clients of one run share.
+/// State that all clients of a run share.
 pub struct Traffic {
     pub endpoints: Endpoints,
     pub directory: Directory,
     began: Instant,
-    /// Writers and readers end.
+    /// Whether writers and readers have to end.
     stops: AtomicBool,
-    /// When watchers give up.
+    /// When watchers have to end, even if they have not received everything.
     gives_up: Mutex<Option<Instant>>,
     acknowledged: AtomicU64,
-    /// When a write was acknowledged last, and the longest time between two since somebody asked.
+    /// When a write was last acknowledged, and the longest time between two acknowledgements since the last query.
     pauses: Mutex<(Instant, Duration)>,
-    /// Answers that are neither success nor refusal, and other events, by what they were.
+    /// Counts unexpected answers and other notable events, by description.
     counts: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -63,14 +63,15 @@ impl Traffic {
         }
     }
 
-    /// Makes the namespaces, and waits until pods can be created in them; defines the custom type.
+    /// Creates the namespaces, waits until pods can be created in them, and defines the custom type.
     pub fn prepare(&self) {
         let mut client = Client::new(self);
         objects::make_namespaces(&mut client);
         custom::define(&mut client, self.endpoints.members.len());
     }
 
-    /// Runs all clients as long as `meanwhile` takes; writes something last of all, and lets watchers come to that.
+    /// Runs all clients while `meanwhile` runs. Then makes the last writes, and gives watchers `patience` to receive
+    /// them.
     pub fn run(&self, patience: Duration, meanwhile: impl FnOnce()) -> History {
         let mut records: Vec<Record> = Vec::new();
         let revisions = reader::present_revisions(self, &mut records);
@@ -102,12 +103,12 @@ impl Traffic {
         history
     }
 
-    /// How many writes were acknowledged so far.
+    /// Returns how many writes have been acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::SeqCst)
     }
 
-    /// The longest time between two acknowledged writes of anybody, since this was asked before.
+    /// Returns the longest time between two acknowledged writes of all clients since the previous call.
     pub fn longest_pause(&self) -> Duration {
         let (last, longest) = &mut *self.pauses.lock();
         let longest = std::mem::take(longest).max(last.elapsed());
@@ -122,7 +123,7 @@ impl Traffic {
         *last = Instant::now();
     }
 
-    /// What happened how often.
+    /// Returns how often each notable event happened.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         self.counts.lock().clone()
     }
@@ -144,7 +145,7 @@ impl Traffic {
     }
 }
 
-/// Ends the traffic when dropped, since a scope waits for its threads also when it fails.
+/// Stops the clients when dropped, because a scope waits for its threads even when the test fails.
 struct EndOfTraffic<'a>(&'a Traffic);
 
 impl Drop for EndOfTraffic<'_> {
@@ -154,7 +155,7 @@ impl Drop for EndOfTraffic<'_> {
     }
 }
 
-/// The revision of each table when the clients began.
+/// For each table, the revision when the clients began, and when it was read.
 type Revisions = BTreeMap<Table, (Revision, Micros)>;
 
 /// All keys that the writers use.

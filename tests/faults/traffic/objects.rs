@@ -1,4 +1,4 @@
-//! The objects that clients write, and what all of them know together.
+//! The objects that clients write, and the knowledge about them that all clients share.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use super::{Client, custom};
 use crate::history::{Key, Revision, Scope, Seen, Table};
 
 pub const NAMESPACES: [&str; 3] = ["faults-0", "faults-1", "faults-2"];
-/// Of objects in a table and namespace.
+/// The number of objects in each table and namespace.
 pub const NAMES: usize = 5;
-/// Names of objects that are no controller's begin with this.
+/// The prefix of names of the clients' own objects. Other objects belong to controllers.
 const PREFIX: &str = "f-";
-/// Of what is written last of all.
+/// The name of the object that is written last.
 const LAST: &str = "f-last";
 const VALUE: &str = "value";
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An object as it was seen last by any client.
+/// The latest version of an object that any client saw.
 #[derive(Clone)]
 pub struct Known {
     pub seen: Seen,
     pub object: Value,
 }
 
-/// What clients know together, so that they do not mostly meet conflicts.
+/// The knowledge that clients share. Without it, most of their writes would conflict.
 #[derive(Default)]
 pub struct Directory(Mutex<HashMap<Key, Known>>);
 
@@ -45,7 +45,7 @@ impl Directory {
         self.0.lock().remove(key);
     }
 
-    /// The highest revision of a table that any client saw.
+    /// Returns the highest revision of a table that any client saw.
     pub fn revision(&self, table: Table) -> Option<Revision> {
         let known = self.0.lock();
         known.iter().filter(|(key, _)| key.table == table).map(|(_, known)| known.seen.revision).max()
@@ -56,13 +56,13 @@ pub fn key(table: Table, namespace: &str, name: &str) -> Key {
     Key { table, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// What is written last of all, in every table and namespace.
+/// Returns the keys of the objects that are written last, in every table and namespace.
 pub fn last_keys() -> Vec<Key> {
     let of_table = |table| NAMESPACES.into_iter().map(move |namespace| key(table, namespace, LAST));
     Table::ALL.into_iter().flat_map(of_table).collect()
 }
 
-/// The key of an object of a table, unless it is not one of the clients' own.
+/// Returns the key of an object. `None` if the object is not one of the clients' own.
 pub fn key_of(table: Table, object: &Value) -> Option<Key> {
     let text = |field: &str| object["metadata"][field].as_str();
     let own = text("name").filter(|name| name.starts_with(PREFIX))?;
@@ -73,7 +73,7 @@ pub fn seen(object: &Value) -> Option<Seen> {
     let metadata = &object["metadata"];
     let mut value = metadata["annotations"][VALUE].as_str()?.to_owned();
     if custom::is_unlike_its_schema(object) {
-        // Nobody wrote that.
+        // The checker reports this value, because no client wrote it.
         value = format!("{value}, with {}", object["spec"]);
     }
     Some(Seen {
@@ -106,7 +106,7 @@ pub fn new_object(key: &Key, value: &str) -> Value {
     }
 }
 
-/// The object with another value.
+/// Returns the object with another value.
 pub fn changed(known: &Known, value: &str) -> Value {
     let mut object = known.object.clone();
     object["metadata"]["annotations"][VALUE] = json!(value);
@@ -114,7 +114,7 @@ pub fn changed(known: &Known, value: &str) -> Value {
     object
 }
 
-/// Where a scope is listed and watched.
+/// Returns the path for lists and watches of this scope.
 pub fn collection(scope: &Scope) -> String {
     let (prefix, resource) = match scope.table {
         Table::CONFIG_MAPS => ("/api/v1", "configmaps"),
@@ -138,7 +138,7 @@ pub fn path(key: &Key) -> String {
     format!("{}/{}", collection_of(key), key.name)
 }
 
-/// Makes the namespaces, and waits for the accounts without which there are no pods.
+/// Creates the namespaces, and waits for their default ServiceAccounts, without which no pods can be created.
 pub fn make_namespaces(client: &mut Client) {
     let deadline = Instant::now() + PREPARE_TIMEOUT;
     for namespace in NAMESPACES {

@@ -1,4 +1,4 @@
-//! Readers of single objects and of lists.
+//! Readers: some get single objects, and some list.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use super::{Client, Record, Revisions, Traffic};
 use crate::history::{Get, Interval, Key, List, RefusedPage, Revision, Scope, Seen, Table};
 use crate::support::Answer;
 
-/// Between two reads of one reader.
+/// The pauses between two reads of one reader.
 const PAUSE: Duration = Duration::from_millis(5);
 const LIST_PAUSE: Duration = Duration::from_millis(40);
-/// One read in so many asks for any state.
+/// One read in so many accepts any state instead of the most recent one.
 const CACHED_ONE_IN: u32 = 4;
 const PAGE: usize = 7;
-/// How long the first and the last lists may take to succeed.
+/// How long a reader may take to get the first and the last lists, when no faults are injected.
 const CALM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Reads objects until the traffic stops.
+/// Gets objects until the traffic stops.
 pub fn get(traffic: &Traffic) -> Record {
     let (mut client, mut record, keys) = (Client::new(traffic), Record::default(), super::keys());
     while !traffic.stops() {
@@ -35,7 +35,7 @@ pub fn get(traffic: &Traffic) -> Record {
     record
 }
 
-/// What an answer to a GET says; `None` when it says nothing.
+/// Interprets the answer to a GET: the object, or `Some(None)` for a 404. `None` if the answer says nothing about it.
 pub fn found(traffic: &Traffic, key: &Key, answer: Option<Answer>) -> Option<Option<Seen>> {
     let answer = answer?;
     match answer.status {
@@ -57,7 +57,7 @@ pub fn found(traffic: &Traffic, key: &Key, answer: Option<Answer>) -> Option<Opt
     }
 }
 
-/// How a list is asked for.
+/// The form of a list request.
 enum Form {
     Recent,
     Cached,
@@ -131,7 +131,7 @@ fn list_one(
 
 fn page(traffic: &Traffic, answer: Option<Answer>) -> Option<Value> {
     let answer = answer?;
-    assert_ne!(answer.status, 404, "a list of what is served: {}", answer.text());
+    assert_ne!(answer.status, 404, "a list of a served resource: {}", answer.text());
     if answer.status != 200 {
         traffic.count(format!("{} to a list: {}", answer.status, answer.json()["message"]));
         return None;
@@ -149,7 +149,7 @@ fn add_page(list: &mut List, page: &Value) {
     }
 }
 
-/// The revision of each table, by a list that is recorded too.
+/// Returns the revision of each table, and records the lists that show them.
 pub fn present_revisions(traffic: &Traffic, records: &mut Vec<Record>) -> Revisions {
     let (mut client, mut record) = (Client::new(traffic), Record::default());
     for table in Table::ALL {
@@ -162,7 +162,7 @@ pub fn present_revisions(traffic: &Traffic, records: &mut Vec<Record>) -> Revisi
     revisions
 }
 
-/// All tables, as every member has them in the end.
+/// Lists every table through every member, once all other operations have ended.
 pub fn list_finally(traffic: &Traffic) -> Record {
     let (mut client, mut record) = (Client::new(traffic), Record::default());
     for (member, table) in
@@ -189,6 +189,6 @@ fn insist(mut attempt: impl FnMut() -> Option<List>) -> List {
         if let Some(list) = attempt() {
             return list;
         }
-        assert!(Instant::now() < deadline, "no list although there are no faults");
+        assert!(Instant::now() < deadline, "no list succeeds although no fault is active");
     }
 }

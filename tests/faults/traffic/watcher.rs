@@ -1,4 +1,4 @@
-//! Watchers: each goes on from what it was told last, on any member.
+//! Watchers: each resumes after the last revision that it received, on any member.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,19 +12,20 @@ use super::{Client, Record, Revisions, Traffic};
 use crate::history::{Delivery, End, EventKind, Key, Micros, Revision, Scope, Session, Start, Stream};
 use crate::support::{Answer, Watch};
 
-/// How many seconds a session may last, at most; some end sooner by themselves, as clients ask for.
+/// The longest session, in seconds. Clients choose a random length with `timeoutSeconds`.
 const SESSION_SECONDS_MAX: u64 = 8;
-/// Between two attempts to begin a session.
+/// The pause between two attempts to start a session.
 const BACKOFF: Duration = Duration::from_millis(50);
 
-/// What a watcher is to do.
+/// What one watcher does.
 pub struct Plan {
     scope: Scope,
-    /// Where it begins.
+    /// Where it starts.
     start: Start,
 }
 
-/// A stream of all namespaces, one of a single one, and one that begins anew each time, for every table.
+/// For every table: a watch of all namespaces, a watch of one namespace, and a watch that starts anew with each
+/// session.
 pub fn plans(revisions: &Revisions) -> Vec<Plan> {
     let mut plans = Vec::new();
     for (table, (revision, delivered)) in revisions {
@@ -37,7 +38,7 @@ pub fn plans(revisions: &Revisions) -> Vec<Plan> {
     plans
 }
 
-/// Watches until everything was told, or the traffic has no more patience.
+/// Watches until every awaited object was received, or the traffic gives up.
 pub fn watch(traffic: &Traffic, plan: Plan) -> Record {
     let awaited = super::last_keys().into_iter().filter(|key| plan.scope.holds(key)).collect();
     let begins_anew = matches!(plan.start, Start::InitialEvents);
@@ -60,7 +61,8 @@ pub fn watch(traffic: &Traffic, plan: Plan) -> Record {
     Record { streams: vec![watcher.stream], ..Record::default() }
 }
 
-/// Where a session can be gone on with: after the last revision that it was told, if it was told any.
+/// Returns where the next session can resume: after the largest revision that this session received. `None` if it
+/// received none, or not all initial events.
 fn resume(session: &Session) -> Option<Start> {
     let delivered = session.told_at;
     if matches!(session.start, Start::InitialEvents) && !session.has_begun() {
@@ -78,12 +80,12 @@ struct Watcher<'a> {
     traffic: &'a Traffic,
     client: Client<'a>,
     stream: Stream,
-    /// What has to be told before the end.
+    /// Objects whose events the watcher still waits for.
     awaited: BTreeSet<Key>,
 }
 
 impl Watcher<'_> {
-    /// Has one session; `None` when it did not begin.
+    /// Runs one session. `None` if it did not start.
     fn open(&mut self, start: Start) -> Option<Session> {
         let seconds = rand::rng().random_range(1..=SESSION_SECONDS_MAX);
         let begin = match start {
@@ -103,9 +105,9 @@ impl Watcher<'_> {
         Some(session)
     }
 
-    /// Whether the history does not reach back; other refusals are temporary.
+    /// Whether the watch was refused with 410, because the history does not reach back. Other refusals are temporary.
     fn refused(&self, answer: &Answer) -> bool {
-        assert_ne!(answer.status, 404, "a watch of what is served: {}", answer.text());
+        assert_ne!(answer.status, 404, "a watch of a served resource: {}", answer.text());
         self.traffic.count(format!("{} to a watch: {}", answer.status, answer.json()["message"]));
         answer.status == 410
     }
@@ -115,7 +117,7 @@ impl Watcher<'_> {
         while Instant::now() < deadline && !self.traffic.gives_up() && !self.awaited.is_empty() {
             match watch.next() {
                 Ok(event) => self.take(&event, session),
-                // Nothing came for a while.
+                // No event came within the connection's timeout.
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
                 Err(_) => break,
             }

@@ -1,4 +1,4 @@
-//! Writers: mostly updates that expect a revision, some creations and deletions.
+//! Writers: they mostly update objects with an expected revision, and sometimes create or delete them.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::{Client, Record, Traffic, reader};
 use crate::history::{Get, Intent, Key, Seen, Write, WriteOutcome};
 use crate::support::Answer;
 
-/// Between two writes of one writer.
+/// The pause between two writes of one writer.
 const PAUSE: Duration = Duration::from_millis(3);
-/// One write in so many to an object that is there deletes it; what is not there is created.
+/// One in so many writes to an existing object deletes it. An object that does not exist is created.
 const DELETIONS_ONE_IN: u32 = 20;
-/// One deletion in so many takes whatever is there.
+/// One in so many deletions has no expectation.
 const UNCONDITIONAL_ONE_IN: u32 = 4;
-/// How long the last writes of all may take.
+/// How long the last writes may take.
 const LAST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Writes until the traffic stops.
@@ -30,14 +30,14 @@ pub fn write(traffic: &Traffic, number: usize) -> Record {
     writer.record
 }
 
-/// Writes what tells watchers that they have seen everything.
+/// Writes the objects that show watchers that they have received everything.
 pub fn write_last(traffic: &Traffic) -> Record {
     let client = Client::new(traffic);
     let mut writer = Writer { traffic, client, number: usize::MAX, written: 0, record: Record::default() };
     let deadline = Instant::now() + LAST_TIMEOUT;
     for key in super::last_keys() {
         while !matches!(writer.create(&key), WriteOutcome::Put(_) | WriteOutcome::AlreadyExists) {
-            assert!(Instant::now() < deadline, "{key} cannot be written although all faults are over");
+            assert!(Instant::now() < deadline, "{key} cannot be written although no fault is active");
         }
     }
     writer.record
@@ -124,7 +124,7 @@ fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
         _ => {}
     }
     let body = answer.json();
-    // The answer to a deletion is a status that names the uid, or the object as it was.
+    // The answer to a deletion is either a `Status` that names the uid, or the object before its deletion.
     let uid = body["details"]["uid"].as_str().or(body["metadata"]["uid"].as_str());
     let deleted = uid.filter(|_| matches!(intent, Intent::Delete { .. }));
     match (answer.status, body["reason"].as_str()) {
@@ -141,8 +141,8 @@ fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
     }
 }
 
-/// Whether an update has removed what it was to change: the object was marked and nothing was left to wait for. The
-/// answer shows what it would have become, at the revision that it had.
+/// Whether an update removed the object: the object was marked as deleted, and the update removed its last finalizer.
+/// The answer then shows the updated object with its previous revision.
 fn is_removal(intent: &Intent, seen: &Seen) -> bool {
     matches!(intent, Intent::Update { expected, .. } if *expected == seen.revision)
 }

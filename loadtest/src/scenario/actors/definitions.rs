@@ -1,4 +1,4 @@
-//! Many definitions of custom resources, and objects of each.
+//! The actor `definitions`: many custom resource definitions, and objects of each.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ fn kind(number: usize) -> String {
     format!("Thing{number:05}")
 }
 
-/// Defines the resources; what makes objects of them.
+/// Creates the definitions. Returns the task that creates objects of them.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Definitions) -> Result<Task, Error> {
     let (served, create) = {
         let mut recorder = run.recorder.borrow_mut();
@@ -53,7 +53,7 @@ async fn object(run: Rc<Run>, (number, name): (usize, String), create: Kind, due
     let Some(answer) = run.ask(create, due, &call, &[]).await else { return };
     let revision = run.answered(&call, &answer, |object: &Object<'_>| match object.mark()? {
         Some(found) if found == mark => object.revision(),
-        found => Err(format!("has the mark {found:?}, not {mark:?}")),
+        found => Err(format!("the answer has the mark {found:?}, not {mark:?}")),
     });
     run.acknowledge(&call.path, revision.unwrap_or(0));
 }

@@ -1,4 +1,4 @@
-//! Nodes that renew leases and tell their status, each at its own time of a period.
+//! The actor `heartbeat`: nodes that renew their leases and update their status, spread evenly over the period.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,14 +20,14 @@ use crate::scenario::stream;
 struct Nodes {
     run: Rc<Run>,
     count: usize,
-    /// The revision of each lease; 0 where it is not known. Leases of other parts stay at 0.
+    /// The revision of each lease, or 0 if it is not known. Leases of other parts stay at 0.
     revisions: Vec<Cell<u64>>,
     leases: String,
     lease: Kind,
     status: Kind,
 }
 
-/// Makes nodes and their leases; what renews them.
+/// Creates nodes and their leases. Returns the tasks that renew and update them.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Heartbeat) -> Result<Vec<Task>, Error> {
     made::nodes(run, how.count).await?;
     let (lease, status) = {
@@ -57,13 +57,13 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Heartbeat) -> Result<Vec
         renewing.clone().renew(number, due)
     });
     let status = stream::run(run.clone(), format!("{name}/status"), pace(how.status_seconds), move |number, due| {
-        telling.clone().tell(number, due)
+        telling.clone().update_status(number, due)
     });
     Ok(vec![Box::pin(lease), Box::pin(status)])
 }
 
 impl Nodes {
-    /// Makes the lease of a node, or learns its revision.
+    /// Creates the lease of a node, or reads its revision if it exists.
     async fn first(&self, number: usize) -> Result<(), Error> {
         let now = self.run.unix_micros(Instant::now());
         let mut body = self.body(number, now);
@@ -98,7 +98,7 @@ impl Nodes {
         };
         let wanted = format!(r#""renewTime":"{}""#, made::micro_time(now));
         if memchr::memmem::find(&answer.body, wanted.as_bytes()).is_none() {
-            self.run.broken(Broken::WrongBody, || format!("{}: the answer has not {wanted}", call.path));
+            self.run.broken(Broken::WrongBody, || format!("{}: the answer does not contain {wanted}", call.path));
         }
         if let Some(revision) = self.run.answered(&call, &answer, |lease| lease.revision()) {
             if revision <= before {
@@ -109,7 +109,7 @@ impl Nodes {
         }
     }
 
-    /// Learns what became of a lease whose renewal failed.
+    /// Reads the lease after a failed renewal, because the renewal may have taken effect.
     async fn learn(&self, number: usize) {
         let get = Call::get(format!("{}/{}", self.leases, node_name(number))).keeping_body();
         if let Ok(answer) = self.run.must(&get, &[]).await
@@ -119,14 +119,14 @@ impl Nodes {
         }
     }
 
-    async fn tell(self: Rc<Self>, number: usize, due: Instant) {
+    async fn update_status(self: Rc<Self>, number: usize, due: Instant) {
         let name = node_name(number % self.count);
         let body = json!({"status": {"conditions": made::conditions(&made::time())}}).to_string();
         let mut call = Call::with_json(Method::PATCH, format!("/api/v1/nodes/{name}/status"), body).keeping_body();
         call.body = call.body.map(|(_, bytes)| ("application/strategic-merge-patch+json", bytes));
         let Some(answer) = self.run.ask(self.status, due, &call, &[]).await else { return };
         let revision = self.run.answered(&call, &answer, |node| {
-            if node.metadata.name == name { node.revision() } else { Err(format!("is of {}", node.metadata.name)) }
+            if node.metadata.name == name { node.revision() } else { Err(format!("found {}", node.metadata.name)) }
         });
         self.run.acknowledge("/api/v1/nodes", revision.unwrap_or(0));
     }

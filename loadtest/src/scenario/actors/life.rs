@@ -1,4 +1,4 @@
-//! Objects that are made, go through their life, and are deleted.
+//! The actor `life`: objects that are created, become ready and are deleted.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::scenario::stream;
 
 const SANDBOXES: &str = "sandboxes";
 
-/// Nodes that pods are bound to, where no others were made.
+/// The number of nodes for pods, if no other actor creates nodes.
 const NODES: usize = 10;
 
 struct Kinds {
@@ -37,7 +37,7 @@ struct Lives {
     kinds: Kinds,
 }
 
-/// Makes what the objects need; what has them live.
+/// Creates what the objects need. Returns the task that creates the objects.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Life) -> Result<Task, Error> {
     if how.object == Made::Sandbox {
         made::define(run, SANDBOXES, "Sandbox").await?;
@@ -53,7 +53,7 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Life) -> Result<Task, Er
             bind: kind("bind", Since::Sent),
             status: kind("status", Since::Sent),
             custom: kind("custom", how.pace.since()),
-            // A whole life until ready takes from when it was due.
+            // `ready` measures the time from when the object was due until it is ready.
             ready: kind("ready", Since::Due),
             delete: kind("delete", Since::Due),
         }
@@ -68,7 +68,7 @@ impl Lives {
         Mark::new(sequence, self.run.unix_micros(due), &self.run.namespace, name, payload)
     }
 
-    /// Lives one life until it is ready; its end comes later.
+    /// Creates an object and makes it ready. Schedules its deletion.
     async fn live(self: Rc<Self>, number: usize, due: Instant) {
         let name = format!("{}-{}-{number}", self.name, self.run.id);
         let namespace = &self.run.namespace;
@@ -96,7 +96,8 @@ impl Lives {
         }
     }
 
-    /// The tree of the object is gone before the answer is waited for, since many wait at a time.
+    /// Encodes the object before the request is awaited, so that many waiting requests do not keep their trees in
+    /// memory.
     fn create(
         &self,
         kind: Kind,
@@ -109,17 +110,17 @@ impl Lives {
         async move { self.step(kind, due, &call, &name, Some(&mark)).await }
     }
 
-    /// Makes a request of a life, and looks at the answer.
+    /// Sends one request for an object, and checks the answer.
     async fn step(&self, kind: Kind, due: Instant, call: &Call, name: &Value, mark: Option<&Value>) -> Option<()> {
         let answer = self.run.ask(kind, due, call, &[]).await?;
         let look = |object: &Object<'_>| {
             object.mark()?;
             let found = object.metadata.annotations.mark.as_deref();
             if object.metadata.name != name.as_str().unwrap_or_default() {
-                return Err(format!("is of {}, not of {name}", object.metadata.name));
+                return Err(format!("the answer is {}, not {name}", object.metadata.name));
             }
             if mark.is_some_and(|mark| found != mark.as_str()) {
-                return Err(format!("has the mark {found:?}, not {mark:?}"));
+                return Err(format!("the answer has the mark {found:?}, not {mark:?}"));
             }
             object.revision()
         };
@@ -150,7 +151,7 @@ impl Lives {
         self.step(self.kinds.status, Instant::now(), &call, &json!(name), mark).await
     }
 
-    /// A custom resource, its pod, and the status of the one when the other is ready.
+    /// Creates a custom resource and its pod. Updates the custom resource's status once the pod is ready.
     async fn sandbox(&self, name: &str, number: usize, due: Instant) -> Option<()> {
         let body = made::custom("Sandbox", name, &self.mark(name, 1, due, ""));
         self.create(self.kinds.custom, self.sandboxes(), &body, due).await?;
@@ -163,7 +164,7 @@ impl Lives {
         format!("/apis/{}/v1/namespaces/{}/{SANDBOXES}", made::GROUP, self.run.namespace)
     }
 
-    /// Deletes what lived, at its time or when nothing new begins.
+    /// Deletes an object at its time, or earlier when the last phase has ended.
     async fn end(&self, name: &str, at: Instant) {
         let due = if self.run.waited(at).await { at } else { at.min(Instant::now()) };
         let namespace = &self.run.namespace;

@@ -1,4 +1,4 @@
-//! Requests that read: lists, discovery, documents.
+//! The actor `lister`: clients that read lists, discovery and other documents.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -10,13 +10,13 @@ use crate::scenario::record::Kind;
 use crate::scenario::run::Run;
 use crate::scenario::stream;
 
-/// What reads.
+/// Returns the task that reads.
 pub fn prepare(run: &Rc<Run>, name: String, how: &Lister) -> Task {
     let kinds: Vec<Kind> = {
         let mut recorder = run.recorder.borrow_mut();
         how.paths.iter().map(|path| recorder.kind(&format!("{name} {path}"), how.pace.since())).collect()
     };
-    // Few scenarios run in a process, and each has few media types.
+    // A leak is acceptable: a process runs few scenarios, and each has few media types.
     let accept: Option<&'static str> = how.accept.clone().map(|accept| &*accept.leak());
     let (pace, how, of) = (how.pace.clone(), Rc::new(how.clone()), run.clone());
     Box::pin(stream::run(run.clone(), name, pace, move |number, due| {
@@ -25,7 +25,7 @@ pub fn prepare(run: &Rc<Run>, name: String, how: &Lister) -> Task {
     }))
 }
 
-/// Reads one thing, page by page. Each page is due when the one before has been read.
+/// Reads one list or document, page by page. Each page is due when the previous one has been read.
 async fn read(
     run: Rc<Run>,
     how: Rc<Lister>,
@@ -43,7 +43,7 @@ async fn read(
         };
         let mut call = Call::get(format!("{path}{query}"));
         call.accept = accept;
-        // Other media types, and what is no list, are read and not looked into. Lists of the cache may be older.
+        // Only JSON lists are checked. A list from the cache may be older than the last acknowledged write.
         let is_looked_into = accept.is_none() && is_list(&path);
         call.keep_body = is_looked_into;
         let acknowledged = if path.contains("resourceVersion=") { 0 } else { run.acknowledged(&path) };
@@ -51,7 +51,7 @@ async fn read(
         if !is_looked_into {
             return;
         }
-        // All pages of a list are of the revision of the first, which was looked at.
+        // Later pages have the revision of the first page, which is checked.
         let least = if page.is_empty() { acknowledged } else { 0 };
         match run.listed(&call, &answer, least) {
             Some(next) if how.page > 0 => page = format!("&continue={next}"),
@@ -61,7 +61,7 @@ async fn read(
     }
 }
 
-/// Whether a path is that of a collection: of a group version, and of a resource in it.
+/// Whether a path is that of a collection.
 fn is_list(path: &str) -> bool {
     let words: Vec<&str> = path.split('?').next().unwrap_or_default().split('/').skip(1).collect();
     let rest = match words[..] {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_told_from_documents() {
+    fn lists_are_distinguished_from_documents() {
         for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods?x", "/apis/apps/v1/deployments", "/api/v1/namespaces"] {
             assert!(is_list(path), "{path}");
         }

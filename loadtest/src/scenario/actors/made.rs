@@ -1,4 +1,4 @@
-//! The objects that actors make, and how they go again.
+//! The objects that actors create, and their deletion.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,19 +14,20 @@ use crate::scenario::mark::{ANNOTATION, Mark};
 use crate::scenario::run::Run;
 use crate::seed;
 
-/// The label that objects without a namespace bear; its value is the namespace of the scenario.
+/// The label of objects without a namespace. Its value is the scenario's namespace.
 const LABEL: &str = "loadtest";
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The group of custom resources.
+/// The API group of the harness's custom resources.
 pub const GROUP: &str = "scenario.loadtest.example.com";
 
-/// A point in time as `metav1.MicroTime` has it (RFC 3339 with microseconds).
+/// Formats a time as `metav1.MicroTime`: RFC 3339 with microseconds.
 pub fn micro_time(unix_micros: u64) -> String {
     let (seconds, micros) = (unix_micros / 1_000_000, unix_micros % 1_000_000);
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Days since 1970 as a date: years begin in March, so that leap days are last (Howard Hinnant's civil_from_days).
+    // Converts days since 1970 to a date. Years start in March, so that leap days come last (Howard Hinnant's
+    // civil_from_days).
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -39,13 +40,13 @@ pub fn micro_time(unix_micros: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
-/// The present time, to the second, as `metav1.Time` has it.
+/// Formats the present time as `metav1.Time`: RFC 3339 with seconds.
 pub fn time() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     micro_time(now.as_secs() * 1_000_000).replace(".000000Z", "Z")
 }
 
-/// Makes nodes from number 0 on, as far as they are this part's and were not made before.
+/// Creates nodes from number 0 on. Leaves out those of other parts, and those that were created before.
 pub async fn nodes(run: &Rc<Run>, count: usize) -> Result<(), Error> {
     let made = run.nodes.replace(count.max(run.nodes.get()));
     run.each(run.part.numbers(count).filter(|number| *number >= made), |number| async move {
@@ -74,7 +75,7 @@ fn node(name: &str, namespace: &str) -> Value {
     })
 }
 
-/// What a kubelet tells about a node that is well.
+/// Returns the conditions that a kubelet reports of a healthy node.
 pub fn conditions(now: &str) -> Value {
     let condition = |kind: &str, status: &str, reason: &str| {
         json!({"type": kind, "status": status, "reason": reason, "message": "as a kubelet would say it",
@@ -88,7 +89,7 @@ pub fn conditions(now: &str) -> Value {
     ])
 }
 
-/// A pod of some 3 KB that runs nowhere yet.
+/// Returns a pod of about 3 KB that is not bound to a node.
 pub fn pod(name: &str, mark: &Mark) -> Value {
     let environment: Vec<Value> =
         (0..12).map(|n| json!({"name": format!("SETTING_{n:02}"), "value": "abcdefghijklmnopqrstuvwxyz"})).collect();
@@ -109,7 +110,7 @@ pub fn pod(name: &str, mark: &Mark) -> Value {
     })
 }
 
-/// The status of a pod that runs.
+/// Returns the status of a running pod.
 pub fn running(now: &str) -> Value {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
@@ -123,7 +124,7 @@ pub fn running(now: &str) -> Value {
     }})
 }
 
-/// A ConfigMap with a text.
+/// Returns a ConfigMap that contains a text.
 pub fn config_map(name: &str, mark: &Mark, payload: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -131,7 +132,7 @@ pub fn config_map(name: &str, mark: &Mark, payload: &str) -> Value {
     })
 }
 
-/// A Deployment that nobody acts on.
+/// Returns a Deployment that no controller acts on.
 pub fn deployment(name: &str, mark: &Mark) -> Value {
     let labels = json!({"app": name});
     json!({
@@ -150,7 +151,7 @@ pub fn deployment(name: &str, mark: &Mark) -> Value {
     })
 }
 
-/// An event about a pod.
+/// Returns an event about a pod.
 pub fn event(name: &str, namespace: &str, mark: &Mark) -> Value {
     let now = time();
     json!({
@@ -162,7 +163,7 @@ pub fn event(name: &str, namespace: &str, mark: &Mark) -> Value {
     })
 }
 
-/// An object of a custom resource of the harness.
+/// Returns an object of one of the harness's custom resources.
 pub fn custom(kind: &str, name: &str, mark: &Mark) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": kind,
@@ -171,7 +172,7 @@ pub fn custom(kind: &str, name: &str, mark: &Mark) -> Value {
     })
 }
 
-/// Defines a custom resource with a status.
+/// Returns a definition of a custom resource with a status.
 pub fn definition(plural: &str, kind: &str, namespace: &str) -> Value {
     let text = json!({"type": "string", "maxLength": 253});
     let spec = json!({"type": "object", "required": ["image"], "properties": {
@@ -191,7 +192,7 @@ pub fn definition(plural: &str, kind: &str, namespace: &str) -> Value {
     })
 }
 
-/// Defines a custom resource and waits until it is served.
+/// Creates the definition of a custom resource, and waits until the server serves it.
 pub async fn define(run: &Run, plural: &str, kind: &str) -> Result<(), Error> {
     let body = definition(plural, kind, &run.namespace).to_string();
     run.must(&Call::with_json(Method::POST, DEFINITIONS, body), &[409]).await?;
@@ -206,7 +207,7 @@ pub async fn define(run: &Run, plural: &str, kind: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes everything that scenarios made in a namespace and for it, and waits until that is gone.
+/// Deletes all objects that scenarios created for a namespace, and waits until they are gone.
 pub async fn clean(connector: &Arc<Connector>, namespace: &str) -> Result<(), Error> {
     let mut client = connector.open().await?;
     let selector = format!("labelSelector={LABEL}%3D{namespace}");
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_as_kubernetes_reads_them() {
+    fn times_have_the_form_of_kubernetes() {
         for (unix_micros, text) in [
             (0, "1970-01-01T00:00:00.000000Z"),
             (951_782_400_000_001, "2000-02-29T00:00:00.000001Z"),

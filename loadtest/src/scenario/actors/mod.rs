@@ -1,4 +1,4 @@
-//! Who does something in a scenario, one kind a file.
+//! The actors of a scenario. Each kind has a file of its own.
 
 mod definitions;
 mod heartbeat;
@@ -20,24 +20,24 @@ use crate::seed;
 
 pub use reflector::compare;
 
-/// What goes on from the first phase on.
+/// A task that runs during the phases.
 pub type Task = LocalBoxFuture<'static, ()>;
 
-/// What has been prepared.
+/// What the preparation of an actor returns.
 #[derive(Default)]
 pub struct Prepared {
-    /// What ends by itself soon after the last phase.
+    /// Tasks that end soon after the last phase.
     pub tasks: Vec<Task>,
-    /// What goes on until it is dropped.
+    /// Tasks that run until they are dropped.
     pub endless: Vec<Task>,
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub fn node_name(number: usize) -> String {
     format!("loadtest-node-{number:06}")
 }
 
-/// Makes what is there before all actors.
+/// Creates the objects that exist before all actors.
 pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Connector>) -> Result<(), Error> {
     seed::namespace(&mut connector.open().await?, &run.namespace).await?;
     made::nodes(run, setup.nodes).await?;
@@ -52,7 +52,7 @@ pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Con
     Ok(())
 }
 
-/// Makes what an actor needs; what it does then.
+/// Creates what an actor needs. Returns the actor's tasks.
 pub async fn prepare(run: &Rc<Run>, name: &str, actor: &Actor) -> Result<Prepared, Error> {
     let name = name.to_owned();
     let mut prepared = Prepared::default();

@@ -1,4 +1,4 @@
-//! Clients that list and watch, and keep what they were told.
+//! The actor `reflector`: clients that list, watch, and remember what they received.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ use crate::scenario::pool::Pool;
 use crate::scenario::result::Since;
 use crate::scenario::run::{Run, Stage};
 
-/// The watches of an actor.
+/// The watches of one actor.
 struct Group {
     run: Rc<Run>,
     how: Rc<Reflector>,
@@ -28,7 +28,7 @@ struct Group {
     connections: usize,
 }
 
-/// Opens the watches, unless they are to begin with the first phase; what keeps them open.
+/// Starts the watches, unless they must start together with the first phase. Returns the task that keeps them running.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Reflector) -> Result<Task, Error> {
     let group = Group::new(run, &name, how);
     run.followers.borrow_mut().extend(group.followers.iter().cloned());
@@ -83,7 +83,7 @@ impl Group {
         Self { run: run.clone(), how: shared, followers, connector, connections }
     }
 
-    /// Has every watch begin, all over new connections.
+    /// Starts every watch, on new connections.
     fn begin(&self, tasks: &mut JoinSet<()>, since: Instant) {
         let pool = Rc::new(Pool::new(self.connector.clone(), self.connections));
         for follower in &self.followers {
@@ -91,7 +91,7 @@ impl Group {
         }
     }
 
-    /// Keeps the watches open, and has them begin anew where a phase says so.
+    /// Keeps the watches running, and restarts them when a phase closes their connections.
     async fn go_on(&self, mut tasks: JoinSet<()>) {
         let mut stages = self.run.stages();
         self.run.begun().await;
@@ -114,7 +114,8 @@ impl Group {
     }
 }
 
-/// Holds what watches know against lists, until nothing differs or time is up. How many were compared.
+/// Compares what watches received with lists, until no difference is left or the time is over. Returns the number of
+/// compared watches.
 pub async fn compare(run: &Rc<Run>) -> u64 {
     let mut pending = chosen(run);
     let (compared, start) = (pending.len() as u64, Instant::now());
@@ -153,13 +154,13 @@ pub async fn compare(run: &Rc<Run>) -> u64 {
 fn difference(follower: &Follower, list: Option<&HashMap<u64, Seen>>) -> Option<String> {
     let watched = follower.watched.borrow();
     match list {
-        _ if !watched.is_synced => Some("never knew everything that there is".into()),
-        None => Some("nothing to compare with".into()),
+        _ if !watched.is_synced => Some("never received all initial objects".into()),
+        None => Some("no list to compare with".into()),
         Some(list) => watched.difference(list),
     }
 }
 
-/// The watches that are compared: all of an actor's that has few, some of one that has many.
+/// Chooses the watches to compare: all watches of an actor that has few, and some of an actor that has many.
 fn chosen(run: &Run) -> Vec<Rc<Follower>> {
     let mut actors = BTreeMap::<String, Vec<Rc<Follower>>>::new();
     for follower in run.followers.borrow().iter() {

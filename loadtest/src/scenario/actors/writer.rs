@@ -1,4 +1,4 @@
-//! Changes of a set of objects, which bear marks by which watches and reads are checked.
+//! The actor `writer`: changes a set of objects, whose marks let watches and reads be checked.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -25,14 +25,14 @@ struct Set {
     how: Writer,
     collection: String,
     payload: String,
-    /// What was acknowledged of each object. Who changes one holds it until the answer.
+    /// The last acknowledged state of each object. A change holds the lock until its answer.
     objects: Vec<Mutex<Seen>>,
     write: Kind,
     read: Option<Kind>,
     chance: std::cell::RefCell<Numbers>,
 }
 
-/// Makes the objects; what changes them.
+/// Creates the objects. Returns the task that changes them.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Writer) -> Result<Task, Error> {
     let (write, read) = {
         let mut recorder = run.recorder.borrow_mut();
@@ -81,7 +81,7 @@ impl Set {
         }
     }
 
-    /// Makes an object, or learns what it is.
+    /// Creates an object, or reads its state if it exists.
     async fn first(&self, number: usize) -> Result<(), Error> {
         let body = self.body(number, &self.mark(number, 1, Instant::now())).to_string();
         let call = Call::with_json(Method::POST, &self.collection, body).keeping_body();
@@ -95,7 +95,7 @@ impl Set {
         Ok(())
     }
 
-    /// Learns what is stored, as after a change of which nobody knows whether it was made.
+    /// Reads the stored state, for instance after a change whose outcome is unknown.
     async fn learn(&self, number: usize, known: &mut Seen) -> Result<(), Error> {
         let get = Call::get(format!("{}/{}", self.collection, self.object_name(number))).keeping_body();
         let answer = self.run.must(&get, &[]).await?;
@@ -128,7 +128,7 @@ impl Set {
     }
 
     async fn change(self: Rc<Self>, number: usize, due: Instant) {
-        // The objects of other parts are theirs.
+        // Each part changes its own objects only.
         let own = self.run.part.numbers(self.objects.len());
         let at = (number / self.run.part.of) % own.clone().count().max(1);
         let Some(number) = own.clone().nth(at) else { return };
@@ -136,7 +136,7 @@ impl Set {
         let mark = self.mark(number, known.sequence + 1, due);
         let call = self.call(number, &mark);
         let Some(answer) = self.run.ask(self.write, due, &call, &[]).await else {
-            // What cannot be learnt now is learnt after the next failure.
+            // If this fails, the next failed change repeats it.
             let _ = self.learn(number, &mut known).await;
             return;
         };
@@ -153,7 +153,7 @@ impl Set {
         }
     }
 
-    /// Looks at the answer to a change.
+    /// Checks the answer to a change. Returns the acknowledged state.
     fn acknowledged(&self, call: &Call, answer: &Answer, mark: Mark) -> Option<Seen> {
         let seen = self.run.answered(call, answer, |object| match object.mark()? {
             Some(found) if found == mark => seen(object),
@@ -163,7 +163,7 @@ impl Set {
         Some(seen)
     }
 
-    /// Reads an object, which must be what was acknowledged last.
+    /// Reads an object and checks that its state is the last acknowledged one.
     async fn read_back(&self, kind: Kind, number: usize, known: Seen) {
         let get = Call::get(format!("{}/{}", self.collection, self.object_name(number))).keeping_body();
         let Some(answer) = self.run.ask(kind, Instant::now(), &get, &[]).await else { return };
