@@ -9,6 +9,7 @@ use crate::config::PortRange;
 use crate::registry::{Incoming, Target, WriteOptions};
 use crate::request::Caller;
 use crate::scratch::Scratch;
+use crate::selector::LabelSelector;
 
 /// A token of a replica that is ahead by this much.
 fn token(served: &Served, ahead: Duration) -> Listing {
@@ -91,5 +92,41 @@ async fn what_was_written_here_is_looked_at_by_no_list() {
     assert_eq!(current(&registry).is_sound(), None, "who wrote the log is not known");
     registry.examine_stored().await;
     assert_eq!(current(&registry).is_sound(), Some(true));
+    store.shutdown().await;
+}
+
+#[actix_web::test]
+async fn a_selector_with_many_requirements_lets_other_tasks_run() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    for number in 0..200 {
+        write(&registry, &format!("n-{number}")).await;
+    }
+    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let mut selection = Selection::default();
+    let text = (0..90_000).map(|number| format!("!k{number}")).collect::<Vec<_>>().join(",");
+    selection.labels = LabelSelector::parse(&text).unwrap();
+    for limit in [0, 500] {
+        let listing = Listing { selection: selection.clone(), limit, ..Listing::default() };
+        let others = std::cell::Cell::new(0);
+        let listed = async {
+            let mut page = registry.list(&served, "", &listing).await.unwrap();
+            assert_eq!(page.read_all().await.unwrap().len(), 200);
+        };
+        let other = async {
+            loop {
+                others.set(others.get() + 1);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = listed => {}
+            () = other => {}
+        }
+        // Comparing 18 million requirements takes longer than a few turns on any machine.
+        assert!(others.get() > 3, "another task ran {} times beside a list with limit {limit}", others.get());
+    }
     store.shutdown().await;
 }

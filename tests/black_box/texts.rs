@@ -178,6 +178,51 @@ fn strict_decoding_reports_in_the_order_of_the_body() {
     assert!(why.ends_with(&format!("strict decoding error: {complaints}")), "{why}");
 }
 
+/// What a list says in YAML and in indented JSON is what it says in compact JSON, with the layout of one object.
+#[test]
+fn lists_say_the_same_in_every_layout() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    define_widgets(&mut client);
+    for number in 0..150 {
+        let text = format!("a: {number}\n- yes: 17:00:00\n").repeat(number);
+        let map = json!({"metadata": {"name": format!("m-{number}")}, "data": {"text": text, "number": "0x1f"}});
+        client.post(&format!("{NAMESPACE}/configmaps"), &map).expect(201);
+    }
+    client
+        .post(WIDGETS, &json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}))
+        .expect(201);
+    let (table, partial) = ("as=Table;v=v1;g=meta.k8s.io", "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io");
+    let maps = format!("{NAMESPACE}/configmaps");
+    for (path, form) in [
+        (maps.as_str(), ""),
+        (&format!("{maps}?limit=7"), ""),
+        (&format!("{maps}?labelSelector=none"), ""),
+        (&maps, partial),
+        (&format!("{maps}?labelSelector=none"), partial),
+        (&maps, table),
+        (&format!("{maps}?labelSelector=none"), table),
+        (WIDGETS, ""),
+        (&format!("{WIDGETS}?labelSelector=none"), ""),
+    ] {
+        // Ages of rows differ from one second to the next.
+        let is_same = || {
+            let mut list = |media: &str, query: &str| {
+                let path = if path.contains('?') { format!("{path}&{query}") } else { format!("{path}?{query}") };
+                let accept = if form.is_empty() { media.to_owned() } else { format!("{media};{form}") };
+                client.call("GET", &path, &[("Accept", &accept)], b"").expect("an answer").text()
+            };
+            let (compact, yaml, indented) = (list(JSON, ""), list("application/yaml", ""), list(JSON, "pretty=true"));
+            let tree = flotilla_proto::json::parse(compact.as_bytes()).expect("JSON");
+            let (mut as_yaml, mut as_indented) = (Vec::new(), Vec::new());
+            flotilla_proto::yaml::write(&tree, &mut as_yaml);
+            flotilla_proto::json::write_pretty(&tree, &mut as_indented);
+            yaml.as_bytes() == as_yaml && indented.as_bytes() == as_indented
+        };
+        until(&format!("{path} {form} is the same in every layout"), is_same);
+    }
+}
+
 #[test]
 fn yaml_is_read_and_written_as_go_does() {
     let directory = DataDir::new();
