@@ -20,6 +20,7 @@ use crate::registry::{Page, Registry, stored_text};
 use crate::request::Media;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::turn::Turn;
 
 /// A list whose items are encoded one after the other, twice where their length is not known yet.
 pub struct Messages {
@@ -37,6 +38,7 @@ pub struct Messages {
     /// Room for what is only measured.
     message: Vec<u8>,
     ahead: Ahead,
+    turn: Turn,
 }
 
 impl Messages {
@@ -61,6 +63,7 @@ impl Messages {
             transcoder: Transcoder::default(),
             message: Vec::new(),
             ahead: Ahead::default(),
+            turn: Turn::begin(),
         }))
     }
 
@@ -83,11 +86,12 @@ impl Messages {
     pub fn chunks(self) -> impl Stream<Item = ApiResult<Bytes>> {
         stream::try_unfold(self, |mut list| async move {
             while !list.measure()? {
-                tokio::task::yield_now().await;
+                list.turn.pause().await;
             }
             if list.ended {
                 return Ok(None);
             }
+            list.turn.pause().await;
             list.ahead.hold(0);
             let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
             let mut chunk = Vec::with_capacity(most + limits::SHARED_BYTES_MIN);

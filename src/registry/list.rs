@@ -116,15 +116,14 @@ impl OneByOne {
         Self { page, read: VecDeque::new(), more: true, size: 0 }
     }
 
-    /// Returns the next object; `None` at the end. Is pending, with the task woken, where the turn is over before an
-    /// object was found. Reads fewer objects at a time if they are large, since each keeps its version in memory while
+    /// Returns the next object; `None` at the end. Is pending where the turn is over before an object was found. Reads fewer objects at a time if they are large, since each keeps its version in memory while
     /// the client waits.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>, turn: &Turn) -> Poll<ApiResult<Option<Arc<Object>>>> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> Poll<ApiResult<Option<Arc<Object>>>> {
         while self.read.is_empty() && self.more {
-            ready!(turn.poll_goes_on(cx));
+            ready!(turn.poll_pause(cx));
             let most = (limits::LIST_READ_BYTES / self.size.max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS);
             let mut read = Vec::from(std::mem::take(&mut self.read));
             self.more = self.page.read_some(most, &mut read)?;

@@ -64,6 +64,7 @@ pub struct Stream {
     /// The bytes that are sent next.
     next: Pieces,
     ahead: Ahead,
+    turn: Turn,
 }
 
 impl Stream {
@@ -114,6 +115,7 @@ impl Stream {
             rope,
             next: Pieces::default(),
             ahead: Ahead::default(),
+            turn: Turn::begin(),
             bookmarks: listing.bookmarks,
             table,
             interest,
@@ -159,9 +161,9 @@ impl Stream {
     /// there is anything to send.
     fn poll_objects(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
         let Phase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
-        let (most, turn) = (Ahead::portion(limits::WATCH_WRITE_BYTES), Turn::begin());
+        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
         while out.len() < most {
-            let next = match objects.poll_next(cx, &turn) {
+            let next = match objects.poll_next(cx, &mut self.turn) {
                 Poll::Pending if out.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
                 Poll::Ready(next) => next?,

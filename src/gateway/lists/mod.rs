@@ -107,6 +107,7 @@ struct Chunks {
     objects: OneByOne,
     ready: Pieces,
     ahead: Ahead,
+    turn: Turn,
     /// Whether what is ready is not a chunk yet.
     is_filling: bool,
     done: bool,
@@ -117,14 +118,22 @@ impl Chunks {
     fn of(mut writer: Box<dyn ItemWriter>, page: Page) -> ApiResult<Self> {
         let mut ready = Pieces::with_room(FIRST_CHUNK_ROOM);
         writer.begin(&page, ready.text())?;
-        Ok(Self { writer, objects: OneByOne::of(page), ready, ahead: Ahead::default(), is_filling: false, done: false })
+        Ok(Self {
+            writer,
+            objects: OneByOne::of(page),
+            ready,
+            ahead: Ahead::default(),
+            turn: Turn::begin(),
+            is_filling: false,
+            done: false,
+        })
     }
 
     /// Appends items until there is enough for a chunk, or the end. Is pending where that takes more than a turn.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<ApiResult<()>> {
-        let (most, turn) = (Ahead::portion(limits::LIST_CHUNK_BYTES), Turn::begin());
+        let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
         while self.ready.len() < most {
-            let Some(object) = ready!(self.objects.poll_next(cx, &turn))? else {
+            let Some(object) = ready!(self.objects.poll_next(cx, &mut self.turn))? else {
                 self.writer.end(self.ready.text());
                 self.done = true;
                 break;
