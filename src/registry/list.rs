@@ -149,7 +149,7 @@ impl Registry {
             return match token.revision {
                 None => {
                     self.barrier(&table).await?;
-                    self.store.freshened(&table).await;
+                    self.store.renew_closed_revision(&table).await;
                     Ok(())
                 }
                 Some(revision) => self.reach(&table, revision.get()).await,
@@ -158,12 +158,12 @@ impl Registry {
         match listing.wanted()? {
             0 if listing.revision.is_empty() => {
                 self.barrier(&table).await?;
-                self.store.freshened(&table).await;
+                self.store.renew_closed_revision(&table).await;
                 Ok(())
             }
             0 => {
-                self.store.settled(&table).await;
-                self.store.freshened(&table).await;
+                self.store.wait_for_last_change(&table).await;
+                self.store.renew_closed_revision(&table).await;
                 Ok(())
             }
             revision => self.reach(&table, revision).await,
@@ -240,7 +240,7 @@ fn page(
         return Ok(Page { revision: snapshot.revision(), next: None, remaining: None, rows });
     }
     let field = selection.fields.0.iter().find(|r| r.demands_term()).map(|r| (r.field.clone(), r.value.clone()));
-    let scan = Scan { scope: scope.clone(), field, required: selection.marks() };
+    let scan = Scan { scope: scope.clone(), field, required: selection.term_filters() };
     let after = token.as_ref().map(|token| Key::new(&token.after));
     let revision = snapshot.revision();
     if let Some(key) = exact_key(&scope, &selection) {

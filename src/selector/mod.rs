@@ -7,11 +7,11 @@ mod label;
 pub use field::{FieldOperator, FieldRequirement, FieldSelector};
 pub use label::{LabelSelector, Operator, Requirement};
 
-use flotilla_cluster::{Marks, Terms};
+use flotilla_cluster::{TermFilter, Terms};
 
-/// How many requirements, and values of one, are compared with the marks of objects. More would take longer than
+/// How many requirements, and values of one, are compared with the filters of objects. More would take longer than
 /// looking at the objects, and those that are compared say enough.
-const MARKED_REQUIREMENTS_MAX: usize = 16;
+const FILTERED_REQUIREMENTS_MAX: usize = 16;
 const MARKED_VALUES_MAX: usize = 32;
 
 /// What a request selects of a collection.
@@ -43,12 +43,15 @@ impl Selection {
     }
 
     /// What the terms of a selected object are among, as far as the requirements say what must be there.
-    pub fn marks(&self) -> Vec<Vec<Marks>> {
+    pub fn term_filters(&self) -> Vec<Vec<TermFilter>> {
         let is_short = |values: &[_]| values.len() <= MARKED_VALUES_MAX;
         let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
-        let labels = labels.map(|r| r.values.iter().map(|value| Marks::label(&r.key, value)).collect());
+        let labels = labels.map(|r| r.values.iter().map(|value| TermFilter::label(&r.key, value)).collect());
         let fields = self.fields.0.iter().filter(|requirement| requirement.demands_term());
-        labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).take(MARKED_REQUIREMENTS_MAX).collect()
+        labels
+            .chain(fields.map(|r| vec![TermFilter::field(&r.field, &r.value)]))
+            .take(FILTERED_REQUIREMENTS_MAX)
+            .collect()
     }
 
     /// The value that `field` must have, if the selection says so. Empty values are not indexed, so they are not told.

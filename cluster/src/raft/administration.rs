@@ -71,7 +71,7 @@ impl Node {
     /// Makes a change, if this replica leads. Safe to repeat.
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
-        self.rouse().await;
+        self.wake().await;
         let mut begun = 1;
         loop {
             let changed = match request.action {
@@ -242,7 +242,7 @@ impl Node {
         if leader != Some(self.id()) {
             return Err(Unchanged::NotLeader(leader));
         }
-        self.rest().stir();
+        self.rest().note_event();
         if !self.raft.voter_ids().any(|voter| voter == to) {
             return Err(Unchanged::Refused("only a member with a vote can lead".into()));
         }
@@ -291,7 +291,7 @@ impl Node {
     /// Transfers leadership to the replica that has the most of the log, if this replica leads and another can be
     /// reached.
     pub(crate) async fn give_up_leadership(&self) {
-        self.rest().stir();
+        self.rest().note_event();
         let mut successors = self.successors();
         if successors.is_empty() {
             return;
@@ -321,7 +321,7 @@ impl Node {
         if self.is_excluded() {
             return;
         }
-        self.rest().stir();
+        self.rest().note_event();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {
             tracing::debug!(group = %self.name(), "another replica has succeeded the leader, or no majority answers");

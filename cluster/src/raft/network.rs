@@ -237,7 +237,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
                 (window.acquire_many_owned(bytes as u32).await, request)
             }
         });
-        let sent = admitted.map(move |(place, request)| {
+        let sent = admitted.map(move |(permit, request)| {
             let previous = request.prev_log_id;
             let last = request.entries.last().map(|entry| entry.log_id).or(previous);
             // Openraft's own time limit is shorter than an occasional slow write of a disk; it would pause and send the
@@ -245,7 +245,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
             let answer = link.append(&request, APPEND_TIMEOUT);
             async move {
                 let answer = answer.await;
-                drop(place);
+                drop(permit);
                 answer.map(|response| streamed(response, previous, last))
             }
         });

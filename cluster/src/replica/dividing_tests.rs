@@ -331,9 +331,9 @@ async fn what_was_divided_is_given_back_once_it_is_history() {
     store.divide(&pods(), 3).await.unwrap();
     let table = store.table(&pods());
     let former = table.divisions()[0].clone();
-    assert_eq!(former.places()[0].shard.keyspace_len(), 300);
+    assert_eq!(former.shards()[0].shard.keyspace_len(), 300);
     let began = Instant::now();
-    while former.places()[0].shard.keyspace_len() > 0 {
+    while former.shards()[0].shard.keyspace_len() > 0 {
         assert!(began.elapsed() < Duration::from_secs(20), "it keeps what nobody can ask for any more");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -367,15 +367,15 @@ pub(super) const STAGES: [Stage; 5] = [
     ("the old division is to end", |store| store.registry().map().tables.values().any(|placement| placement.ending)),
     ("some shard has ended", |store| {
         let divisions = store.table(&pods()).divisions();
-        divisions[0].places().iter().any(|place| place.shard.stage().ended().is_some())
+        divisions[0].shards().iter().any(|placed| placed.shard.stage().ended().is_some())
     }),
     ("some shard is open", |store| next(store, |stage| stage.opened.is_some())),
 ];
 
 fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) -> bool {
     let divisions = store.table(&pods()).divisions();
-    let next = divisions.iter().skip(1).flat_map(|division| division.places());
-    next.map(|place| place.shard.stage().get()).any(|stage| is_so(&stage))
+    let next = divisions.iter().skip(1).flat_map(|division| division.shards());
+    next.map(|placed| placed.shard.stage().get()).any(|stage| is_so(&stage))
 }
 
 /// Waits until a store is in a stage, or past it.

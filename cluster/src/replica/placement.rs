@@ -18,7 +18,7 @@ use crate::group::Tables;
 use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
 use crate::peer::Hello;
 use crate::raft::Node;
-use crate::shard_map::group_slot;
+use crate::shard_map::number_of_group;
 
 /// A group with its name.
 pub(crate) type Named = (Arc<str>, Node);
@@ -51,12 +51,12 @@ struct Reasons {
     /// Its disk is too slow for what leaders write.
     slow: bool,
     /// Another replica reaches more members.
-    hemmed: bool,
+    reaches_fewer: bool,
 }
 
 impl Reasons {
     fn is_any(&self) -> bool {
-        self.wished || self.full || self.slow || self.hemmed
+        self.wished || self.full || self.slow || self.reaches_fewer
     }
 }
 
@@ -71,7 +71,7 @@ impl Placement {
     }
 
     pub(crate) fn groups(&self) -> Vec<Named> {
-        self.groups.all().into_iter().map(|(name, group)| (name, group.leader.node().clone())).collect()
+        self.groups.all().into_iter().map(|(name, group)| (name, group.client.node().clone())).collect()
     }
 
     /// Returns whether this replica should lead nothing, as long as others can.
@@ -81,7 +81,7 @@ impl Placement {
 
     /// Returns the preferred leader of a group, if it has one.
     pub(crate) fn preferred(&self, group: &str) -> Option<u64> {
-        self.tables.map().preferred.get(&group_slot(group)?).copied()
+        self.tables.map().preferred.get(&number_of_group(group)?).copied()
     }
 
     /// Returns whether a group must stay where it was transferred to: for a while, unless another member is preferred
@@ -124,15 +124,16 @@ impl Placement {
 
     /// Sets whether another replica reaches more members than this one. While that is so, this one is drained. Returns
     /// whether the value has changed.
-    pub(crate) fn set_hemmed(&self, hemmed: bool) -> bool {
-        let is_changed = self.reasons.lock().hemmed != hemmed; // one task sets it
-        self.set(|reasons| reasons.hemmed = hemmed);
+    pub(crate) fn set_reaches_fewer(&self, reaches_fewer: bool) -> bool {
+        let is_changed = self.reasons.lock().reaches_fewer != reaches_fewer; // one task sets it
+        self.set(|reasons| reasons.reaches_fewer = reaches_fewer);
         is_changed
     }
 
     /// Announces how many voting members hear this replica and are heard by it, itself included.
-    pub(crate) fn say_hears(&self, hears: u32) {
-        self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.hears, hears) != hears);
+    pub(crate) fn announce_reached_voters(&self, reached_voters: u32) {
+        self.hello
+            .send_if_modified(|hello| std::mem::replace(&mut hello.reached_voters, reached_voters) != reached_voters);
     }
 
     /// Changes the reasons and announces whether there is any. Returns whether what is announced has changed.

@@ -64,14 +64,14 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
     let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
-    for (place, number) in numbers.iter().enumerate() {
+    for (index, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
-        progress.at(place as u64);
-        if place > 0 && numbers[place - 1] + 1 != *number {
+        progress.at(index as u64);
+        if index > 0 && numbers[index - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
-        let is_last = place + 1 == numbers.len();
+        let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };
         reader.segments.insert(*number, segment.into());
         let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
@@ -335,21 +335,21 @@ impl Reader {
             let (number, record, length) = Record::decode(&body[at..]).ok_or((at, "a record cannot be read"))?;
             if let Record::Group(name) = record {
                 let known = self.names.iter().position(|candidate| candidate == name);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     self.names.push(name.to_owned());
                     self.ledgers.push(Ledger::default());
                     self.names.len() - 1
                 });
-                self.groups.insert(number, place);
+                self.groups.insert(number, index);
             }
-            let place = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
+            let index = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
             let position = Position { segment, offset: start + at as u64, length: length as u32 };
-            let noted = self.ledgers[place].note(&record, Some(position));
+            let noted = self.ledgers[index].note(&record, Some(position));
             noted.map_err(|_| (at, "an entry does not follow the one before it"))?;
-            if place == 0
+            if index == 0
                 && let Some(announcer) = &mut self.announcer
             {
-                announcer.note(&record, &self.ledgers[place], &self.segments);
+                announcer.note(&record, &self.ledgers[index], &self.segments);
             }
             at += length;
         }
