@@ -117,7 +117,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         // Under a new id this replica would go on without its past, and could vote twice in a term.
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
-    let here = Here::open(disk.clone(), options)?;
+    let local = LocalReplica::open(disk.clone(), options)?;
     let (log, announced) = read_log(disk.clone(), wal_options.clone());
     let ahead = {
         let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
@@ -130,18 +130,18 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let log = log.await.map_err(failed)??;
     tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let wal = Wal::start(disk.clone(), wal_options, log)?;
-    if wal.is_new() && !here.identity.get().cluster.is_empty() {
+    if wal.is_new() && !local.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // with the log it lost its votes
     }
-    here.begin_cluster(&wal)?;
-    let (id, groups) = (here.identity.get().id, Groups::default());
-    let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
+    local.begin_cluster(&wal)?;
+    let (id, groups) = (local.identity.get().id, Groups::default());
+    let placement = Arc::new(Placement::new(id, local.hello.clone(), groups.clone(), tables.clone()));
     let peer_view = Arc::<PeerView>::default();
-    let exchange = Arc::new(here.exchange(&groups, &placement, &peer_view));
-    let transport = here.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
+    let exchange = Arc::new(local.exchange(&groups, &placement, &peer_view));
+    let transport = local.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
-    let on_lost = here.when_lost(options.on_fatal.clone());
+    let on_lost = local.when_lost(options.on_fatal.clone());
     let ahead = Cell::new(Some(ahead));
     let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
@@ -151,7 +151,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
         starter.start(group_number).await?;
     }
-    here.describe(&starter.groups).await?;
+    local.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
         actix::spawn(pulse::keep(placement.clone(), peers.clone(), peer_view));
     }
@@ -163,8 +163,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         Task::spawn(room::keep_pace(starter.wal.clone(), placement.clone())),
     ];
     let standing = watch::Sender::new(Standing::Waiting);
-    let (identity, shown) = (here.identity.clone(), standing.subscribe());
-    let joining = here.join_in(&starter, standing).await?;
+    let (identity, shown) = (local.identity.clone(), standing.subscribe());
+    let joining = local.join_in(&starter, standing).await?;
     let Starter { tables, groups, wal, peers, .. } = &*starter;
     let objects: u64 = tables.of_users().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.all().len(), elapsed_ms = elapsed_ms(began), "the store is open");
@@ -174,15 +174,15 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
 }
 
 /// This replica, before its groups are started.
-struct Here<'a> {
+struct LocalReplica<'a> {
     membership: Option<&'a Membership>,
     founder: Option<&'a Founder>,
     identity: Arc<IdentityFile>,
     hello: watch::Sender<Hello>,
 }
 
-impl<'a> Here<'a> {
-    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<Here<'a>, OpenError> {
+impl<'a> LocalReplica<'a> {
+    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<LocalReplica<'a>, OpenError> {
         let membership = options.membership.as_ref();
         let founder = options.founder.as_ref();
         let named = membership.map(|membership| &membership.name).or(founder.map(|founder| &founder.name));
@@ -196,7 +196,7 @@ impl<'a> Here<'a> {
         let life = chance::number();
         let hello =
             Hello { cluster, member: id, name, version: PEER_VERSION, address, serves, life, ..Hello::default() };
-        Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
+        Ok(LocalReplica { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
     fn exchange(&self, groups: &Groups, placement: &Arc<Placement>, peer_view: &Arc<PeerView>) -> Exchange {
@@ -265,7 +265,7 @@ impl<'a> Here<'a> {
             Ok(Box::pin(async move {
                 default.stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
-                let looking = alone::look_out(&default, &*peers, &initial, &self.hello);
+                let looking = alone::watch_for_others(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
             }))
         } else {

@@ -218,8 +218,8 @@ pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
 /// How long after any other message to a replica a leader sends no heartbeat to it.
 pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a replica hears nothing from its leader before it stands for election: at least the end of this range, in
-/// which it votes for no other candidate, and then a random time from the range.
+/// How long a replica receives nothing from its leader before it stands for election: at least the end of this range,
+/// in which it votes for no other candidate, and then a random time from the range.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
 /// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
@@ -242,7 +242,7 @@ pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 pub const REACHES_FEWER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long no majority of the members is reachable before this is logged.
 pub const MAJORITY_PATIENCE: Duration = Duration::from_secs(3);
-/// Interval of calls to members that this replica does not hear, or that do not hear it.
+/// Interval of calls to members with which this replica is not connected in both directions.
 pub const REACHABILITY_CALL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much later each further replica in the order of succession considers a silent leader missing.
 pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
@@ -254,7 +254,7 @@ pub const REST_INTERVAL: Duration = Duration::from_secs(1);
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long a leader may hear nothing from a majority before it no longer counts as the leader.
+/// How long a leader may receive nothing from a majority before it no longer counts as the leader.
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that may be in flight at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;

@@ -314,7 +314,7 @@ impl Store {
         let id = self.member(name).await?;
         let refused = |reason| MembersError::Declined { name: name.to_owned(), reason };
         let Some(peers) = running.peers.as_ref().filter(|_| id != running.id) else {
-            return running.placement.heed(&request).await.map_err(refused);
+            return running.placement.carry_out(&request).await.map_err(refused);
         };
         let members = self.cluster().members;
         let address = members.into_iter().find(|member| member.id == id).map(|member| member.address);

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::group::{Close, GroupClock};
-use self::promises::{Due, Promises};
+use self::promises::{PromiseDue, Promises};
 pub(crate) use self::wall::WallClock;
 use crate::Revision;
 use crate::limits::CLOCK_LEAD_MAX;
@@ -184,7 +184,7 @@ impl HybridClock {
             let promised = self.0.promised.notified();
             tokio::pin!(promised);
             promised.as_mut().enable(); // before looking, so that no promise is missed
-            let Due::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
+            let PromiseDue::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
             let _ = timeout_at(Instant::now() + Revision::duration(ticks), promised).await;
         }
     }

@@ -8,10 +8,10 @@ use crate::limits::{CLOCK_ABSENCE_MAX, CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER
 
 /// When a promise is fulfilled. All times are spans of revisions ([`Revision::span`]) since this replica started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum PromiseDue {
     /// It is fulfilled, or not needed.
     Now,
-    /// After this time, if nothing is heard before.
+    /// After this time, if nothing is received before.
     In(u64),
 }
 
@@ -48,16 +48,16 @@ impl Promise {
         self.shown + since - since / CLOCK_DRIFT_PARTS
     }
 
-    fn due(&self, revision: u64, now: u64) -> Due {
+    fn due(&self, revision: u64, now: u64) -> PromiseDue {
         let silent_at = self.last_received + Revision::span(PEER_SILENCE_MAX);
         let has_left = self.absent.is_some_and(|since| since + Revision::span(CLOCK_ABSENCE_MAX) <= now);
         if has_left || self.is_unresponsive || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
-            return Due::Now;
+            return PromiseDue::Now;
         }
         // The inverse of `shows`, which leaves out one of `CLOCK_DRIFT_PARTS` parts of the elapsed time.
         let missing = revision - self.shows(now);
         let passes_in = missing + missing / (CLOCK_DRIFT_PARTS - 1) + 1;
-        Due::In(passes_in.min(silent_at - now))
+        PromiseDue::In(passes_in.min(silent_at - now))
     }
 }
 
@@ -101,15 +101,15 @@ impl Promises {
         self.0.entry(member).and_modify(|promise| promise.is_unresponsive = true);
     }
 
-    /// Returns when a member will have promised to assign nothing up to a revision. Members that were never heard, are
-    /// silent or do not answer need not promise.
-    pub(super) fn due(&self, member: u64, revision: Revision, now: u64) -> Due {
-        self.0.get(&member).map_or(Due::Now, |promise| promise.due(revision.get(), now))
+    /// Returns when a member will have promised to assign nothing up to a revision. Members that never sent anything,
+    /// are silent or do not answer need not promise.
+    pub(super) fn due(&self, member: u64, revision: Revision, now: u64) -> PromiseDue {
+        self.0.get(&member).map_or(PromiseDue::Now, |promise| promise.due(revision.get(), now))
     }
 
     /// Returns the members that have yet to promise this.
     pub(super) fn owing(&self, revision: Revision, now: u64) -> impl Iterator<Item = u64> {
-        let owing = self.0.iter().filter(move |(_, promise)| promise.due(revision.get(), now) != Due::Now);
+        let owing = self.0.iter().filter(move |(_, promise)| promise.due(revision.get(), now) != PromiseDue::Now);
         owing.map(|(member, _)| *member)
     }
 }
@@ -126,7 +126,7 @@ mod tests {
         ClockReading { now, latest: 0 }
     }
 
-    fn due(promises: &Promises, revision: u64, now: u64) -> Due {
+    fn due(promises: &Promises, revision: u64, now: u64) -> PromiseDue {
         promises.due(1, Revision::new(revision), now)
     }
 
@@ -135,11 +135,11 @@ mod tests {
         let mut promises = Promises::default();
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1_000 * MS), 10 * MS, true);
-        assert_eq!(due(&promises, 1_000 * MS, 10 * MS), Due::Now);
-        let Due::In(ticks) = due(&promises, 1_070 * MS, 10 * MS) else { panic!("it is promised already") };
+        assert_eq!(due(&promises, 1_000 * MS, 10 * MS), PromiseDue::Now);
+        let PromiseDue::In(ticks) = due(&promises, 1_070 * MS, 10 * MS) else { panic!("it is promised already") };
         assert!((80 * MS..=81 * MS).contains(&ticks), "{ticks}");
-        assert_eq!(due(&promises, 1_070 * MS, 10 * MS + ticks), Due::Now);
-        assert_ne!(due(&promises, 1_070 * MS, 10 * MS + ticks - MS), Due::Now);
+        assert_eq!(due(&promises, 1_070 * MS, 10 * MS + ticks), PromiseDue::Now);
+        assert_ne!(due(&promises, 1_070 * MS, 10 * MS + ticks - MS), PromiseDue::Now);
     }
 
     #[test]
@@ -148,9 +148,9 @@ mod tests {
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1_000 * MS), 0, true);
         promises.receive(ONE, reading(1_001 * MS), 80 * MS, true);
-        assert_eq!(due(&promises, 1_070 * MS, 80 * MS), Due::Now);
+        assert_eq!(due(&promises, 1_070 * MS, 80 * MS), PromiseDue::Now);
         promises.receive(ONE, ClockReading { now: 1, latest: 2_000 * MS }, 80 * MS, true);
-        assert_eq!(due(&promises, 2_000 * MS, 80 * MS), Due::Now);
+        assert_eq!(due(&promises, 2_000 * MS, 80 * MS), PromiseDue::Now);
     }
 
     #[test]
@@ -162,32 +162,32 @@ mod tests {
         promises.note_connection(reborn, 0);
         promises.receive(ONE, reading(1_000 * MS), 0, true); // it comes late
         promises.receive(reborn, reading(10 * MS), 0, true);
-        assert_ne!(due(&promises, 1_000 * MS, 0), Due::Now);
+        assert_ne!(due(&promises, 1_000 * MS, 0), PromiseDue::Now);
         promises.note_connection(reborn, 0);
-        assert_eq!(due(&promises, 10 * MS, 0), Due::Now, "a further connection changes nothing");
+        assert_eq!(due(&promises, 10 * MS, 0), PromiseDue::Now, "a further connection changes nothing");
     }
 
     #[test]
     fn who_is_silent_or_deaf_is_not_waited_for() {
         let mut promises = Promises::default();
-        assert_eq!(due(&promises, 1, 0), Due::Now, "nobody knows it");
+        assert_eq!(due(&promises, 1, 0), PromiseDue::Now, "nobody knows it");
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1), 0, false);
         let (far, silence) = (1_000_000 * MS, Revision::span(PEER_SILENCE_MAX));
-        assert_eq!(due(&promises, far, 0), Due::In(silence));
-        assert_eq!(due(&promises, far, silence), Due::Now);
+        assert_eq!(due(&promises, far, 0), PromiseDue::In(silence));
+        assert_eq!(due(&promises, far, silence), PromiseDue::Now);
         promises.receive(ONE, reading(2), silence, false);
-        assert_ne!(due(&promises, far, silence), Due::Now);
+        assert_ne!(due(&promises, far, silence), PromiseDue::Now);
         promises.give_up(1);
-        assert_eq!(due(&promises, far, silence), Due::Now);
+        assert_eq!(due(&promises, far, silence), PromiseDue::Now);
         promises.receive(ONE, reading(3), silence, false);
-        assert_eq!(due(&promises, far, silence), Due::Now, "it hears nothing still");
+        assert_eq!(due(&promises, far, silence), PromiseDue::Now, "it hears nothing still");
         promises.receive(ONE, reading(4), silence, true);
-        assert_ne!(due(&promises, far, silence), Due::Now);
+        assert_ne!(due(&promises, far, silence), PromiseDue::Now);
         assert_eq!(promises.owing(Revision::new(far), silence).collect::<Vec<_>>(), [1]);
         promises.give_up(1);
         promises.note_connection(ONE, 2 * silence);
-        assert_ne!(due(&promises, far, 2 * silence), Due::Now, "it is back");
+        assert_ne!(due(&promises, far, 2 * silence), PromiseDue::Now, "it is back");
     }
 
     #[test]
@@ -199,9 +199,9 @@ mod tests {
             due(&promises, far, now)
         };
         let absence = Revision::span(CLOCK_ABSENCE_MAX);
-        assert_ne!(heard_at(0, &[1, 2]), Due::Now);
-        assert_ne!(heard_at(MS, &[2]), Due::Now, "what this replica knows may be behind");
-        assert_eq!(heard_at(MS + absence, &[2]), Due::Now);
-        assert_ne!(heard_at(2 * MS + absence, &[1, 2]), Due::Now, "it is admitted again");
+        assert_ne!(heard_at(0, &[1, 2]), PromiseDue::Now);
+        assert_ne!(heard_at(MS, &[2]), PromiseDue::Now, "what this replica knows may be behind");
+        assert_eq!(heard_at(MS + absence, &[2]), PromiseDue::Now);
+        assert_ne!(heard_at(2 * MS + absence, &[1, 2]), PromiseDue::Now, "it is admitted again");
     }
 }

@@ -149,7 +149,7 @@ impl Applier {
         let (opened, ended) = (stage.opened(), stage.ended());
         taken.await.map_err(|_| ShardEnded)?;
         if let Some(close) = close {
-            self.clock.raise(close); // before subscribers are told
+            self.clock.raise(close); // before subscribers are notified
         }
         if (opened, ended) != (stage.opened(), stage.ended()) {
             tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard was opened for writes, or has ended");

@@ -42,7 +42,7 @@ struct MemberState {
     drained: bool,
     /// Whether its disk has no room for the log to grow.
     full: bool,
-    /// The number of voting members that hear it and are heard by it.
+    /// The number of voting members that it is connected with in both directions.
     reached_voters: u32,
     /// The address at which clients reach it; may be empty.
     serves: String,
@@ -78,7 +78,7 @@ impl ConnectedMembers {
         self.members.lock().members.get(&member).is_some_and(|known| known.state.full)
     }
 
-    /// Returns how many voting members hear a member and are heard by it.
+    /// Returns how many voting members a member is connected with in both directions.
     pub(super) fn reached_voters(&self, member: u64) -> u32 {
         self.members.lock().members.get(&member).map_or(0, |known| known.state.reached_voters)
     }
@@ -91,7 +91,7 @@ impl ConnectedMembers {
         }
     }
 
-    /// Returns when each reachable member was last heard.
+    /// Returns when something was last received from each reachable member.
     pub(super) fn contacts(&self) -> BTreeMap<u64, Contacts> {
         let members = self.members.lock();
         let reachable = members.members.iter().filter(|(_, member)| member.connections > 0);

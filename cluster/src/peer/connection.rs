@@ -189,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Ok(now + PEER_CHECK_INTERVAL);
         }
         if late > PEER_KEEPALIVE_INTERVAL {
-            // This side stood still, perhaps with the whole machine: that it heard nothing meanwhile proves nothing.
+            // This side stood still, perhaps with the whole machine: that it received nothing meanwhile proves nothing.
             self.last_received = now.min(self.last_received + late);
         }
         if now >= self.last_received + PEER_DEAD_AFTER {

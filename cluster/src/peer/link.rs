@@ -164,7 +164,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = sleep(pause.mul_f64(0.75 + chance::fraction() / 2.0)) => {}
-                () = self.shared.heard_of_someone.notified() => {}
+                () = self.shared.peer_connected.notified() => {}
             }
             pause = Duration::min(pause * 2, PEER_RETRY_MAX);
             next = self.link.is_wanted().then(|| self.link.begin());

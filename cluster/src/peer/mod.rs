@@ -86,7 +86,8 @@ pub(crate) struct Hello {
     pub(crate) serves: String,
     /// Whether its disk has no room for the log to grow.
     pub(crate) full: bool,
-    /// The number of voting members that hear it and are heard by it, itself included; 0 when it states none.
+    /// The number of voting members that it is connected with in both directions, itself included; 0 when it states
+    /// none.
     pub(crate) reached_voters: u32,
     /// A random number of its process.
     pub(crate) life: u64,
@@ -160,14 +161,14 @@ pub(crate) trait Peers: Send + Sync {
     /// Returns whether this member announces that its disk has no room for the log to grow.
     fn is_full(&self, member: u64) -> bool;
 
-    /// Returns how many voting members hear this member and are heard by it, as it announces.
+    /// Returns how many voting members this member is connected with in both directions, as it announces.
     fn reached_voters(&self, member: u64) -> u32;
 
     /// Returns the client addresses of the reachable replicas, by id, as they announce them. They need not all be
     /// members of this cluster.
     fn servers(&self) -> BTreeMap<u64, String>;
 
-    /// Returns when each reachable member was last heard.
+    /// Returns when something was last received from each reachable member.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;
 
     /// Returns a receiver of which members are reachable: now, and after every change.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{Contact, Contacts};
 use crate::limits::{PEER_SILENCE_MAX, PULSE_INTERVAL};
 
-/// The connections with a member over which it was heard lately.
+/// The connections with a member over which something was received lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LiveConnections {
     /// The one over which this replica calls it.
@@ -81,7 +81,7 @@ impl PeerView {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.outgoing.is_some())
     }
 
-    /// Returns whether a member is heard at all.
+    /// Returns whether anything is received from a member.
     pub(crate) fn receives_from(&self, member: u64) -> bool {
         self.state.lock().members.get(&member).is_some_and(|seen| seen.outgoing.or(seen.incoming).is_some())
     }

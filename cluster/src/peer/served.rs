@@ -67,7 +67,7 @@ async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) 
             Ok(greeted) => greeted,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is")),
         },
-        () = greeting.outlasted() => Err(io::Error::other("the peer did not say who it is before many others came")),
+        () = greeting.must_be_dropped() => Err(io::Error::other("the peer did not say who it is before many others came")),
     }
 }
 
@@ -76,7 +76,7 @@ async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::E
     let is_control = lane == Lane::Control;
     let control_connection =
         is_control.then(|| ControlConnection::new(shared.connected_members.clone(), &hello, Side::There));
-    shared.heard_of_someone.notify_waiters(); // a peer that calls can most likely be called as well
+    shared.peer_connected.notify_waiters(); // a peer that calls can most likely be called as well
     let outbox = Arc::<Outbox>::default();
     let mut answerer = Answerer {
         outbox: outbox.clone(),

@@ -42,6 +42,7 @@ pub(crate) struct TransportOptions {
 
 /// Calls other replicas, and answers them, until it is dropped or [`Transport::shutdown`].
 pub(crate) struct Transport {
+    #[cfg(test)]
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -55,7 +56,7 @@ pub(super) struct Shared {
     pub(super) service: Arc<dyn Service>,
     pub(super) connected_members: Arc<ConnectedMembers>,
     /// Ends the pauses before further attempts to connect.
-    pub(super) heard_of_someone: Notify,
+    pub(super) peer_connected: Notify,
     links: Mutex<BTreeMap<LinkKey, Arc<Link>>>,
     runtime: Handle,
     stopped: AtomicBool,
@@ -71,6 +72,7 @@ impl Transport {
     pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
         let listener = options.network.listen(options.listen, &options.tls)?;
         let address = listener.address();
+        tracing::debug!(%address, "listening for other replicas");
         let shared = Arc::new(Shared {
             network: options.network,
             tls: options.tls,
@@ -78,17 +80,22 @@ impl Transport {
             connected_members: Arc::new(ConnectedMembers::new(options.clock.clone())),
             clock: options.clock,
             service,
-            heard_of_someone: Notify::new(),
+            peer_connected: Notify::new(),
             links: Mutex::default(),
             runtime: Handle::try_current().map_err(io::Error::other)?,
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
         });
         shared.spawn(served::accept(shared.clone(), listener));
-        Ok(Arc::new(Transport { address, shared }))
+        Ok(Arc::new(Transport {
+            #[cfg(test)]
+            address,
+            shared,
+        }))
     }
 
     /// Returns the address on which it listens.
+    #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

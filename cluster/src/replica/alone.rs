@@ -38,7 +38,7 @@ async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), Ope
 
 /// Logs which replicas at the initial addresses are not in this cluster, as long as this replica is alone in it: none
 /// of them joins by itself.
-pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
+pub(crate) async fn watch_for_others(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
     let mut logged = BTreeMap::new();
     while node.is_alone() {
         let own = hello.borrow().clone();
@@ -55,7 +55,7 @@ pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, 
 
 /// What another replica is to one that is alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Other {
+enum OtherReplica {
     /// It has no cluster, and can be admitted at this address.
     Waiting(String),
     /// It belongs to this other cluster.
@@ -63,21 +63,21 @@ enum Other {
 }
 
 /// Returns the replicas that are not in the cluster of this replica, by name.
-fn others(own: &Hello, found: &FoundReplicas) -> BTreeMap<String, Other> {
+fn others(own: &Hello, found: &FoundReplicas) -> BTreeMap<String, OtherReplica> {
     let others = found.members.iter().filter(|hello| hello.cluster != own.cluster);
     let other = |hello: &Hello| match hello.cluster.is_empty() {
-        true => Other::Waiting(hello.address.clone()),
-        false => Other::Foreign(hello.cluster.clone()),
+        true => OtherReplica::Waiting(hello.address.clone()),
+        false => OtherReplica::Foreign(hello.cluster.clone()),
     };
     others.map(|hello| (hello.name.clone(), other(hello))).collect()
 }
 
-fn log_other(name: &str, other: &Other) {
+fn log_other(name: &str, other: &OtherReplica) {
     match other {
-        Other::Waiting(address) => {
+        OtherReplica::Waiting(address) => {
             tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
         }
-        Other::Foreign(cluster) => tracing::warn!(
+        OtherReplica::Foreign(cluster) => tracing::warn!(
             name,
             cluster,
             "another server belongs to another cluster and has data of its own; neither is changed. Start it with \
@@ -98,7 +98,7 @@ mod tests {
         };
         let members = vec![hello("a", 1, "x"), hello("b", 2, ""), hello("c", 3, "y"), hello("d", 4, "x")];
         let seen = others(&hello("a", 1, "x"), &FoundReplicas { members, ..FoundReplicas::default() });
-        let expected = [("b", Other::Waiting("b:1".into())), ("c", Other::Foreign("y".into()))];
+        let expected = [("b", OtherReplica::Waiting("b:1".into())), ("c", OtherReplica::Foreign("y".into()))];
         assert_eq!(seen, expected.map(|(name, other)| (name.to_owned(), other)).into());
     }
 }

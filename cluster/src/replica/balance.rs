@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::placement::{Named, Placement};
+use super::placement::{NamedGroup, Placement};
 use crate::limits::BALANCE_INTERVAL;
 use crate::raft::Unchanged;
 
@@ -60,7 +60,7 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
 
 /// Returns the replicas that may be given a group: they have a vote in every group, and are this replica, or are
 /// reachable and not drained.
-fn able(own: u64, groups: &[Named]) -> Vec<u64> {
+fn able(own: u64, groups: &[NamedGroup]) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
         for voter in node.voters() {

@@ -66,7 +66,7 @@ struct Change {
 
 /// Why a step was not taken.
 #[derive(Debug, thiserror::Error)]
-enum Untaken {
+enum StepError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -224,7 +224,7 @@ impl Filler {
     }
 
     /// Takes the next step, if there is one.
-    async fn go_on(&mut self, group: &Group) -> Result<(), Untaken> {
+    async fn go_on(&mut self, group: &Group) -> Result<(), StepError> {
         let table = self.table.clone();
         let turned = table.turned().notified();
         tokio::pin!(turned);
@@ -254,7 +254,7 @@ impl Filler {
     }
 
     /// Copies the objects of the old division at one revision.
-    async fn copy(&mut self, group: &Group, mut step: u64) -> Result<(), Untaken> {
+    async fn copy(&mut self, group: &Group, mut step: u64) -> Result<(), StepError> {
         let revision = match self.before.extent() {
             Extent::Closed(revision) | Extent::Ended(revision) => revision,
         };
@@ -309,13 +309,13 @@ impl Filler {
         Ok(Filling { operations, through: Some(through), ..Filling::default() })
     }
 
-    async fn take(&self, group: &Group, action: Action) -> Result<(), Untaken> {
+    async fn take(&self, group: &Group, action: Action) -> Result<(), StepError> {
         let step = if let Action::Fill(filling) = &action { Some(filling.step) } else { None };
         group.client.advance(Step { shard: self.id.clone(), action }).await?;
         let filled = self.shard.stage().filled().step;
         match step.is_none_or(|step| step == filled) {
             true => Ok(()),
-            false => Err(Untaken::Superseded),
+            false => Err(StepError::Superseded),
         }
     }
 }

@@ -150,7 +150,7 @@ impl Exchange {
                 if placement::is_about_one(&request) {
                     let placement = self.placement.clone();
                     return Ok(Box::pin(async move {
-                        let refusal = placement.heed(&request).await.err().unwrap_or_default();
+                        let refusal = placement.carry_out(&request).await.err().unwrap_or_default();
                         Ok(encoded(&message::AdministerAnswer { refusal, ..Default::default() }))
                     }));
                 }

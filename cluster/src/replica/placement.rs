@@ -21,7 +21,7 @@ use crate::raft::Node;
 use crate::shard_map::number_of_group;
 
 /// A group with its name.
-pub(crate) type Named = (Arc<str>, Node);
+pub(crate) type NamedGroup = (Arc<str>, Node);
 
 /// What this replica should lead.
 pub(crate) struct Placement {
@@ -30,12 +30,12 @@ pub(crate) struct Placement {
     groups: Groups,
     tables: Arc<Tables>,
     /// The groups that were transferred here.
-    held: Mutex<BTreeMap<Arc<str>, Hold>>,
-    reasons: Mutex<Reasons>,
+    held: Mutex<BTreeMap<Arc<str>, TransferHold>>,
+    reasons: Mutex<DrainReasons>,
 }
 
 /// A group that was transferred here stays for a while.
-struct Hold {
+struct TransferHold {
     until: Instant,
     /// The member that was preferred when the group was transferred.
     preferred: Option<u64>,
@@ -43,7 +43,7 @@ struct Hold {
 
 /// The reasons for which this replica should lead nothing.
 #[derive(Default)]
-struct Reasons {
+struct DrainReasons {
     /// It was drained by request.
     wished: bool,
     /// Its disk has no room for what leaders write.
@@ -54,7 +54,7 @@ struct Reasons {
     reaches_fewer: bool,
 }
 
-impl Reasons {
+impl DrainReasons {
     fn is_any(&self) -> bool {
         self.wished || self.full || self.slow || self.reaches_fewer
     }
@@ -70,7 +70,7 @@ impl Placement {
         self.own
     }
 
-    pub(crate) fn groups(&self) -> Vec<Named> {
+    pub(crate) fn groups(&self) -> Vec<NamedGroup> {
         self.groups.all().into_iter().map(|(name, group)| (name, group.client.node().clone())).collect()
     }
 
@@ -88,7 +88,8 @@ impl Placement {
     /// since.
     pub(crate) fn is_held(&self, group: &str) -> bool {
         let preferred = self.preferred(group);
-        let holds = |hold: &Hold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
+        let holds =
+            |hold: &TransferHold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
         self.held.lock().get(group).is_some_and(holds)
     }
 
@@ -96,7 +97,7 @@ impl Placement {
     ///
     /// # Errors
     /// The reason for which it cannot be done, for people.
-    pub(crate) async fn heed(&self, request: &Administer) -> Result<(), String> {
+    pub(crate) async fn carry_out(&self, request: &Administer) -> Result<(), String> {
         match request.action {
             administration::DRAIN => self.drain().await,
             administration::UNDRAIN => {
@@ -130,14 +131,14 @@ impl Placement {
         is_changed
     }
 
-    /// Announces how many voting members hear this replica and are heard by it, itself included.
+    /// Announces how many voting members this replica is connected with in both directions, itself included.
     pub(crate) fn announce_reached_voters(&self, reached_voters: u32) {
         self.hello
             .send_if_modified(|hello| std::mem::replace(&mut hello.reached_voters, reached_voters) != reached_voters);
     }
 
     /// Changes the reasons and announces whether there is any. Returns whether what is announced has changed.
-    fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
+    fn set(&self, change: impl FnOnce(&mut DrainReasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);
         let (drained, full) = (reasons.is_any(), reasons.full);
@@ -182,7 +183,7 @@ impl Placement {
         let groups = self.groups().into_iter().filter(|(name, _)| group.is_empty() || **name == *group);
         let holds = groups.map(|(name, _)| {
             let preferred = self.preferred(&name);
-            (name, Hold { until, preferred })
+            (name, TransferHold { until, preferred })
         });
         self.held.lock().extend(holds);
         Ok(())

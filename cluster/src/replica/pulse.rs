@@ -41,8 +41,8 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
         if let Some(default) = nodes.iter().find(|node| **node.name() == *DEFAULT_GROUP) {
             reachability.update(default, &view, now);
         }
-        succession::miss(&placement, &nodes, &view).await;
-        succession::resign(&placement, &nodes, &view).await;
+        succession::replace_silent_leaders(&placement, &nodes, &view).await;
+        succession::hand_over_without_majority(&placement, &nodes, &view).await;
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(Node::beat);
@@ -63,13 +63,13 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
 
 /// Asks the other replicas whether these groups can rest, and lets those rest on which all agree.
 async fn rest(proposals: Vec<(Node, RestProposal)>, peers: Arc<dyn Peers>) {
-    let mut asked: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
+    let mut groups_by_member: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
     for (number, (_, proposal)) in proposals.iter().enumerate() {
         for (member, address) in &proposal.members {
-            asked.entry((*member, address)).or_default().push(number);
+            groups_by_member.entry((*member, address)).or_default().push(number);
         }
     }
-    let answers = asked.into_iter().map(|((member, address), numbers)| {
+    let answers = groups_by_member.into_iter().map(|((member, address), numbers)| {
         let target = Target { address: address.to_owned(), member: Some(member) };
         let groups = numbers.iter().map(|number| proposals[*number].1.resting.clone()).collect();
         let payload = Bytes::from(message::Rest { groups }.encode_to_vec());

@@ -20,8 +20,8 @@ impl Reads {
     /// Starts the task that serves reads, on the thread of the store.
     pub(crate) fn start(client: LeaderClient) -> Reads {
         let node = client.node().clone();
-        let (waiting, asked) = mpsc::channel(READS_PER_ROUND_MAX);
-        actix::spawn(answer(client, asked));
+        let (waiting, requests) = mpsc::channel(READS_PER_ROUND_MAX);
+        actix::spawn(answer(client, requests));
         Reads { node, waiting }
     }
 
@@ -37,9 +37,9 @@ impl Reads {
 }
 
 /// Runs one round after the other. A round serves all reads that arrived before it began.
-async fn answer(client: LeaderClient, mut asked: mpsc::Receiver<Waiting>) {
+async fn answer(client: LeaderClient, mut requests: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
-    while asked.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
+    while requests.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
         let reached = match client.read_index().await {
             Ok(_) if seeded!(StaleFollowerRead) => Ok(()),
             Ok(index) => {

@@ -18,7 +18,7 @@ use super::groups::Groups;
 use super::leader_client::{LeaderClient, WriteDecision, WriteRequest};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
 use crate::object::WriteId;
-use crate::table::Home;
+use crate::table::WriteShard;
 use crate::{Change, ChangeKind, Expectation, Mutation, Outcome, Revision, Table, Tenure, Write, WriteError};
 
 /// One write, and what is known of its attempts.
@@ -31,7 +31,7 @@ pub(crate) struct RetriedWrite<'a> {
     /// The number of attempts that were not answered.
     repeated: u32,
     /// The shard in which the write must be made.
-    home: Home,
+    write_shard: WriteShard,
     /// The closed revision of the key's group before the first attempt.
     since: Revision,
     /// Whether an unanswered attempt may have been made.
@@ -42,10 +42,10 @@ pub(crate) struct RetriedWrite<'a> {
 
 impl<'a> RetriedWrite<'a> {
     pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> RetriedWrite<'a> {
-        let home = table.home(write.key.as_str());
-        let since = home.clock.closed();
+        let write_shard = table.write_shard(write.key.as_str());
+        let since = write_shard.clock.closed();
         let write_id = WriteId::draw();
-        RetriedWrite { groups, table, write, write_id, repeated: 0, home, since, unknown: false, probe: None }
+        RetriedWrite { groups, table, write, write_id, repeated: 0, write_shard, since, unknown: false, probe: None }
     }
 
     /// Makes the write on whichever replica leads, and returns once it is decided.
@@ -113,7 +113,7 @@ impl<'a> RetriedWrite<'a> {
         }
     }
 
-    /// Returns the outcome of a change. Its leader may have told no one of it, so this first waits for the promises of
+    /// Returns the outcome of a change. Its leader may not have announced it, so this first waits for the promises of
     /// all groups.
     async fn promised_outcome(&self, change: &Change) -> Outcome {
         if let Ok(client) = self.client() {
@@ -133,22 +133,22 @@ impl<'a> RetriedWrite<'a> {
     }
 
     fn request(&self) -> WriteRequest<'_> {
-        let shard = (self.home.epoch, self.home.shard);
+        let shard = (self.write_shard.epoch, self.write_shard.shard);
         let write = self.probe.as_ref().unwrap_or(&self.write);
         WriteRequest { write, write_id: self.write_id, repeated: self.repeated, shard }
     }
 
     fn client(&self) -> Result<LeaderClient, WriteError> {
-        let group = self.groups.get(self.home.clock.name()).ok_or(WriteError::Unavailable)?;
+        let group = self.groups.get(self.write_shard.clock.name()).ok_or(WriteError::Unavailable)?;
         Ok(group.client.clone())
     }
 
     /// Continues in the shard that takes writes of the key, as soon as that is another one.
     async fn follow(&mut self, deadline: Instant) {
         let key = self.write.key.as_str();
-        let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.home.epoch)).await;
-        self.home = self.table.home(key);
-        let closed = self.home.clock.closed();
+        let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.write_shard.epoch)).await;
+        self.write_shard = self.table.write_shard(key);
+        let closed = self.write_shard.clock.closed();
         // An earlier attempt is somewhere after the closed revision at which the first attempt began.
         self.since = if self.unknown { self.since.min(closed) } else { closed };
     }
@@ -182,7 +182,7 @@ impl<'a> RetriedWrite<'a> {
     /// Returns the outcome of a write that was decided on another replica, once this replica has applied it.
     async fn outcome_here(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
         let key = self.write.key.as_str();
-        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.home.clock.reached(closed)).await;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.write_shard.clock.reached(closed)).await;
         reached.map_err(|_| WriteError::Unknown)?;
         match revision {
             None => Ok(Outcome::Conflict { current: self.table.get(key) }),

@@ -37,7 +37,7 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 }
 
 /// Asks for votes in the groups of every leader that is silent, whenever it is this replica's turn.
-pub(crate) async fn miss(placement: &Placement, nodes: &[Node], view: &PeerView) {
+pub(crate) async fn replace_silent_leaders(placement: &Placement, nodes: &[Node], view: &PeerView) {
     for node in nodes.iter().filter(|node| !node.is_excluded()) {
         let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
         let Some(silence) = view.silence(leader) else { continue };
@@ -51,7 +51,7 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], view: &PeerView)
 }
 
 /// Asks others to take over every group that this replica leads without hearing a majority of its voters.
-pub(crate) async fn resign(placement: &Placement, nodes: &[Node], view: &PeerView) {
+pub(crate) async fn hand_over_without_majority(placement: &Placement, nodes: &[Node], view: &PeerView) {
     let own = placement.own();
     for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
         if node.is_quorum(|voter| voter == own || view.receives_from(voter)) {
@@ -67,7 +67,7 @@ pub(crate) async fn resign(placement: &Placement, nodes: &[Node], view: &PeerVie
             if is_turn(&silence, rank, successors.len() as u32) {
                 let (group, to) = (node.name(), format_args!("{successor:x}"));
                 tracing::debug!(%group, %to, "no majority is heard: handing over the leadership of a group");
-                node.hand_over_unheard(*successor).await;
+                node.hand_over_without_answer(*successor).await;
             }
         }
     }

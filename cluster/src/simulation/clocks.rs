@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(100);
 async fn key_in(store: &Store, group: &'static str) -> Key {
     let table = store.table(&TableId::new(SPREAD));
     let mut keys = (0..).map(|number| Key::namespaced("x", &format!("k{number}")));
-    keys.find(|key| **table.home(key.as_str()).clock.name() == *group).expect("one of them")
+    keys.find(|key| **table.write_shard(key.as_str()).clock.name() == *group).expect("one of them")
 }
 
 /// Makes a host lead a group.

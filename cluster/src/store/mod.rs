@@ -53,7 +53,7 @@ pub struct Status {
 }
 
 /// The channels between a handle and the running store.
-struct Life {
+struct StoreChannels {
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
     /// Dropped when the store has stopped and has closed its files.
@@ -77,10 +77,10 @@ impl Store {
 
     /// Opens the store on the given machine, and runs it on a thread of its own.
     pub(crate) async fn open_on(machine: Machine, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
-        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
-        let start = move |tables, Life { started: told, stopped, ended }| {
+        let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
+        let start = move |tables, StoreChannels { started, stopped, ended }| {
             let run = move || {
-                actix::System::new().block_on(boot::run(machine, started, tables, told, stopped));
+                actix::System::new().block_on(boot::run(machine, own_options, tables, started, stopped));
                 drop(lock); // the files are closed by now
                 drop(ended);
             };
@@ -92,10 +92,10 @@ impl Store {
     /// Opens the store on the given machine, and runs it on the caller's thread, which must have a `System` of actix.
     #[cfg(test)]
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
-        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
-        let start = move |tables, Life { started: told, stopped, ended }| {
+        let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
+        let start = move |tables, StoreChannels { started, stopped, ended }| {
             actix::spawn(async move {
-                boot::run(machine, started, tables, told, stopped).await;
+                boot::run(machine, own_options, tables, started, stopped).await;
                 drop(ended);
             });
             Ok(())
@@ -106,13 +106,13 @@ impl Store {
     async fn begin(
         options: &Options,
         clock: HybridClock,
-        start: impl FnOnce(Arc<Tables>, Life) -> Result<(), OpenError>,
+        start: impl FnOnce(Arc<Tables>, StoreChannels) -> Result<(), OpenError>,
     ) -> Result<Store, OpenError> {
         let tables = Arc::new(Tables::new(options, clock));
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (ended, end) = oneshot::channel();
-        start(tables.clone(), Life { started, stopped, ended })?;
+        start(tables.clone(), StoreChannels { started, stopped, ended })?;
         let running = match running.await.unwrap_or(Err(OpenError::Ended)) {
             Ok(running) => running,
             Err(error) => {

@@ -41,8 +41,8 @@ impl Store {
     /// # Errors
     /// Fails when leadership cannot be confirmed.
     pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
-        let home = table.home(key);
-        if home.clock.group_number() == 0 && table.is_home(key, &home) {
+        let write_shard = table.write_shard(key);
+        if write_shard.clock.group_number() == 0 && table.is_write_shard(key, &write_shard) {
             return self.barrier_of(table, key).await;
         }
         let default = self.group(DEFAULT_GROUP)?;
@@ -150,17 +150,17 @@ impl Store {
     pub(crate) async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
         self.founded().await?;
         loop {
-            let home = table.home(key);
-            self.confirm(&home.clock).await?;
-            if table.is_home(key, &home) {
+            let write_shard = table.write_shard(key);
+            self.confirm(&write_shard.clock).await?;
+            if table.is_write_shard(key, &write_shard) {
                 return Ok(());
             }
             // The object may have been written in a later division meanwhile.
-            match table.after(home.epoch) {
+            match table.after(write_shard.epoch) {
                 None => self.learn().await?,
-                Some(next) if table.home(key).epoch == home.epoch => {
+                Some(next) if table.write_shard(key).epoch == write_shard.epoch => {
                     self.confirm(&next.shard_for(key).clock).await?;
-                    if table.home(key).epoch == home.epoch {
+                    if table.write_shard(key).epoch == write_shard.epoch {
                         return Ok(()); // the next division took no writes yet
                     }
                 }

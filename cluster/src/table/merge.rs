@@ -8,7 +8,7 @@ use super::log::ChangeRange;
 use crate::{Compacted, Revision};
 
 /// Appends the changes of a range, at least one if there is any. Returns the revision up to which these are all
-/// changes: the end of the stretch, unless there may be more.
+/// changes: the end of the range, unless there may be more.
 pub(super) fn changes(
     shards: &[PlacedShard],
     of: ChangeRange,

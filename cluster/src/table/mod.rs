@@ -67,7 +67,7 @@ pub struct Table {
 
 /// The shard in which a key is written.
 #[derive(Clone)]
-pub(crate) struct Home {
+pub(crate) struct WriteShard {
     /// The division of the table.
     pub(crate) epoch: Epoch,
     /// The number of the shard in the division.
@@ -164,18 +164,18 @@ impl Table {
     }
 
     /// Returns the shard in which a key is written.
-    pub(crate) fn home(&self, key: &str) -> Home {
+    pub(crate) fn write_shard(&self, key: &str) -> WriteShard {
         let divisions = self.divisions();
         let (division, placed) = division::newest(&divisions, key);
-        Home { epoch: division.epoch(), shard: division.number_of(key), clock: placed.clock.clone() }
+        WriteShard { epoch: division.epoch(), shard: division.number_of(key), clock: placed.clock.clone() }
     }
 
-    /// Returns whether `home` is still where a key is written, as far as is known here. Also true while no later shard
+    /// Returns whether a key is still written in this shard, as far as is known here. Also true while no later shard
     /// takes writes for it yet.
-    pub(crate) fn is_home(&self, key: &str, home: &Home) -> bool {
+    pub(crate) fn is_write_shard(&self, key: &str, write_shard: &WriteShard) -> bool {
         let divisions = self.divisions();
         let (division, placed) = division::newest(&divisions, key);
-        division.epoch() == home.epoch && placed.shard.stage().ended().is_none()
+        division.epoch() == write_shard.epoch && placed.shard.stage().ended().is_none()
     }
 
     /// Waits until a key is written in a later division than `from`.
@@ -184,7 +184,7 @@ impl Table {
             let turned = self.turned.notified();
             tokio::pin!(turned);
             turned.as_mut().enable(); // before looking, so that no change is missed
-            if self.home(key).epoch > from {
+            if self.write_shard(key).epoch > from {
                 return;
             }
             turned.await;

@@ -82,14 +82,14 @@ impl World {
     fn write(&mut self) {
         let (namespace, name) = (self.random.below(3) as usize, self.random.below(12));
         let key = format!("{}/o{name}", NAMESPACES[namespace]);
-        let group_number = self.table.home(&key).clock.group_number();
+        let group_number = self.table.write_shard(&key).clock.group_number();
         let revision = self.revision(group_number);
         let current = self.state.get(&key).map(|(revision, _)| *revision);
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let node = format!("n{}", self.random.below(3));
         let deletes = current.is_some() && self.random.below(3) == 0;
         let operation = if deletes { Operation::Delete(None) } else { put(&key, &node, revision) };
-        let (table, shard) = (TableId::new("pods"), self.table.home(&key).shard);
+        let (table, shard) = (TableId::new("pods"), self.table.write_shard(&key).shard);
         let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
         self.logs.entry(group_number).or_default().push_back((revision, Some(command)));
         match deletes {
@@ -207,29 +207,29 @@ struct Watcher {
     subscription: Subscription,
     interest: Interest,
     since: Revision,
-    told: Vec<(Revision, String, bool)>,
+    delivered: Vec<(Revision, String, bool)>,
 }
 
 impl Watcher {
     fn new(table: &Arc<Table>, interest: Interest, since: Revision) -> Watcher {
         let subscription = table.subscribe(interest.clone(), since).unwrap();
-        Watcher { subscription, interest, since, told: Vec::new() }
+        Watcher { subscription, interest, since, delivered: Vec::new() }
     }
 
     fn read(&mut self, max: usize) {
         let mut changes: Vec<Arc<Change>> = Vec::new();
         self.subscription.read(max, &mut changes).unwrap();
         assert!(changes.len() <= max);
-        let told = |change: &Arc<Change>| {
+        let delivered = |change: &Arc<Change>| {
             (change.revision(), change.object().key().to_string(), change.kind() == ChangeKind::Deleted)
         };
-        self.told.extend(changes.iter().map(told));
+        self.delivered.extend(changes.iter().map(delivered));
     }
 
     /// Resumes as a client would: from the last change that it received, or from a bookmark.
     fn resume(&mut self, table: &Arc<Table>, from_bookmark: bool) {
         let position = self.subscription.position();
-        let last = self.told.last().map_or(self.since, |(revision, ..)| *revision);
+        let last = self.delivered.last().map_or(self.since, |(revision, ..)| *revision);
         assert!(position >= last, "a bookmark is never before what was told");
         let after = if from_bookmark { position } else { last };
         self.subscription = table.subscribe(self.interest.clone(), after).unwrap();
@@ -298,7 +298,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
                     && watcher.interest.name.as_ref().is_none_or(|wanted| wanted == name)
             };
             let expected = world.changes.iter().filter(|(at, key, _)| *at > watcher.since && concerns(key));
-            assert_eq!(watcher.told, expected.cloned().collect::<Vec<_>>(), "seed {seed}");
+            assert_eq!(watcher.delivered, expected.cloned().collect::<Vec<_>>(), "seed {seed}");
             assert!(watcher.subscription.position() >= world.table.last_change());
         }
     }
@@ -340,16 +340,16 @@ fn history_is_kept_from_the_closed_revision_on() {
     let closed = world.table.revision();
     // One group goes on writing while the others are idle: the revision up to which they are closed must stay readable.
     let key = world.changes[0].1.clone();
-    let group_number = world.table.home(&key).clock.group_number();
+    let group_number = world.table.write_shard(&key).clock.group_number();
     while world.changes.last().unwrap().0 < Revision::new(closed.get() + 20 * 256) {
         let revision = world.revision(group_number);
         let current = world.table.get(&key).map(|object| object.revision());
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let (table, operation) = (TableId::new("pods"), put(&key, "n0", revision));
-        let shard = world.table.home(&key).shard;
+        let shard = world.table.write_shard(&key).shard;
         let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
         world.table.shard(shard).apply(&[&command]);
-        world.table.home(&key).clock.raise(revision);
+        world.table.write_shard(&key).clock.raise(revision);
         world.changes.push((revision, key.clone(), false));
     }
     for number in 0..world.table.shard_count() {
@@ -380,5 +380,5 @@ fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
     (0..20).for_each(|_| world.write());
     world.close_all();
     watcher.read(usize::MAX);
-    assert_eq!(watcher.told.len(), 20);
+    assert_eq!(watcher.delivered.len(), 20);
 }

@@ -118,7 +118,7 @@ struct Shared {
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
     segments: Mutex<Segments>,
-    spare: segment::Spare,
+    spare: segment::SpareSegment,
     /// Bytes left in the active segment.
     active_left: AtomicU64,
     reserved: AtomicUsize,
@@ -168,7 +168,7 @@ impl Wal {
         };
         let left = recovered.active.size.saturating_sub(recovered.active.offset);
         let shared = Arc::new(Shared {
-            spare: segment::Spare::default(),
+            spare: segment::SpareSegment::default(),
             options,
             disk,
             names: Mutex::new(recovered.names),

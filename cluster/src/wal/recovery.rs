@@ -10,7 +10,7 @@ use super::frame::{self, Found, HEADER};
 use super::ledger::{Ledger, Position};
 use super::pages::Pages;
 use super::record::Record;
-use super::segment::{self, Headed, SEGMENT_HEADER};
+use super::segment::{self, HeaderContent, SEGMENT_HEADER};
 use super::writer::Active;
 use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
@@ -189,11 +189,11 @@ fn read_segment(
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
-        Headed::Segment(_, Some(size)) if window.size < size as usize => {
+        HeaderContent::Segment(_, Some(size)) if window.size < size as usize => {
             return Err(damaged(window.size, "the end of the file is missing"));
         }
-        Headed::Segment(found, _) if found == number => {}
-        Headed::Newer(version) => {
+        HeaderContent::Segment(found, _) if found == number => {}
+        HeaderContent::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
         }
         _ => return Err(damaged(0, "the header of the segment does not match its checksum")),
