@@ -140,7 +140,7 @@ impl Boot {
         let peers = peers.transpose()?;
         let watchdog = Watchdog::default();
         let mut options = store_options(&config, peers.as_ref())?;
-        options.beside = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
+        options.background_task = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
         let store = Store::open(options)
             .await
             .map_err(|source| BootError::Store { directory: config.data_dir.display().to_string(), source })?;

@@ -28,7 +28,7 @@ const CORRUPT: &str = "StorageError: corrupt object, Code: 7";
 /// 500: it cannot be decoded. The first time, this is logged and counted.
 #[inline]
 pub fn prove(object: &Object) -> ApiResult<()> {
-    match object.is_sound() {
+    match object.is_decodable() {
         Some(true) => Ok(()),
         known => examine(object, known.is_none()),
     }
@@ -37,7 +37,7 @@ pub fn prove(object: &Object) -> ApiResult<()> {
 #[cold]
 fn examine(object: &Object, is_news: bool) -> ApiResult<()> {
     let checked = json::check(object.bytes());
-    object.take_proof(checked.is_ok());
+    object.keep_decodable(checked.is_ok());
     let Err(why) = checked else { return Ok(()) };
     if is_news {
         FOUND.lock().add(object, &why);

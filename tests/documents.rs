@@ -111,6 +111,41 @@ fn every_module_is_in_the_map() {
     assert!(missing.is_empty(), "the map of ARCHITECTURE.md does not have {missing:?}");
 }
 
+/// The words that the glossary of ARCHITECTURE.md defines.
+fn glossary(text: &str) -> Vec<&str> {
+    let (_, from) = text.split_once("\n## Glossary\n").unwrap();
+    let rows = from.lines().take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| "));
+    rows.skip(1).filter_map(|row| row.split('|').nth(1)).map(str::trim).collect()
+}
+
+/// Appends the text of every source file in a folder and the folders in it.
+fn append_sources(folder: &Path, all: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.extension() {
+            _ if path.is_dir() => append_sources(&path, all),
+            Some(extension) if extension == "rs" => all.push_str(&fs::read_to_string(&path).unwrap()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn words_of_the_glossary_are_in_order_and_in_use() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let words = glossary(&text);
+    assert!(words.len() > 40, "only {} words were found", words.len());
+    assert!(words.is_sorted_by(|one, next| one < next), "each word stands once, and in its place: {words:?}");
+    let mut sources = String::new();
+    ["src", "cluster/src", "proto/src"].iter().for_each(|folder| append_sources(&root.join(folder), &mut sources));
+    // Names join words by `_`, by `-` or by capitals.
+    let joined = |text: &str| text.to_lowercase().replace([' ', '_', '-'], "");
+    let sources = joined(&sources);
+    let unused: Vec<&str> = words.into_iter().filter(|word| !sources.contains(&joined(word))).collect();
+    assert!(unused.is_empty(), "no source file has the words {unused:?}");
+}
+
 /// Returns the paths of files and folders in a page's code spans.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     const BEGINNINGS: [&str; 7] = ["src/", "tests/", "cluster/", "proto/", "docs/", "loadtest/", ".ci/"];

@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use crate::chance;
 use crate::clock::HybridClock;
-use crate::group::{Tables, Times, close_on_demand};
+use crate::group::{RevisionExpiry, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
-use crate::peer::sight::Sight;
+use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::Node;
 use crate::replica::alone;
@@ -36,7 +36,7 @@ use crate::replica::standing::{self, Standing};
 use crate::replica::starter::{Starter, open_machine};
 use crate::replica::succession;
 use crate::roster::Replica;
-use crate::shard_map::{DEFAULT_GROUP, ShardMap, group_slot};
+use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
 use crate::task::Task;
 use crate::wal::disk::{Disk, aside};
 use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let groups = running.groups.clone();
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clone()));
-    let beside = options.beside.as_ref().map(|beside| actix::spawn(beside()));
+    let background_task = options.background_task.as_ref().map(|background_task| actix::spawn(background_task()));
     // Revisions that clients saw before the last stop must become visible again soon, also to readers that do not ask.
     tables.demand();
     let placement = running.placement.clone();
@@ -76,7 +76,7 @@ pub(crate) async fn run(
         }
     }
     joining.abort();
-    beside.iter().for_each(JoinHandle::abort);
+    background_task.iter().for_each(JoinHandle::abort);
     drop(tasks);
     if let Some(succession) = succession {
         succession.abort();
@@ -109,50 +109,51 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
     ShardMap::founding(options, &BTreeMap::new())?; // reports impossible options at once
-    let (segment_bytes, on_fatal, drive) = (options.wal_segment_bytes, options.on_fatal.clone(), machine.drive.clone());
-    let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, drive };
+    let (segment_bytes, on_fatal, runner) =
+        (options.wal_segment_bytes, options.on_fatal.clone(), machine.runner.clone());
+    let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, runner };
     let is_known = IdentityFile::is_there(&**disk, &options.directory).map_err(failed)?;
     if !is_known && wal::is_begun(&**disk, &directory).map_err(failed)? {
         // Under a new id this replica would go on without its past, and could vote twice in a term.
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
-    let here = Here::open(disk.clone(), options)?;
-    let (log, told) = read_log(disk.clone(), wal_options.clone());
+    let local = LocalReplica::open(disk.clone(), options)?;
+    let (log, announced) = read_log(disk.clone(), wal_options.clone());
     let ahead = {
         let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
         actix::spawn(async move {
             let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
-            machine.follow(told).await?;
+            machine.follow(announced).await?;
             Ok(machine)
         })
     };
     let log = log.await.map_err(failed)??;
     tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let wal = Wal::start(disk.clone(), wal_options, log)?;
-    if wal.is_new() && !here.identity.get().cluster.is_empty() {
+    if wal.is_new() && !local.identity.get().cluster.is_empty() {
         return Err(WalError::Missing { path: directory }.into()); // with the log it lost its votes
     }
-    here.begin_cluster(&wal)?;
-    let (id, groups) = (here.identity.get().id, Groups::default());
-    let placement = Arc::new(Placement::new(id, here.hello.clone(), groups.clone(), tables.clone()));
-    let sight = Arc::<Sight>::default();
-    let exchange = Arc::new(here.exchange(&groups, &placement, &sight));
-    let transport = here.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
+    local.begin_cluster(&wal)?;
+    let (id, groups) = (local.identity.get().id, Groups::default());
+    let placement = Arc::new(Placement::new(id, local.hello.clone(), groups.clone(), tables.clone()));
+    let peer_view = Arc::<PeerView>::default();
+    let exchange = Arc::new(local.exchange(&groups, &placement, &peer_view));
+    let transport = local.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
-    let on_lost = here.when_lost(options.on_fatal.clone());
+    let on_lost = local.when_lost(options.on_fatal.clone());
     let ahead = Cell::new(Some(ahead));
     let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
-    default.leader.node().recovered().await;
+    default.client.node().recovered().await;
     mapping::look(&starter.tables);
     // A group that has entries in the log is started, whatever the shard map says.
-    for slot in starter.wal.groups().iter().filter_map(|name| group_slot(name)) {
-        starter.start(slot).await?;
+    for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
+        starter.start(group_number).await?;
     }
-    here.describe(&starter.groups).await?;
+    local.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
-        actix::spawn(pulse::keep(placement.clone(), peers.clone(), sight));
+        actix::spawn(pulse::keep(placement.clone(), peers.clone(), peer_view));
     }
     let starter = Rc::new(starter);
     let tasks = [
@@ -162,8 +163,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         Task::spawn(room::keep_pace(starter.wal.clone(), placement.clone())),
     ];
     let standing = watch::Sender::new(Standing::Waiting);
-    let (identity, shown) = (here.identity.clone(), standing.subscribe());
-    let joining = here.join_in(&starter, standing).await?;
+    let (identity, shown) = (local.identity.clone(), standing.subscribe());
+    let joining = local.join_in(&starter, standing).await?;
     let Starter { tables, groups, wal, peers, .. } = &*starter;
     let objects: u64 = tables.of_users().iter().map(|table| table.len()).sum();
     tracing::info!(objects, groups = groups.all().len(), elapsed_ms = elapsed_ms(began), "the store is open");
@@ -173,15 +174,15 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
 }
 
 /// This replica, before its groups are started.
-struct Here<'a> {
+struct LocalReplica<'a> {
     membership: Option<&'a Membership>,
     founder: Option<&'a Founder>,
     identity: Arc<IdentityFile>,
     hello: watch::Sender<Hello>,
 }
 
-impl<'a> Here<'a> {
-    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<Here<'a>, OpenError> {
+impl<'a> LocalReplica<'a> {
+    fn open(disk: Arc<dyn Disk>, options: &'a Options) -> Result<LocalReplica<'a>, OpenError> {
         let membership = options.membership.as_ref();
         let founder = options.founder.as_ref();
         let named = membership.map(|membership| &membership.name).or(founder.map(|founder| &founder.name));
@@ -195,13 +196,13 @@ impl<'a> Here<'a> {
         let life = chance::number();
         let hello =
             Hello { cluster, member: id, name, version: PEER_VERSION, address, serves, life, ..Hello::default() };
-        Ok(Here { membership, founder, identity, hello: watch::Sender::new(hello) })
+        Ok(LocalReplica { membership, founder, identity, hello: watch::Sender::new(hello) })
     }
 
-    fn exchange(&self, groups: &Groups, placement: &Arc<Placement>, sight: &Arc<Sight>) -> Exchange {
+    fn exchange(&self, groups: &Groups, placement: &Arc<Placement>, peer_view: &Arc<PeerView>) -> Exchange {
         let (hello, identity) = (self.hello.clone(), self.identity.clone());
         let belongs = move || hello.send_modify(|hello| hello.cluster = identity.get().cluster);
-        Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), sight.clone(), belongs)
+        Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), peer_view.clone(), belongs)
     }
 
     /// Gives this replica a cluster id if it was a single replica until now and is to have others. This must happen
@@ -258,13 +259,13 @@ impl<'a> Here<'a> {
         starter: &Rc<Starter>,
         standing: watch::Sender<Standing>,
     ) -> Result<LocalBoxFuture<'static, ()>, OpenError> {
-        let default = starter.start(0).await?.leader.node().clone();
+        let default = starter.start(0).await?.client.node().clone();
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
                 default.stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
-                let looking = alone::look_out(&default, &*peers, &initial, &self.hello);
+                let looking = alone::watch_for_others(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
             }))
         } else {
@@ -292,26 +293,26 @@ fn read_log(
     disk: Arc<dyn Disk>,
     options: WalOptions,
 ) -> (impl Future<Output = io::Result<Result<Recovered, WalError>>>, mpsc::Receiver<Announced>) {
-    let (announcer, told) = Announcer::new();
+    let (announcer, announced) = Announcer::new();
     let reading = async move {
         let reader = disk.clone();
         let read = move || Recovered::read(&*reader, &options, &[DEFAULT_GROUP.into()], Some(announcer));
         aside(&*disk, read).await
     };
-    (reading, told)
+    (reading, announced)
 }
 
 /// Runs periodic work: ages and trims the history, and writes snapshots that are due.
 async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
-    let mut times = Times::new(tables.clock(0).hybrid().clone(), history);
+    let mut expiry = RevisionExpiry::new(tables.clock(0).hybrid().clone(), history);
     loop {
         tokio::time::sleep(TRIM_INTERVAL).await;
-        times.pass(Instant::now());
+        expiry.update(Instant::now());
         tables.demand();
         let aging = tables.aging();
         for group in groups.all().values() {
-            let node = group.leader.node();
-            if aging.contains(&group.leader.clock().slot()) {
+            let node = group.client.node();
+            if aging.contains(&group.client.clock().group_number()) {
                 node.trim(Instant::now()).await;
             }
             if node.has_grown() {

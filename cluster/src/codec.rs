@@ -9,7 +9,7 @@ use bytes::Bytes;
 use compact_str::CompactString;
 
 use crate::entry::{Action, Batch, Command, Filling, Operation, ShardId, Step};
-use crate::object::{Attempt, Term};
+use crate::object::{Term, WriteId};
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 
 /// Decodes values one after the other. Every method returns `None` when the bytes end too early or are malformed.
@@ -93,22 +93,22 @@ impl<'a> Decoder<'a> {
         Some(Command { table, epoch, shard, key, revision, expectation, operation })
     }
 
-    fn attempt(&mut self) -> Option<Attempt> {
-        Attempt::numbered(self.long()?)
+    fn write_id(&mut self) -> Option<WriteId> {
+        WriteId::numbered(self.long()?)
     }
 
     /// Reads a version of an object or a deletion.
     pub(crate) fn operation(&mut self) -> Option<(Key, Revision, Operation)> {
         match self.byte()? {
             kind @ (PUT | PUT_BY_NAME) => {
-                let attempt = if kind == PUT { None } else { Some(self.attempt()?) };
-                let object = self.object()?.made_by(attempt);
+                let write_id = if kind == PUT { None } else { Some(self.write_id()?) };
+                let object = self.object()?.made_by(write_id);
                 Some((object.key().clone(), object.revision(), Operation::Put(Arc::new(object))))
             }
             kind @ (DELETE | DELETE_BY_NAME) => {
                 let (key, revision) = (Key::new(self.text()?), self.revision()?);
-                let attempt = if kind == DELETE { None } else { Some(self.attempt()?) };
-                Some((key, revision, Operation::Delete(attempt)))
+                let write_id = if kind == DELETE { None } else { Some(self.write_id()?) };
+                Some((key, revision, Operation::Delete(write_id)))
             }
             _ => None,
         }
@@ -191,15 +191,15 @@ pub(crate) fn put_object(object: &Object, out: &mut Vec<u8>) {
 pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation, out: &mut Vec<u8>) {
     match operation {
         Operation::Put(object) => {
-            out.push(if object.attempt().is_some() { PUT_BY_NAME } else { PUT });
-            object.attempt().iter().for_each(|attempt| put_long(attempt.number(), out));
+            out.push(if object.write_id().is_some() { PUT_BY_NAME } else { PUT });
+            object.write_id().iter().for_each(|write_id| put_long(write_id.number(), out));
             put_object(object, out);
         }
-        Operation::Delete(attempt) => {
-            out.push(if attempt.is_some() { DELETE_BY_NAME } else { DELETE });
+        Operation::Delete(write_id) => {
+            out.push(if write_id.is_some() { DELETE_BY_NAME } else { DELETE });
             put_text(key.as_str(), out);
             put_long(revision.get(), out);
-            attempt.iter().for_each(|attempt| put_long(attempt.number(), out));
+            write_id.iter().for_each(|write_id| put_long(write_id.number(), out));
         }
     }
 }
@@ -264,9 +264,9 @@ mod tests {
             let (table, key, revision) = (TableId::new("pods"), Key::new(key), Revision::FIRST);
             Command { table, epoch: 3, shard: 7, key, revision, expectation, operation }
         };
-        let named = Object::clone(&object).made_by(Attempt::numbered(6));
+        let named = Object::clone(&object).made_by(WriteId::numbered(6));
         let shard = ShardId { table: TableId::new("pods"), epoch: 4, number: 5 };
-        let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete(Attempt::numbered(7)));
+        let delete = (Key::new("ns/c"), Revision::LAST, Operation::Delete(WriteId::numbered(7)));
         let put = (Key::new("ns/a"), Revision::FIRST, Operation::Put(object.clone()));
         let filling = Filling { step: 9, anew: true, operations: vec![put, delete], through: Some(Revision::LAST) };
         let batch = Batch::restored(

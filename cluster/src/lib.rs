@@ -36,8 +36,8 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
 //!
-//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `marks`, `roster`,
-//!   `object`, `write`
+//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `term_filter`,
+//!   `roster`, `object`, `write`
 //! - The log on the disk, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
 //! - The content of log entries: `entry`, `codec`
@@ -73,11 +73,9 @@ mod key;
 pub mod limits;
 mod lock;
 mod machine;
-mod marks;
 mod members;
 mod object;
 mod options;
-#[allow(dead_code, unused_imports, reason = "replication is about to use it")]
 mod peer;
 mod preferences;
 mod progress;
@@ -98,19 +96,19 @@ mod store;
 mod store_tests;
 mod table;
 mod task;
+mod term_filter;
 mod wal;
 mod watch;
 mod write;
 
 pub use self::backup::{
     Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, Drafts, RestoreError, Restored,
-    SalvageError, Unfinished, found, restore, salvage,
+    SalvageError, Unfinished, create, restore, salvage,
 };
 pub use self::key::{Key, Scope, TableId};
-pub use self::marks::Marks;
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};
-pub use self::options::{Beside, Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
+pub use self::options::{BackgroundTask, Founder, Initial, Membership, OpenError, Options, PeerTls, TableOptions};
 pub use self::raft::{GroupStatus, Lag, Member};
 pub use self::replica::standing::Standing;
 pub use self::revision::Revision;
@@ -118,8 +116,9 @@ pub use self::shard_map::ShardMapError;
 pub use self::shards::{DivideError, TableShards};
 pub use self::store::{Status, Store};
 pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
+pub use self::term_filter::TermFilter;
 pub use self::wal::{WalError, WalUsage};
-pub use self::watch::{Interest, Subscription, wake_when_told};
+pub use self::watch::{Interest, Subscription, wake_after_notifying};
 pub use self::write::{
     Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, Tenure, TooLarge, Write, WriteError,
 };

@@ -31,10 +31,10 @@ pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which tables drop history that has left the history window.
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 /// Points in time that are remembered of the history window, at most, to tell how old a revision is.
-pub const AGE_MARKS_MAX: u32 = 1_024;
+pub const CLOSED_TIMES_MAX: u32 = 1_024;
 /// A closed revision is renewed on demand once it is older than this fraction of the history window: 1 /
-/// `FRESHNESS_PARTS`.
-pub const FRESHNESS_PARTS: u32 = 10;
+/// `CLOSED_AGE_MAX_DIVISOR`.
+pub const CLOSED_AGE_MAX_DIVISOR: u32 = 10;
 /// Age after which the encodings of a change that the server shares between watchers are dropped.
 pub const SHARED_ENCODING_AGE: Duration = Duration::from_secs(5);
 /// How long a write may take before its outcome is reported as unknown.
@@ -139,9 +139,9 @@ pub const PEER_RETRY_MAX: Duration = Duration::from_secs(1);
 /// How long after the last call to a peer a broken connection is still re-established.
 pub const PEER_RETRY_AGE: Duration = Duration::from_secs(60);
 /// Interval between two log lines about an unreachable address, as long as the reason is the same.
-pub const PEER_TOLD_INTERVAL: Duration = Duration::from_secs(60);
+pub const PEER_LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Longest silence of either side on a control connection: an idle side sends a beat.
-pub const PEER_BEAT_INTERVAL: Duration = Duration::from_millis(250);
+pub const PEER_KEEPALIVE_INTERVAL: Duration = Duration::from_millis(250);
 /// Silence on a control connection after which the peer is considered dead.
 pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
 /// Silence on a control connection after which, when it ends, the other connections to the peer are probed: the link
@@ -177,7 +177,7 @@ pub const PEER_ADDRESSES_MAX: usize = 256;
 pub const PEER_MEMBERS_MAX: usize = 256;
 /// Shards of one table.
 pub const SHARDS_MAX: u16 = 64;
-/// Data groups, besides the default one: as many as the eight bits of a revision that hold the group's slot allow.
+/// Data groups, besides the default one: as many as the eight bits of a revision that hold the group's number allow.
 pub const GROUPS_MAX: u16 = 255;
 /// Former divisions of a table that are remembered. This bounds how often its shards can be changed within the history
 /// window without losing older history.
@@ -218,8 +218,8 @@ pub const CLOSING_TIMEOUT: Duration = Duration::from_secs(10);
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
 /// How long after any other message to a replica a leader sends no heartbeat to it.
 pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a replica hears nothing from its leader before it stands for election: at least the end of this range, in
-/// which it votes for no other candidate, and then a random time from the range.
+/// How long a replica receives nothing from its leader before it stands for election: at least the end of this range,
+/// in which it votes for no other candidate, and then a random time from the range.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
 /// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
@@ -239,11 +239,11 @@ pub const CLOCK_ABSENCE_MAX: Duration = Duration::from_secs(10);
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long another replica must reach more members than this leader does before it is to lead instead: when a member
 /// comes or goes, not all replicas notice at once.
-pub const HEMMED_PATIENCE: Duration = Duration::from_millis(500);
+pub const REACHES_FEWER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long no majority of the members is reachable before this is logged.
 pub const MAJORITY_PATIENCE: Duration = Duration::from_secs(3);
-/// Interval of calls to members that this replica does not hear, or that do not hear it.
-pub const HEARING_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of calls to members with which this replica is not connected in both directions.
+pub const REACHABILITY_CALL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much later each further replica in the order of succession considers a silent leader missing.
 pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a group must be idle before it rests.
@@ -254,7 +254,7 @@ pub const REST_INTERVAL: Duration = Duration::from_secs(1);
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
-/// How long a leader may hear nothing from a majority before it no longer counts as the leader.
+/// How long a leader may receive nothing from a majority before it no longer counts as the leader.
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that may be in flight at once.
 pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
@@ -309,7 +309,7 @@ pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before the next question, after a replica has answered that it does not lead.
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval at which a replica without others looks at its own clock.
-pub const LONE_INTERVAL: Duration = Duration::from_millis(500);
+pub const SINGLE_REPLICA_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a change of members is tried when other changes come first; [`ATTEMPT_INTERVAL`] lies between two tries.
 pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.

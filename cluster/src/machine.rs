@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::clock::WallClock;
 use crate::peer::{Network, TlsNetwork};
 use crate::wal::disk::{Disk, LocalDisk};
-use crate::wal::{Drive, Threads};
+use crate::wal::{LogRunner, Threads};
 
 /// A machine. Cheap to clone.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub(crate) struct Machine {
     pub(crate) network: Arc<dyn Network>,
     pub(crate) clock: WallClock,
     /// Starts the thread that writes the log.
-    pub(crate) drive: Arc<dyn Drive>,
+    pub(crate) runner: Arc<dyn LogRunner>,
 }
 
 impl Machine {
@@ -30,6 +30,6 @@ impl Machine {
 
     /// Returns this machine with another disk.
     pub(crate) fn with_disk(disk: Arc<dyn Disk>) -> Machine {
-        Machine { disk, network: Arc::new(TlsNetwork), clock: WallClock::system(), drive: Arc::new(Threads) }
+        Machine { disk, network: Arc::new(TlsNetwork), clock: WallClock::system(), runner: Arc::new(Threads) }
     }
 }

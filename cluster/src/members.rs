@@ -14,7 +14,7 @@ use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::replica::mapping;
 use crate::replica::running::Running;
-use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
+use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, Revision};
 
@@ -123,36 +123,37 @@ impl Store {
             _ => running.placement.is_drained(),
         };
         let map = self.registry().map();
-        let needed = map.needed_slots();
-        let votes_in = |id, slot| running.groups.get(&group_name(slot)).is_some_and(|group| group.has_voter(id));
+        let needed = map.needed_groups();
+        let votes_in =
+            |id, group_number| running.groups.get(&group_name(group_number)).is_some_and(|group| group.has_voter(id));
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups.all() {
-            let leader = group.leader.node().leader();
-            for member in group.leader.node().members() {
+            let leader = group.client.node().leader();
+            for member in group.client.node().members() {
                 let reachable = || running.peers.as_ref().is_some_and(|peers| peers.is_reachable(member.id));
                 let new = || MemberStatus {
                     id: member.id,
                     name: member.name.clone(),
                     address: member.address.clone(),
-                    votes: needed.iter().all(|slot| votes_in(member.id, *slot)),
+                    votes: needed.iter().all(|group_number| votes_in(member.id, *group_number)),
                     reachable: member.id == running.id || reachable(),
                     drained: is_drained(member.id),
                     leads: Vec::new(),
                 };
-                let place = members.iter().position(|known| known.id == member.id);
-                let place = place.unwrap_or_else(|| {
+                let index = members.iter().position(|known| known.id == member.id);
+                let index = index.unwrap_or_else(|| {
                     members.push(new());
                     members.len() - 1
                 });
                 if leader == Some(member.id) {
-                    members[place].leads.push(name.to_string());
+                    members[index].leads.push(name.to_string());
                 }
             }
         }
         members.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
         let is_member = |id: &u64| members.iter().any(|member| member.id == *id);
         let preferred = map.preferred.iter().filter(|(_, id)| is_member(id));
-        let preferred = preferred.map(|(slot, id)| (group_name(*slot).to_string(), *id)).collect();
+        let preferred = preferred.map(|(group_number, id)| (group_name(*group_number).to_string(), *id)).collect();
         ClusterStatus { cluster: running.identity.get().cluster, members, groups, preferred }
     }
 
@@ -229,7 +230,7 @@ impl Store {
     /// Returns the data groups that are needed now, and those that only have history. Rewriting the map makes sure that
     /// every later group is founded by the present members of the group `default`: a division that was decided before
     /// is in the map by now, and one that was not finds a map of a newer revision and is decided again.
-    async fn data_groups(&self) -> Result<(Vec<Slot>, Vec<Slot>), MembersError> {
+    async fn data_groups(&self) -> Result<(Vec<GroupNumber>, Vec<GroupNumber>), MembersError> {
         let (registry, groups) = (self.registry(), &self.running().groups);
         let unavailable = || MembersError::Unavailable(ReadError::Unavailable);
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
@@ -248,14 +249,14 @@ impl Store {
         }
         self.learn().await.map_err(MembersError::Unavailable)?;
         let map = registry.map();
-        let needed = map.needed_slots();
-        Ok(map.slots().skip(1).partition(|slot| needed.contains(slot)))
+        let needed = map.needed_groups();
+        Ok(map.group_numbers().skip(1).partition(|group_number| needed.contains(group_number)))
     }
 
     /// Changes these groups, one after the other, each as soon as this replica takes part in it.
-    async fn administer_in(&self, slots: &[Slot], request: &Administer) -> Result<(), MembersError> {
-        for slot in slots {
-            let name = group_name(*slot);
+    async fn administer_in(&self, group_numbers: &[GroupNumber], request: &Administer) -> Result<(), MembersError> {
+        for group_number in group_numbers {
+            let name = group_name(*group_number);
             self.running().groups.wait_for(&name).await;
             administer(self.running(), &name, request).await?;
         }
@@ -273,7 +274,7 @@ impl Store {
             self.check_group(group).await?;
         }
         let group_name = group.unwrap_or_default().to_owned();
-        self.tell(name, Administer { action: administration::HOLD, group: group_name, ..Administer::default() })
+        self.ask_member(name, Administer { action: administration::HOLD, group: group_name, ..Administer::default() })
             .await?;
         let transfer = Administer { action: administration::TRANSFER, member, ..Administer::default() };
         let all = || self.running().groups.all().into_keys().collect();
@@ -290,7 +291,7 @@ impl Store {
     /// See [`MembersError`]. A member whose groups no other member can take yet stays drained, and hands each over as
     /// soon as one can.
     pub async fn drain(&self, name: &str) -> Result<(), MembersError> {
-        self.tell(name, Administer { action: administration::DRAIN, ..Administer::default() }).await
+        self.ask_member(name, Administer { action: administration::DRAIN, ..Administer::default() }).await
     }
 
     /// Transfers all leadership away from this replica, as far as others can take it at once, and keeps it away. Called
@@ -304,16 +305,16 @@ impl Store {
     /// # Errors
     /// See [`MembersError`].
     pub async fn undrain(&self, name: &str) -> Result<(), MembersError> {
-        self.tell(name, Administer { action: administration::UNDRAIN, ..Administer::default() }).await
+        self.ask_member(name, Administer { action: administration::UNDRAIN, ..Administer::default() }).await
     }
 
     /// Sends a member a request that concerns itself, or carries it out here if the member is this replica.
-    async fn tell(&self, name: &str, request: Administer) -> Result<(), MembersError> {
+    async fn ask_member(&self, name: &str, request: Administer) -> Result<(), MembersError> {
         let running = self.running();
         let id = self.member(name).await?;
         let refused = |reason| MembersError::Declined { name: name.to_owned(), reason };
         let Some(peers) = running.peers.as_ref().filter(|_| id != running.id) else {
-            return running.placement.heed(&request).await.map_err(refused);
+            return running.placement.carry_out(&request).await.map_err(refused);
         };
         let members = self.cluster().members;
         let address = members.into_iter().find(|member| member.id == id).map(|member| member.address);
@@ -345,7 +346,7 @@ impl Store {
         if self.running().groups.get(name).is_none() {
             self.check_member()?;
             self.learn().await.map_err(MembersError::Unavailable)?;
-            if !self.registry().map().slots().any(|slot| *group_name(slot) == *name) {
+            if !self.registry().map().group_numbers().any(|group_number| *group_name(group_number) == *name) {
                 return Err(MembersError::UnknownGroup(name.to_owned()));
             }
             self.running().groups.wait_for(name).await;
@@ -356,7 +357,7 @@ impl Store {
     /// Fails unless this replica is a member: another one hears of no change, and would act on outdated state.
     pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
-        match default.is_some_and(|default| default.leader.node().has_vote()) {
+        match default.is_some_and(|default| default.client.node().has_vote()) {
             true => Ok(()),
             false => Err(MembersError::NoMember),
         }
@@ -379,7 +380,7 @@ async fn hello_of(peers: &dyn Peers, address: &str) -> Result<Hello, MembersErro
 
 async fn administer(running: &Running, group: &str, request: &Administer) -> Result<(), MembersError> {
     let target = running.groups.get(group).ok_or_else(|| MembersError::UnknownGroup(group.to_owned()))?;
-    target.leader.administer(request.clone()).await.map_err(|error| MembersError::Refused {
+    target.client.administer(request.clone()).await.map_err(|error| MembersError::Refused {
         group: group.to_owned(),
         reason: match error {
             Unchanged::NotLeader(_) => "it has no leader".into(),

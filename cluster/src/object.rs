@@ -99,7 +99,7 @@ pub struct Draft {
     /// The terms by which the object can be selected.
     pub terms: Terms,
     /// Whether the caller knows that the bytes can be decoded. This is not replicated.
-    pub is_sound: bool,
+    pub is_decodable: bool,
 }
 
 impl Draft {
@@ -119,9 +119,9 @@ impl Draft {
             layout: self.layout,
             terms: self.terms,
             tombstone: false,
-            attempt: None,
-            note: Note::default(),
-            proof: if self.is_sound { Proof::of(true) } else { Proof::default() },
+            write_id: None,
+            derived_number: DerivedNumber::default(),
+            decodable: if self.is_decodable { Decodable::of(true) } else { Decodable::default() },
         })
     }
 }
@@ -135,25 +135,25 @@ pub struct Object {
     layout: Layout,
     terms: Terms,
     tombstone: bool,
-    attempt: Option<Attempt>,
-    note: Note,
-    proof: Proof,
+    write_id: Option<WriteId>,
+    derived_number: DerivedNumber,
+    decodable: Decodable,
 }
 
 /// A random id of one write, the same in every attempt to make it. When the answer to an attempt is lost, the id in the
 /// history tells whether a change there was made by this write, or by another one with the same content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attempt(NonZeroU64);
+pub(crate) struct WriteId(NonZeroU64);
 
-impl Attempt {
+impl WriteId {
     /// Draws a new id.
-    pub(crate) fn draw() -> Attempt {
-        Attempt(NonZeroU64::MIN.saturating_add(chance::number()))
+    pub(crate) fn draw() -> WriteId {
+        WriteId(NonZeroU64::MIN.saturating_add(chance::number()))
     }
 
     /// Returns the id with a number; `None` for 0.
-    pub(crate) fn numbered(number: u64) -> Option<Attempt> {
-        NonZeroU64::new(number).map(Attempt)
+    pub(crate) fn numbered(number: u64) -> Option<WriteId> {
+        NonZeroU64::new(number).map(WriteId)
     }
 
     pub(crate) fn number(self) -> u64 {
@@ -164,78 +164,78 @@ impl Attempt {
 /// A number that a reader derived from an object's bytes. It carries no state of its own, so it is neither compared nor
 /// copied.
 #[derive(Default)]
-struct Note(AtomicU32);
+struct DerivedNumber(AtomicU32);
 
-impl Clone for Note {
-    fn clone(&self) -> Note {
-        Note::default()
+impl Clone for DerivedNumber {
+    fn clone(&self) -> DerivedNumber {
+        DerivedNumber::default()
     }
 }
 
-impl PartialEq for Note {
-    fn eq(&self, _: &Note) -> bool {
+impl PartialEq for DerivedNumber {
+    fn eq(&self, _: &DerivedNumber) -> bool {
         true
     }
 }
 
-impl Eq for Note {}
+impl Eq for DerivedNumber {}
 
 /// Whether an object's bytes can be decoded, if known. It follows from the bytes, so it is not compared.
 #[derive(Default)]
-struct Proof(AtomicU8);
+struct Decodable(AtomicU8);
 
-impl Proof {
-    const SOUND: u8 = 1;
-    const BROKEN: u8 = 2;
+impl Decodable {
+    const YES: u8 = 1;
+    const NO: u8 = 2;
 
-    fn of(is_sound: bool) -> Proof {
-        Proof(AtomicU8::new(if is_sound { Proof::SOUND } else { Proof::BROKEN }))
+    fn of(is_decodable: bool) -> Decodable {
+        Decodable(AtomicU8::new(if is_decodable { Decodable::YES } else { Decodable::NO }))
     }
 }
 
-impl Clone for Proof {
-    fn clone(&self) -> Proof {
-        Proof(AtomicU8::new(self.0.load(Ordering::Relaxed)))
+impl Clone for Decodable {
+    fn clone(&self) -> Decodable {
+        Decodable(AtomicU8::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl PartialEq for Proof {
-    fn eq(&self, _: &Proof) -> bool {
+impl PartialEq for Decodable {
+    fn eq(&self, _: &Decodable) -> bool {
         true
     }
 }
 
-impl Eq for Proof {}
+impl Eq for Decodable {}
 
 impl Object {
     /// Makes an object from its stored parts. The bytes already contain the revision.
     pub(crate) fn restored(key: Key, revision: Revision, bytes: Bytes, layout: Layout, terms: Terms) -> Object {
-        let (note, proof) = (Note::default(), Proof::default());
-        Object { key, revision, bytes, layout, terms, tombstone: false, attempt: None, note, proof }
+        let (derived_number, decodable) = (DerivedNumber::default(), Decodable::default());
+        Object { key, revision, bytes, layout, terms, tombstone: false, write_id: None, derived_number, decodable }
     }
 
     /// Returns the last state of this object as a tombstone, with the revision of the deletion written into its bytes,
     /// and the id of the write that deleted it.
-    pub(crate) fn buried(&self, revision: Revision, attempt: Option<Attempt>) -> Object {
+    pub(crate) fn buried(&self, revision: Revision, write_id: Option<WriteId>) -> Object {
         let mut bytes = self.bytes.to_vec();
         if let Some(digits) = bytes.get_mut(self.layout.revision_at as usize..) {
             revision.write_digits(digits);
         }
         let bytes = Bytes::from(bytes);
         let (key, layout, terms) = (self.key.clone(), self.layout.clone(), self.terms.clone());
-        let (note, proof) = (Note::default(), self.proof.clone());
-        Object { key, revision, bytes, layout, terms, tombstone: true, attempt, note, proof }
+        let (derived_number, decodable) = (DerivedNumber::default(), self.decodable.clone());
+        Object { key, revision, bytes, layout, terms, tombstone: true, write_id, derived_number, decodable }
     }
 
     /// Returns the object with the id of the write that made it.
-    pub(crate) fn made_by(self, attempt: Option<Attempt>) -> Object {
-        Object { attempt, ..self }
+    pub(crate) fn made_by(self, write_id: Option<WriteId>) -> Object {
+        Object { write_id, ..self }
     }
 
     /// Returns the id of the write that made this version. `None` when it is not known: the versions with which a
     /// snapshot begins have none.
-    pub(crate) fn attempt(&self) -> Option<Attempt> {
-        self.attempt
+    pub(crate) fn write_id(&self) -> Option<WriteId> {
+        self.write_id
     }
 
     /// Returns the key.
@@ -274,29 +274,30 @@ impl Object {
         self.tombstone
     }
 
-    /// Returns the number last passed to [`Object::take_note`]. `None` before that, after a restart, and when it was 0.
-    pub fn note(&self) -> Option<NonZeroU32> {
-        NonZeroU32::new(self.note.0.load(Ordering::Relaxed))
+    /// Returns the number last passed to [`Object::keep_derived_number`]. `None` before that, after a restart, and when
+    /// it was 0.
+    pub fn derived_number(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.derived_number.0.load(Ordering::Relaxed))
     }
 
     /// Keeps a number that follows from the bytes alone and is slow to compute, such as their length in another
     /// encoding. There is room for one. The store does not read it.
-    pub fn take_note(&self, note: u32) {
-        self.note.0.store(note, Ordering::Relaxed);
+    pub fn keep_derived_number(&self, number: u32) {
+        self.derived_number.0.store(number, Ordering::Relaxed);
     }
 
     /// Returns whether the bytes can be decoded; `None` if this was not found out since they were read or written
     /// here.
-    pub fn is_sound(&self) -> Option<bool> {
-        match self.proof.0.load(Ordering::Relaxed) {
+    pub fn is_decodable(&self) -> Option<bool> {
+        match self.decodable.0.load(Ordering::Relaxed) {
             0 => None,
-            proof => Some(proof == Proof::SOUND),
+            decodable => Some(decodable == Decodable::YES),
         }
     }
 
     /// Keeps whether the bytes can be decoded. The store does not read it.
-    pub fn take_proof(&self, is_sound: bool) {
-        self.proof.0.store(if is_sound { Proof::SOUND } else { Proof::BROKEN }, Ordering::Relaxed);
+    pub fn keep_decodable(&self, is_decodable: bool) {
+        self.decodable.0.store(if is_decodable { Decodable::YES } else { Decodable::NO }, Ordering::Relaxed);
     }
 
     /// Returns roughly how much memory this version takes, in bytes.
@@ -335,13 +336,13 @@ mod tests {
         let draft = Draft { bytes, layout: Layout { revision_at: 7, head: 1, metadata: 0..2 }, ..Draft::default() };
         let object = draft.clone().seal(Key::new("a"), Revision::FIRST).unwrap();
         assert_eq!(&object.bytes()[..], br#"{"rv":"100000000000000000"}"#);
-        object.take_note(7);
-        assert_eq!(object.note().map(NonZeroU32::get), Some(7));
-        assert_eq!(object.is_sound(), None);
-        object.take_proof(false);
+        object.keep_derived_number(7);
+        assert_eq!(object.derived_number().map(NonZeroU32::get), Some(7));
+        assert_eq!(object.is_decodable(), None);
+        object.keep_decodable(false);
         let tombstone = object.buried(Revision::FIRST.next(), None);
-        assert_eq!(tombstone.is_sound(), Some(false));
-        assert_eq!(tombstone.note(), None);
+        assert_eq!(tombstone.is_decodable(), Some(false));
+        assert_eq!(tombstone.derived_number(), None);
         assert_eq!(&tombstone.bytes()[..], br#"{"rv":"100000000000000001"}"#);
         assert!(tombstone.is_tombstone() && tombstone.revision() == Revision::FIRST.next());
 

@@ -54,7 +54,7 @@ pub struct Options {
     pub tables: BTreeMap<TableId, TableOptions>,
     /// Makes a task that the store's thread runs besides its work, so that the owner can watch whether the thread still
     /// responds.
-    pub beside: Option<Beside>,
+    pub background_task: Option<BackgroundTask>,
     /// Called with the reason when the store cannot go on: a write or fsync of the log failed, so that the log can no
     /// longer be trusted to be durable, or the store has lost writes that it acknowledged. It must end the process; the
     /// store answers nothing any more.
@@ -78,7 +78,7 @@ impl Options {
             above: Revision::ZERO,
             groups: 0,
             tables: BTreeMap::new(),
-            beside: None,
+            background_task: None,
             on_fatal: Arc::new(|reason| {
                 tracing::error!(reason, "the store cannot go on: ending the process");
                 std::process::exit(70);
@@ -88,7 +88,7 @@ impl Options {
 }
 
 /// Makes a task for the store's thread.
-pub type Beside = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
+pub type BackgroundTask = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
 
 /// How this replica is one of several.
 #[derive(Clone, Debug)]

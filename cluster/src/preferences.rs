@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT};
 use crate::replica::mapping;
-use crate::shard_map::{DEFAULT_GROUP, ShardMap, Slot, group_slot};
+use crate::shard_map::{DEFAULT_GROUP, GroupNumber, ShardMap, number_of_group};
 use crate::store::Store;
 use crate::{Expectation, MembersError, Outcome, ReadError, Revision};
 
@@ -33,15 +33,15 @@ impl Store {
     }
 
     async fn prefer_in(&self, group: Option<&str>, member: Option<u64>) -> Result<(), MembersError> {
-        let slots = |map: &ShardMap| match group {
-            Some(group) => group_slot(group).into_iter().collect::<Vec<Slot>>(),
-            None => map.slots().collect(),
+        let group_numbers = |map: &ShardMap| match group {
+            Some(group) => number_of_group(group).into_iter().collect::<Vec<GroupNumber>>(),
+            None => map.group_numbers().collect(),
         };
         match group {
             Some(group) => self.check_group(group).await?,
             None => self.check_member()?,
         }
-        self.change_preferences(|map| map.preferring(slots(map), member)).await
+        self.change_preferences(|map| map.preferring(group_numbers(map), member)).await
     }
 
     /// Changes the preferences in the shard map. Does nothing when `change` returns `None`: they are as wanted already.

@@ -7,13 +7,13 @@ pub(crate) struct Progress {
     what: &'static str,
     /// The whole amount of work, in any unit.
     total: u64,
-    told: Instant,
+    last_logged: Instant,
     every: Duration,
 }
 
 impl Progress {
     pub(crate) fn of(what: &'static str, total: u64, every: Duration) -> Progress {
-        Progress { what, total, told: Instant::now(), every }
+        Progress { what, total, last_logged: Instant::now(), every }
     }
 
     /// Sets the whole amount of work, as far as it is known by now.
@@ -23,12 +23,12 @@ impl Progress {
 
     /// Logs that `done` units are done, unless it logged less than an interval ago. Returns whether it logged.
     pub(crate) fn at(&mut self, done: u64) -> bool {
-        let tells = self.told.elapsed() >= self.every;
-        if tells {
-            self.told = Instant::now();
+        let is_due = self.last_logged.elapsed() >= self.every;
+        if is_due {
+            self.last_logged = Instant::now();
             tracing::info!(done, of = self.total, "{}", self.what);
         }
-        tells
+        is_due
     }
 }
 

@@ -10,7 +10,7 @@ const COUNTER_BITS: u32 = 18;
 
 /// A point in the history of a table: a hybrid logical clock value, `unix_milliseconds << 18 | counter`.
 ///
-/// The low 8 of the 18 bits of the counter are the slot of the group that assigned the revision, so that two groups
+/// The low 8 of the 18 bits of the counter are the number of the group that assigned the revision, so that two groups
 /// never assign the same revision, although they do not ask each other. The 10 bits above begin at a fraction of the
 /// millisecond: a group can assign 1,024 revisions in a millisecond before it runs ahead of the clock.
 ///

@@ -35,7 +35,9 @@ impl Store {
     /// Returns the division of every table that is not, or was not always, one shard in the group `default`, as this
     /// replica knows it.
     pub fn shards(&self) -> Vec<TableShards> {
-        let groups = |division: &Division| division.slots.iter().map(|slot| group_name(*slot).to_string()).collect();
+        let groups = |division: &Division| {
+            division.group_numbers.iter().map(|group_number| group_name(*group_number).to_string()).collect()
+        };
         let map = self.registry().map();
         let shown = map.tables.iter().map(|(table, placement)| TableShards {
             table: table.clone(),
@@ -66,7 +68,7 @@ impl Store {
             let default = groups.get(DEFAULT_GROUP).ok_or(ReadError::Unavailable)?;
             // If the members change after this, so does the map, and the write below conflicts: see
             // `Store::data_groups`.
-            let founders = default.leader.node().members_in_log().await.ok_or(ReadError::Closed)?;
+            let founders = default.client.node().members_in_log().await.ok_or(ReadError::Closed)?;
             let founders = mapping::with_vote(founders);
             let Some(next) = map.dividing(table, shards, &founders)? else { return Ok(()) };
             match mapping::write(&registry, groups, Expectation::Revision(at), &next).await {

@@ -140,9 +140,9 @@ async fn what_is_written_later_has_a_larger_revision_also_in_another_group() {
     options.tables.insert(pods.clone(), TableOptions { shards: Some(2), ..TableOptions::default() });
     let store = Store::open_on(machine, None, options).await.unwrap();
     let table = store.table(&pods);
-    let slot = |key: &str| table.home(key).clock.slot();
+    let group_number = |key: &str| table.write_shard(key).clock.group_number();
     let keys: Vec<String> = (0..64).map(|number| format!("ns/o{number}")).collect();
-    let (later, earlier): (Vec<_>, Vec<_>) = keys.iter().partition(|key| slot(key) == 1);
+    let (later, earlier): (Vec<_>, Vec<_>) = keys.iter().partition(|key| group_number(key) == 1);
     let mut seen = Vec::new();
     for (first, second) in earlier.into_iter().zip(later) {
         let mut revisions = Vec::new();

@@ -182,13 +182,13 @@ impl Custom {
             return false;
         }
         let serial = self.definition.serial;
-        if object.note() == Some(serial) {
+        if object.derived_number() == Some(serial) {
             return true;
         }
         let is_same = json::parse(object.bytes())
             .is_ok_and(|stored| self.show(stored.clone()).is_ok_and(|shown| shown == stored));
         if is_same {
-            object.take_note(serial.get());
+            object.keep_derived_number(serial.get());
         }
         is_same
     }

@@ -106,7 +106,7 @@ impl Messages {
         let mut encoded = 0;
         while let Some(object) = self.objects.get(self.lengths.len()).cloned() {
             // What is noted is the length in the stored version.
-            let note = if self.served.is_stored_version() { object.note() } else { None };
+            let note = if self.served.is_stored_version() { object.derived_number() } else { None };
             let length = match note {
                 Some(length) => length.get() as usize,
                 None => {
@@ -165,7 +165,7 @@ impl Messages {
         }
         let start = out.len();
         self.transcoder.transcode(served.of(), stored_text(object)?, out).map_err(ApiError::internal)?;
-        object.take_note(u32::try_from(out.len() - start).unwrap_or(0));
+        object.keep_derived_number(u32::try_from(out.len() - start).unwrap_or(0));
         Ok(())
     }
 }

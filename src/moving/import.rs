@@ -141,7 +141,7 @@ impl Import {
         let mut options = self.founding.options(&BTreeMap::new(), 0);
         options.above = options.above.max(following.revision()).next();
         let serve = self.founding.serve(&options);
-        actix_web::rt::System::new().block_on(unfinished.found(options, following.drafts()))?;
+        actix_web::rt::System::new().block_on(unfinished.create(options, following.drafts()))?;
         let removed = fs::remove_file(&journal);
         let mut live = following.into_live();
         live.complete();
@@ -169,7 +169,7 @@ impl Import {
         let mut options = self.founding.options(&BTreeMap::new(), 0);
         options.above = options.above.max(last).next();
         let serve = self.founding.serve(&options);
-        actix_web::rt::System::new().block_on(flotilla_cluster::found(options, drafts))?;
+        actix_web::rt::System::new().block_on(flotilla_cluster::create(options, drafts))?;
         Ok(Some(serve))
     }
 

@@ -43,7 +43,7 @@ pub fn draft_as_is(served: &Served, object: &Value) -> Draft {
             *out = Vec::new();
         }
         debug_assert_eq!(json::check(&bytes), Ok(()), "what is written can be read");
-        Draft { bytes, layout, terms: terms(served, object), is_sound: true }
+        Draft { bytes, layout, terms: terms(served, object), is_decodable: true }
     })
 }
 

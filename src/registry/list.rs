@@ -175,7 +175,7 @@ impl Registry {
             return match token.revision {
                 None => {
                     self.barrier(&table).await?;
-                    self.store.freshened(&table).await;
+                    self.store.renew_closed_revision(&table).await;
                     Ok(())
                 }
                 Some(revision) => self.reach(&table, revision.get()).await,
@@ -184,12 +184,12 @@ impl Registry {
         match listing.wanted()? {
             0 if listing.revision.is_empty() => {
                 self.barrier(&table).await?;
-                self.store.freshened(&table).await;
+                self.store.renew_closed_revision(&table).await;
                 Ok(())
             }
             0 => {
-                self.store.settled(&table).await;
-                self.store.freshened(&table).await;
+                self.store.wait_for_last_change(&table).await;
+                self.store.renew_closed_revision(&table).await;
                 Ok(())
             }
             revision => self.reach(&table, revision).await,
@@ -290,7 +290,7 @@ impl UnreadPage {
     fn scan(&self) -> Scan {
         let field =
             self.selection.fields.0.iter().find(|r| r.demands_term()).map(|r| (r.field.clone(), r.value.clone()));
-        Scan { scope: self.scope.clone(), field, required: self.selection.marks() }
+        Scan { scope: self.scope.clone(), field, required: self.selection.term_filters() }
     }
 
     fn after(&self) -> Option<Key> {

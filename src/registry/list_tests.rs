@@ -85,13 +85,13 @@ async fn what_was_written_here_is_looked_at_by_no_list() {
     write(&registry, "one").await;
     let served = registry.resources.find("", "v1", "namespaces").unwrap();
     let current = |registry: &Registry| registry.current(&served, "", "one").unwrap();
-    assert_eq!(current(&registry).is_sound(), Some(true), "copies cost no second look");
+    assert_eq!(current(&registry).is_decodable(), Some(true), "copies cost no second look");
     store.shutdown().await;
     let store = open().await;
     let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    assert_eq!(current(&registry).is_sound(), None, "who wrote the log is not known");
+    assert_eq!(current(&registry).is_decodable(), None, "who wrote the log is not known");
     registry.examine_stored().await;
-    assert_eq!(current(&registry).is_sound(), Some(true));
+    assert_eq!(current(&registry).is_decodable(), Some(true));
     store.shutdown().await;
 }
 

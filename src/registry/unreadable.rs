@@ -88,7 +88,7 @@ impl Registry {
         error: ApiError,
         mut rest: impl FnMut(&mut Vec<Arc<Object>>) -> ApiResult<bool>,
     ) -> ApiError {
-        if object.is_sound() != Some(false) {
+        if object.is_decodable() != Some(false) {
             return error;
         }
         let mut found = vec![Arc::clone(object)];
@@ -116,7 +116,7 @@ impl Registry {
                 // server.
                 let Ok(next) = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects) else { break };
                 more = next;
-                for object in objects.drain(..).filter(|object| object.is_sound().is_none()) {
+                for object in objects.drain(..).filter(|object| object.is_decodable().is_none()) {
                     bytes += object.bytes().len();
                     if prove(&object).is_err() {
                         self.unreadable.note(&served.table, &object);

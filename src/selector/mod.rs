@@ -7,12 +7,12 @@ mod label;
 pub use field::{FieldOperator, FieldRequirement, FieldSelector};
 pub use label::{LabelSelector, Operator, Requirement};
 
-use flotilla_cluster::{Marks, Terms};
+use flotilla_cluster::{TermFilter, Terms};
 
-/// How many requirements, and how many values of one, are compared with the marks of objects. More comparisons would
+/// How many requirements, and how many values of one, are compared with the filters of objects. More comparisons would
 /// take longer than reading the objects.
-const MARKED_REQUIREMENTS_MAX: usize = 16;
-const MARKED_VALUES_MAX: usize = 32;
+const FILTERED_REQUIREMENTS_MAX: usize = 16;
+const FILTERED_VALUES_MAX: usize = 32;
 
 /// The part of a collection that a request selects.
 #[derive(Debug, Clone, Default)]
@@ -47,14 +47,17 @@ impl Selection {
             })
     }
 
-    /// Returns marks by which the store skips objects. For each returned list, a selected object has a term with one of
-    /// its marks. Requirements that do not demand a term are left out.
-    pub fn marks(&self) -> Vec<Vec<Marks>> {
-        let is_short = |values: &[_]| values.len() <= MARKED_VALUES_MAX;
+    /// Returns filters by which the store skips objects. For each returned list, a selected object has a term with one of
+    /// its filters. Requirements that do not demand a term are left out.
+    pub fn term_filters(&self) -> Vec<Vec<TermFilter>> {
+        let is_short = |values: &[_]| values.len() <= FILTERED_VALUES_MAX;
         let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
-        let labels = labels.map(|r| r.values.iter().map(|value| Marks::label(&r.key, value)).collect());
+        let labels = labels.map(|r| r.values.iter().map(|value| TermFilter::label(&r.key, value)).collect());
         let fields = self.fields.0.iter().filter(|requirement| requirement.demands_term());
-        labels.chain(fields.map(|r| vec![Marks::field(&r.field, &r.value)])).take(MARKED_REQUIREMENTS_MAX).collect()
+        labels
+            .chain(fields.map(|r| vec![TermFilter::field(&r.field, &r.value)]))
+            .take(FILTERED_REQUIREMENTS_MAX)
+            .collect()
     }
 
     /// Returns the value that the selection demands for `field`. `None` if it demands none, or an empty one, because

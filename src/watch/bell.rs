@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use flotilla_cluster::wake_when_told;
+use flotilla_cluster::wake_after_notifying;
 use futures_util::future::poll_fn;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -53,7 +53,7 @@ impl Bell {
         pulled.push(pull);
         if pulled.len() == 1 {
             drop(pulled);
-            self.task.take().into_iter().for_each(wake_when_told);
+            self.task.take().into_iter().for_each(wake_after_notifying);
         }
     }
 }

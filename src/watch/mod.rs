@@ -108,7 +108,7 @@ async fn start(
         }
         (Some(false), 0) => {
             registry.barrier(table).await?;
-            registry.store.freshened(table).await;
+            registry.store.renew_closed_revision(table).await;
             Ok(Start::After(table.revision()))
         }
         (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),

@@ -328,9 +328,9 @@ async fn what_is_collected_for_a_store_stays_until_it_is_made() {
     let begun = begin().unwrap();
     assert!(!options.directory.join("wal").exists());
     let twice = backup().chain(backup());
-    assert!(matches!(begun.found(options.clone(), twice).await.unwrap_err(), RestoreError::Twice { .. }));
+    assert!(matches!(begun.create(options.clone(), twice).await.unwrap_err(), RestoreError::Twice { .. }));
     assert!(matches!(Store::open(options.clone()).await.err(), Some(OpenError::Unfinished { .. })));
-    begin().unwrap().found(options.clone(), backup()).await.unwrap();
+    begin().unwrap().create(options.clone(), backup()).await.unwrap();
     assert_eq!(std::fs::read_to_string(&collected).unwrap(), "collected");
     assert!(matches!(begin().unwrap_err(), RestoreError::NotEmpty { .. }), "it is a store now");
     let store = Store::open(options).await.unwrap();
@@ -353,10 +353,10 @@ async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
     let (directory, copy) = (scratch.path().join("a"), scratch.path().join("copy"));
     Store::open(options(&directory)).await.unwrap().shutdown().await;
     let inside = salvage(&directory, &directory.join("copy"), Arc::new(|_| {})).await;
-    assert!(matches!(inside, Err(SalvageError::Place { .. })));
+    assert!(matches!(inside, Err(SalvageError::Location { .. })));
     std::fs::create_dir(&copy).unwrap();
     let taken = salvage(&directory, &copy, Arc::new(|_| {})).await;
-    assert!(matches!(taken, Err(SalvageError::Place { .. })));
+    assert!(matches!(taken, Err(SalvageError::Location { .. })));
     assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
 }
 

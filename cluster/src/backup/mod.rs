@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 pub use self::reading::{BackupReadError, BackupReader, BackupSummary};
 pub(crate) use self::restoring::check_finished;
-pub use self::restoring::{Drafts, RestoreError, Restored, Unfinished, found, restore};
+pub use self::restoring::{Drafts, RestoreError, Restored, Unfinished, create, restore};
 pub use self::salvaging::{SalvageError, salvage};
 pub use self::taking::{Backup, BackupError};
 use crate::codec::{Decoder, put_long, put_text};

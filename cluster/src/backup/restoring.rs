@@ -106,7 +106,7 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
     let last = summary.last.max(header.revision).max(options.above);
     // Its history begins at this revision, so tables can be read and watched from it on.
     let above = last.next();
-    found(Options { above, ..options }, drafts(open(from)?)).await?;
+    create(Options { above, ..options }, drafts(open(from)?)).await?;
     Ok(Restored { header, summary, above })
 }
 
@@ -117,7 +117,7 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
 ///
 /// # Errors
 /// See [`RestoreError`]. An error of `drafts` is [`RestoreError::Source`].
-pub async fn found<E>(options: Options, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
+pub async fn create<E>(options: Options, drafts: impl Iterator<Item = Result<Drafts, E>>) -> Result<(), RestoreError>
 where
     RestoreError: From<E>,
 {
@@ -152,11 +152,11 @@ impl Unfinished {
         Ok(Self { held, directory: directory.to_owned() })
     }
 
-    /// Makes the store, as [`found`] does. After an error the directory is still unfinished, without a store.
+    /// Makes the store, as [`create`] does. After an error the directory is still unfinished, without a store.
     ///
     /// # Errors
     /// See [`RestoreError`].
-    pub async fn found<E>(
+    pub async fn create<E>(
         self,
         options: Options,
         drafts: impl Iterator<Item = Result<Drafts, E>>,

@@ -32,7 +32,7 @@ pub enum SalvageError {
     },
     /// The copy cannot be made at that path.
     #[error("the copy cannot be at {copy}: {why}")]
-    Place {
+    Location {
         /// The path.
         copy: PathBuf,
         /// The reason.
@@ -102,7 +102,7 @@ fn warn_of_missing_log(directory: &Path) {
 }
 
 fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {
-    let refused = |why| Err(SalvageError::Place { copy: copy.to_owned(), why });
+    let refused = |why| Err(SalvageError::Location { copy: copy.to_owned(), why });
     if copy.exists() {
         return refused("it is there already; remove it if a backup that was interrupted has left it");
     }

@@ -8,8 +8,8 @@ use actix::{Message, Recipient};
 use tokio::sync::{Notify, oneshot};
 
 use super::HybridClock;
-use crate::limits::{CLOSING_TIMEOUT, FRESHNESS_PARTS};
-use crate::shard_map::Slot;
+use crate::limits::{CLOSED_AGE_MAX_DIVISOR, CLOSING_TIMEOUT};
+use crate::shard_map::GroupNumber;
 use crate::{ReadError, Revision};
 
 /// The closed revision of one group on this replica: no later entry of its log assigns a revision at or below it, and
@@ -20,7 +20,7 @@ use crate::{ReadError, Revision};
 /// reader that sees it sees everything up to it.
 pub(crate) struct GroupClock {
     name: Arc<str>,
-    slot: Slot,
+    group_number: GroupNumber,
     closed: AtomicU64,
     hybrid: HybridClock,
     /// The history window.
@@ -42,7 +42,7 @@ pub(crate) struct GroupClock {
 impl GroupClock {
     pub(crate) fn new(
         name: Arc<str>,
-        slot: Slot,
+        group_number: GroupNumber,
         demands: Arc<Notify>,
         hybrid: HybridClock,
         history: Duration,
@@ -50,7 +50,7 @@ impl GroupClock {
         hybrid.serve();
         let (closed, begun, wanted) = (AtomicU64::new(Revision::FIRST.get()), AtomicU64::new(0), AtomicU64::default());
         let (assigned, closing, closer) = (AtomicU64::default(), Notify::new(), OnceLock::new());
-        GroupClock { name, slot, closed, hybrid, history, assigned, begun, closing, closer, wanted, demands }
+        GroupClock { name, group_number, closed, hybrid, history, assigned, begun, closing, closer, wanted, demands }
     }
 
     /// Returns the name of the group.
@@ -58,9 +58,9 @@ impl GroupClock {
         &self.name
     }
 
-    /// Returns the slot of the group.
-    pub(crate) fn slot(&self) -> Slot {
-        self.slot
+    /// Returns the number of the group.
+    pub(crate) fn group_number(&self) -> GroupNumber {
+        self.group_number
     }
 
     /// Returns the closed revision.
@@ -72,7 +72,7 @@ impl GroupClock {
     /// history window.
     pub(crate) fn is_stale(&self) -> bool {
         let age = self.hybrid.now().get().saturating_sub(self.closed().get());
-        age > Revision::span(self.history / FRESHNESS_PARTS)
+        age > Revision::span(self.history / CLOSED_AGE_MAX_DIVISOR)
     }
 
     /// Returns the clock by which all groups assign revisions.

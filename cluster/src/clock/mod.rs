@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::group::{Close, GroupClock};
-use self::promises::{Due, Promises};
+use self::promises::{PromiseDue, Promises};
 pub(crate) use self::wall::WallClock;
 use crate::Revision;
 use crate::limits::CLOCK_LEAD_MAX;
@@ -54,7 +54,7 @@ struct State {
 
 /// The state of a clock, as it is sent to other members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ClockReading {
     /// The time, as the smallest revision that may be assigned.
     pub(crate) now: u64,
     /// The largest revision that is known to have been assigned, if it is ahead of the time; otherwise 0.
@@ -63,7 +63,7 @@ pub(crate) struct Told {
 
 /// The process whose clock was reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Teller {
+pub(crate) struct MemberProcess {
     /// The id of the member.
     pub(crate) member: u64,
     /// Distinguishes the processes of a member: the clock of a new one may be behind that of the former.
@@ -142,28 +142,28 @@ impl HybridClock {
 
     /// Returns what is sent to other members. It is a promise: every revision that is assigned from now on is larger.
     /// That holds because revisions are assigned on the thread that calls this.
-    pub(crate) fn tell(&self) -> Told {
+    pub(crate) fn reading(&self) -> ClockReading {
         let (now, latest) = (self.now().get(), self.latest().get());
-        Told { now, latest: if latest > now { latest } else { 0 } }
+        ClockReading { now, latest: if latest > now { latest } else { 0 } }
     }
 
     /// Takes in what the clock of another process shows. `is_answer`: whether it came with an answer to a call of this
     /// replica.
-    pub(crate) fn hear(&self, teller: Teller, told: Told, is_answer: bool) {
-        if told.now == 0 || told.now >= Revision::LAST.get() {
+    pub(crate) fn receive(&self, process: MemberProcess, reading: ClockReading, is_answer: bool) {
+        if reading.now == 0 || reading.now >= Revision::LAST.get() {
             return;
         }
         let elapsed = self.elapsed();
-        self.follow(told.now, elapsed);
-        self.learn(Revision::new(told.latest));
-        self.0.promises.lock().hear(teller, told, elapsed, is_answer);
+        self.follow(reading.now, elapsed);
+        self.learn(Revision::new(reading.latest));
+        self.0.promises.lock().receive(process, reading, elapsed, is_answer);
         self.wake();
     }
 
     /// Records that a new connection was made to a process of a member. Promises of its former processes become void.
-    pub(crate) fn meet(&self, teller: Teller) {
+    pub(crate) fn note_connection(&self, process: MemberProcess) {
         let elapsed = self.elapsed();
-        self.0.promises.lock().meet(teller, elapsed);
+        self.0.promises.lock().note_connection(process, elapsed);
     }
 
     /// Returns whether no other member will assign a revision up to this one. Members that are silent, do not answer or
@@ -184,7 +184,7 @@ impl HybridClock {
             let promised = self.0.promised.notified();
             tokio::pin!(promised);
             promised.as_mut().enable(); // before looking, so that no promise is missed
-            let Due::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
+            let PromiseDue::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
             let _ = timeout_at(Instant::now() + Revision::duration(ticks), promised).await;
         }
     }
@@ -197,8 +197,8 @@ impl HybridClock {
     }
 
     /// Sets the members of all groups, as far as they are known here. Other replicas lead nothing.
-    pub(crate) fn know(&self, members: &BTreeSet<u64>) {
-        self.0.promises.lock().know(members, self.elapsed());
+    pub(crate) fn set_members(&self, members: &BTreeSet<u64>) {
+        self.0.promises.lock().set_members(members, self.elapsed());
     }
 
     fn wake(&self) {
@@ -276,15 +276,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn follows_the_foremost_of_the_others() {
         let ((_, behind), (_, ahead)) = (settable(BEGIN_MS), settable(BEGIN_MS + HOUR_MS));
-        let (one, other) = (Teller { member: 1, life: 1 }, Teller { member: 2, life: 1 });
-        behind.hear(other, ahead.tell(), false);
-        ahead.hear(one, behind.tell(), false);
+        let (one, other) = (MemberProcess { member: 1, life: 1 }, MemberProcess { member: 2, life: 1 });
+        behind.receive(other, ahead.reading(), false);
+        ahead.receive(one, behind.reading(), false);
         assert_eq!(behind.now(), ahead.now());
         assert!(behind.is_promised(ahead.now()));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(behind.now(), ahead.now(), "both go on alike");
-        let absurd = Told { now: Revision::LAST.get(), latest: 0 };
-        behind.hear(other, absurd, false);
+        let absurd = ClockReading { now: Revision::LAST.get(), latest: 0 };
+        behind.receive(other, absurd, false);
         assert_eq!(behind.now(), ahead.now());
     }
 
@@ -294,10 +294,10 @@ mod tests {
         let near = Revision::new(clock.now().get() + 1_000);
         clock.learn(near);
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS));
-        assert_eq!(clock.tell(), Told { now: clock.now().get(), latest: near.get() });
+        assert_eq!(clock.reading(), ClockReading { now: clock.now().get(), latest: near.get() });
         let far = Revision::from_unix_ms(BEGIN_MS + HOUR_MS);
         clock.learn(far);
-        assert_eq!((clock.now(), clock.tell().latest), (far, 0));
+        assert_eq!((clock.now(), clock.reading().latest), (far, 0));
         clock.learn(Revision::LAST);
         assert_eq!(clock.latest(), far);
     }
@@ -305,9 +305,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_promise_is_waited_for() {
         let ((_, behind), (wall, ahead)) = (settable(BEGIN_MS), settable(BEGIN_MS));
-        let teller = Teller { member: 1, life: 1 };
-        ahead.meet(teller);
-        ahead.hear(teller, behind.tell(), false);
+        let process = MemberProcess { member: 1, life: 1 };
+        ahead.note_connection(process);
+        ahead.receive(process, behind.reading(), false);
         wall.fetch_add(50, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
         assert!(!ahead.is_promised(assigned));
@@ -315,12 +315,12 @@ mod tests {
         assert!(begin.elapsed() > Duration::from_millis(50) && begin.elapsed() < Duration::from_millis(60));
         wall.fetch_add(HOUR_MS, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
-        let told = async {
+        let reading = async {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            behind.hear(Teller { member: 2, life: 1 }, ahead.tell(), false);
-            ahead.hear(teller, behind.tell(), false);
+            behind.receive(MemberProcess { member: 2, life: 1 }, ahead.reading(), false);
+            ahead.receive(process, behind.reading(), false);
         };
-        tokio::join!(ahead.promised(1, assigned), told);
+        tokio::join!(ahead.promised(1, assigned), reading);
         assert_eq!(begin.elapsed(), Duration::from_millis(20));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ShardId, Step};
-use crate::object::Attempt;
+use crate::object::WriteId;
 use crate::shard_map::{Epoch, MAP_TABLE};
 use crate::{Expectation, Key, Object, Revision, TableId};
 
@@ -13,7 +13,7 @@ pub(crate) enum Operation {
     /// Record this version, which already contains its revision and the id of its write.
     Put(Arc<Object>),
     /// Record that the object is deleted, by the write with this id.
-    Delete(Option<Attempt>),
+    Delete(Option<WriteId>),
 }
 
 /// One write in a log entry.
@@ -45,7 +45,7 @@ impl Operation {
     /// Returns the operation that made a version.
     pub(crate) fn of(object: &Arc<Object>) -> Operation {
         match object.is_tombstone() {
-            true => Operation::Delete(object.attempt()),
+            true => Operation::Delete(object.write_id()),
             false => Operation::Put(object.clone()),
         }
     }

@@ -8,7 +8,7 @@ use actix::{Addr, ArbiterHandle};
 use tokio::time::Instant;
 
 use super::Tables;
-use super::ages::Ages;
+use super::closed_times::ClosedTimes;
 use crate::clock::GroupClock;
 use crate::entry::{Batch, ShardId, Step};
 use crate::limits::SHARED_ENCODING_AGE;
@@ -26,14 +26,14 @@ pub(crate) struct Applier {
     history_age_max: Duration,
     /// Bytes of history that a table may keep.
     history_bytes_max: usize,
-    ages: Ages,
+    closed_times: ClosedTimes,
     /// When each shard was found to be superseded: no longer read, because its division has ended.
     superseded: HashMap<ShardId, Instant>,
-    present: HashMap<ShardId, Present>,
+    handles: HashMap<ShardId, ShardHandle>,
 }
 
 /// A shard of the group, its table, and its actor.
-struct Present {
+struct ShardHandle {
     table: Arc<Table>,
     shard: Arc<Shard>,
     actor: Addr<ShardActor>,
@@ -56,16 +56,16 @@ impl Applier {
         options: &Options,
     ) -> Applier {
         let Options { history_age_max, history_bytes_max, .. } = *options;
-        let ages = Ages::new(history_age_max.max(SHARED_ENCODING_AGE));
+        let closed_times = ClosedTimes::new(history_age_max.max(SHARED_ENCODING_AGE));
         Applier {
             thread,
             clock,
             tables,
             history_age_max,
             history_bytes_max,
-            ages,
+            closed_times,
             superseded: HashMap::new(),
-            present: HashMap::new(),
+            handles: HashMap::new(),
         }
     }
 
@@ -74,15 +74,15 @@ impl Applier {
         &self.clock
     }
 
-    fn present(&mut self, id: &ShardId) -> &Present {
-        self.present.entry(id.clone()).or_insert_with(|| {
-            let shard = self.tables.shard(id, self.clock.slot());
+    fn handle(&mut self, id: &ShardId) -> &ShardHandle {
+        self.handles.entry(id.clone()).or_insert_with(|| {
+            let shard = self.tables.shard(id, self.clock.group_number());
             let table = self.tables.table(&id.table);
             let divisions = table.divisions();
             let division = divisions.iter().find(|division| division.epoch() == id.epoch);
-            let history_bytes_max = self.history_bytes_max / division.map_or(1, |division| division.places().len());
+            let history_bytes_max = self.history_bytes_max / division.map_or(1, |division| division.shards().len());
             let actor = ShardActor::spawn(&self.thread, shard.clone(), history_bytes_max);
-            Present { table, shard, actor, history_bytes_max }
+            ShardHandle { table, shard, actor, history_bytes_max }
         })
     }
 
@@ -90,13 +90,13 @@ impl Applier {
     fn positions(batches: &[Batch]) -> Vec<Positions> {
         let mut positions: Vec<Positions> = Vec::new();
         for (number, batch) in batches.iter().enumerate() {
-            for (place, command) in batch.commands().iter().enumerate() {
-                let place = (number as u32, place as u32);
+            for (index, command) in batch.commands().iter().enumerate() {
+                let position = (number as u32, index as u32);
                 let is_its =
                     |id: &ShardId| (id.number, id.epoch) == (command.shard, command.epoch) && id.table == command.table;
                 match positions.iter_mut().find(|(id, _)| is_its(id)) {
-                    Some((_, places)) => places.push(place),
-                    None => positions.push((command.shard_id(), vec![place])),
+                    Some((_, its)) => its.push(position),
+                    None => positions.push((command.shard_id(), vec![position])),
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Applier {
 
     /// Makes a shard take a step.
     async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
-        let Present { table, shard, actor, .. } = self.present(&step.shard);
+        let ShardHandle { table, shard, actor, .. } = self.handle(&step.shard);
         let divisions = table.divisions();
         let before = divisions.iter().take_while(|division| division.epoch() < step.shard.epoch).last().cloned();
         let taken = actor.send(Take { step: step.clone(), close, before });
@@ -149,11 +149,11 @@ impl Applier {
         let (opened, ended) = (stage.opened(), stage.ended());
         taken.await.map_err(|_| ShardEnded)?;
         if let Some(close) = close {
-            self.clock.raise(close); // before subscribers are told
+            self.clock.raise(close); // before subscribers are notified
         }
         if (opened, ended) != (stage.opened(), stage.ended()) {
             tracing::debug!(shard = ?step.shard, stage = ?stage.get(), "a shard was opened for writes, or has ended");
-            table.tell(&self.thread);
+            table.notify_subscribers(&self.thread);
         }
         table.turn();
         Ok(())
@@ -166,7 +166,7 @@ impl Applier {
         let mut touched: Vec<Arc<Table>> = Vec::with_capacity(positions.len());
         for (id, positions) in positions {
             // All shards get their work before the first answer is awaited.
-            let Present { table, actor, .. } = self.present(&id);
+            let ShardHandle { table, actor, .. } = self.handle(&id);
             answers.push(actor.send(Apply { batches: batches.clone(), positions }));
             if touched.last().is_none_or(|last| last.id() != table.id()) {
                 touched.push(table.clone());
@@ -189,10 +189,10 @@ impl Applier {
     /// the changed tables, and those of other tables that waited for this group to close.
     fn close(&self, revision: Revision, touched: &[Arc<Table>]) {
         self.clock.raise(revision);
-        touched.iter().for_each(|table| table.tell(&self.thread));
-        self.tables.each_spread(self.clock.slot(), |table| {
+        touched.iter().for_each(|table| table.notify_subscribers(&self.thread));
+        self.tables.each_spread(self.clock.group_number(), |table| {
             if table.has_news() {
-                table.tell(&self.thread);
+                table.notify_subscribers(&self.thread);
             }
         });
     }
@@ -200,7 +200,7 @@ impl Applier {
     /// Captures the present state of every shard of the group, held for at most `hold`.
     pub(crate) fn capture(&self, hold: Duration) -> Captured {
         let (begun, base) = (self.clock.begun(), self.clock.closed());
-        let shards = self.tables.shards_of(self.clock.slot()).into_iter();
+        let shards = self.tables.shards_of(self.clock.group_number()).into_iter();
         Captured { begun, base, shards: shards.map(|(id, shard)| (id, shard.capture(base, hold))).collect() }
     }
 
@@ -210,13 +210,13 @@ impl Applier {
         begun: Revision,
         mut contents: BTreeMap<ShardId, Content>,
     ) -> Vec<(ShardId, Arc<Shard>, Content)> {
-        let slot = self.clock.slot();
+        let group_number = self.clock.group_number();
         self.clock.begin(begun); // before any of its tables is created
-        for (id, shard) in self.tables.shards_of(slot) {
+        for (id, shard) in self.tables.shards_of(group_number) {
             // A shard that the snapshot does not mention is as it was when the group began.
             contents.entry(id).or_insert_with_key(|id| Content::blank(shard.floor(), takes_writes(id.epoch)));
         }
-        let shard = |(id, content)| (self.tables.shard(&id, slot), id, content);
+        let shard = |(id, content)| (self.tables.shard(&id, group_number), id, content);
         contents.into_iter().map(shard).map(|(shard, id, content)| (id, shard, content)).collect()
     }
 
@@ -238,27 +238,27 @@ impl Applier {
 
     /// Returns the memory of all present objects of the group, in bytes.
     pub(crate) fn object_bytes(&self) -> usize {
-        self.tables.shards_of(self.clock.slot()).iter().map(|(_, shard)| shard.object_bytes()).sum()
+        self.tables.shards_of(self.clock.group_number()).iter().map(|(_, shard)| shard.object_bytes()).sum()
     }
 
     /// Drops history that exceeds its bound, all at once. Called while nobody reads.
     pub(crate) fn bound_history(&mut self) {
-        for Present { table, shard, history_bytes_max, .. } in self.present.values() {
+        for ShardHandle { table, shard, history_bytes_max, .. } in self.handles.values() {
             while shard.trim(Revision::ZERO, *history_bytes_max, table.revision(), Instant::now()) {}
         }
     }
 
     /// Drops history that no client may ask for any more.
     pub(crate) fn trim(&mut self, now: Instant) {
-        self.ages.note(now, self.clock.closed());
-        let aged = self.ages.closed_for(self.history_age_max, now);
-        let unshared = self.ages.closed_for(SHARED_ENCODING_AGE, now);
-        for (id, shard) in self.tables.shards_of(self.clock.slot()) {
+        self.closed_times.note(now, self.clock.closed());
+        let aged = self.closed_times.closed_for(self.history_age_max, now);
+        let unshared = self.closed_times.closed_for(SHARED_ENCODING_AGE, now);
+        for (id, shard) in self.tables.shards_of(self.clock.group_number()) {
             let table = self.tables.table(&id.table);
             if shard.is_aging() {
                 // A table must stay readable at its closed revision, which an idle group may hold far back.
                 let (through, ended) = (table.revision(), self.outlived(&table, &id, now));
-                self.present(&id).actor.do_send(Trim { aged, unshared, now, through, ended });
+                self.handle(&id).actor.do_send(Trim { aged, unshared, now, through, ended });
             }
         }
     }

@@ -9,17 +9,17 @@ use super::Tables;
 use crate::Revision;
 use crate::clock::GroupClock;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
-use crate::shard_map::Slot;
+use crate::shard_map::GroupNumber;
 
 /// Closes groups up to the revisions that their clocks are asked for. Never returns. All groups are asked together, at
 /// most once per interval, so that one fsync makes their entries durable.
 pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
-    let mut closing: BTreeMap<Slot, Rc<Cell<bool>>> = BTreeMap::new();
+    let mut closing: BTreeMap<GroupNumber, Rc<Cell<bool>>> = BTreeMap::new();
     loop {
         tables.demands().notified().await;
         for clock in tables.clocks() {
             let wanted = clock.wanted();
-            let busy = closing.entry(clock.slot()).or_default();
+            let busy = closing.entry(clock.group_number()).or_default();
             if wanted > clock.closed() && !busy.replace(true) {
                 actix::spawn(close(clock, wanted, busy.clone()));
             }

@@ -3,16 +3,16 @@
 //! closed.
 
 mod admission;
-mod ages;
 mod applier;
+mod closed_times;
 mod closer;
 mod proposer;
 mod sequencer;
 mod tables;
 
 pub(crate) use self::admission::{Admission, Permit};
-pub(crate) use self::ages::Times;
 pub(crate) use self::applier::{Applier, Captured, Outcomes};
+pub(crate) use self::closed_times::RevisionExpiry;
 pub(crate) use self::closer::close_on_demand;
 pub(crate) use self::proposer::{Advance, Lead, Log, Propose, Proposer, Replies};
 pub(crate) use self::sequencer::Sequencer;

@@ -11,7 +11,7 @@ use super::{Permit, Sequencer};
 use crate::clock::{Close, GroupClock};
 use crate::entry::{Action, Batch, Command, Operation, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
-use crate::object::Attempt;
+use crate::object::WriteId;
 use crate::shard_map::Epoch;
 use crate::{Mutation, Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
@@ -91,13 +91,13 @@ impl<L: Log> Proposer<L> {
         let latest = if seeded!(HastyLeader) { Revision::ZERO } else { self.clock.hybrid().latest() };
         self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(latest));
         while commands.len() < BATCH_WRITES_MAX && bytes < BATCH_BYTES_MAX {
-            let Some(Propose { write, attempt, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
+            let Some(Propose { write, write_id, shard, tenure, reply, permit }) = self.queue.pop_front() else { break };
             let stands = tenure.is_none_or(|Tenure(term)| term.get() == self.term);
             let Some(sequencer) = self.sequencer.as_mut().filter(|_| stands) else {
                 let _ = reply.send(Err(WriteError::NotLeader { leader: self.leader }));
                 continue;
             };
-            let command = sequencer.next(now).and_then(|revision| command(write, attempt, shard, revision));
+            let command = sequencer.next(now).and_then(|revision| command(write, write_id, shard, revision));
             let Some(command) = command else {
                 let _ = reply.send(Err(WriteError::Malformed));
                 continue;
@@ -111,7 +111,7 @@ impl<L: Log> Proposer<L> {
 
     fn flush(&mut self, ctx: &mut Context<Proposer<L>>) {
         self.flush_is_due = false;
-        self.settle();
+        self.answer_closed();
         while self.in_flight < BATCHES_IN_FLIGHT_MAX {
             if !self.queue.is_empty() {
                 let (commands, replies) = self.batch();
@@ -145,13 +145,13 @@ impl<L: Log> Proposer<L> {
     }
 
     /// Answers the callers whose revision has been closed meanwhile; all of them when this replica does not lead.
-    fn settle(&mut self) {
+    fn answer_closed(&mut self) {
         let closed = self.clock.closed();
         let leads = self.sequencer.is_some();
-        let (settled, waiting) =
+        let (closed_calls, waiting) =
             std::mem::take(&mut self.closes).into_iter().partition(|close| close.revision <= closed || !leads);
         self.closes = waiting;
-        for Close { revision, reply } in settled {
+        for Close { revision, reply } in closed_calls {
             let refused = ReadError::NotLeader { leader: self.leader };
             let _ = reply.send(if revision <= closed { Ok(()) } else { Err(refused) });
         }
@@ -178,14 +178,14 @@ impl<L: Log> Proposer<L> {
 
 fn command(
     write: Write,
-    attempt: Option<Attempt>,
+    write_id: Option<WriteId>,
     (epoch, shard): (Epoch, u16),
     revision: Revision,
 ) -> Option<Command> {
     let Write { table, key, expectation, mutation } = write;
     let operation = match mutation {
-        Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.made_by(attempt).into()),
-        Mutation::Delete => Operation::Delete(attempt),
+        Mutation::Put(draft) => Operation::Put(draft.seal(key.clone(), revision)?.made_by(write_id).into()),
+        Mutation::Delete => Operation::Delete(write_id),
     };
     Some(Command { table, epoch, shard, key, revision, expectation, operation })
 }
@@ -202,7 +202,7 @@ impl<L: Log> Actor for Proposer<L> {
 pub(crate) struct Propose {
     pub(crate) write: Write,
     /// The id of the write, if it may have to be attempted again.
-    pub(crate) attempt: Option<Attempt>,
+    pub(crate) write_id: Option<WriteId>,
     /// The division of the table, and the number of the shard there.
     pub(crate) shard: (Epoch, u16),
     /// The tenure in which the write was decided, if it must be made in the same one.
@@ -313,10 +313,10 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
     type Result = ();
 
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
-        let slot = self.clock.slot();
+        let group_number = self.clock.group_number();
         // When this replica is elected again, batches that it proposed before may be in the log without being applied,
         // behind the entry at which it was elected.
-        self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.clock.assigned()), slot));
+        self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.clock.assigned()), group_number));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {
             self.sequencer.iter_mut().for_each(|sequencer| sequencer.pass(close.revision));

@@ -1,23 +1,23 @@
 //! Assigns the revisions of a group's writes.
 
 use crate::Revision;
-use crate::shard_map::Slot;
+use crate::shard_map::GroupNumber;
 
-/// The distance between two revisions that a group may assign: one for each slot.
-const STEP: u64 = 1 << Slot::BITS;
+/// The distance between two revisions that a group may assign: one for each group number.
+const STEP: u64 = 1 << GroupNumber::BITS;
 
 /// Assigns revisions in increasing order, near the clock and above every revision assigned before. Their low bits are
-/// the slot of the group, so that no other group assigns the same ones.
+/// the number of the group, so that no other group assigns the same ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequencer {
     last: Revision,
-    slot: Slot,
+    group_number: GroupNumber,
 }
 
 impl Sequencer {
     /// Continues above `last`, the largest revision in the log.
-    pub(crate) fn above(last: Revision, slot: Slot) -> Sequencer {
-        Sequencer { last, slot }
+    pub(crate) fn above(last: Revision, group_number: GroupNumber) -> Sequencer {
+        Sequencer { last, group_number }
     }
 
     /// Returns the next revision at the time `now`. `None` when no revision of 18 digits is left.
@@ -51,7 +51,7 @@ impl Sequencer {
 
     /// Returns the smallest revision from `least` on that this group may assign.
     fn own(self, least: Revision) -> Revision {
-        let number = least.get() / STEP * STEP + u64::from(self.slot);
+        let number = least.get() / STEP * STEP + u64::from(self.group_number);
         Revision::new(if number < least.get() { number + STEP } else { number })
     }
 }
@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn groups_never_assign_the_same() {
         let mut seen = std::collections::BTreeSet::new();
-        for slot in [0, 1, 2, 128, 255] {
-            let mut sequencer = Sequencer::above(Revision::FIRST, slot);
+        for group_number in [0, 1, 2, 128, 255] {
+            let mut sequencer = Sequencer::above(Revision::FIRST, group_number);
             for _ in 0..1_000 {
                 assert!(seen.insert(sequencer.next(at(1_790_000_000_000)).unwrap()));
             }

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, watch};
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::ShardId;
-use crate::shard_map::{self, MAP_TABLE, ShardMap, Slot, group_name, takes_writes};
+use crate::shard_map::{self, GroupNumber, MAP_TABLE, ShardMap, group_name, takes_writes};
 use crate::table::shard::Shard;
-use crate::table::{Division, Divisions, Place};
+use crate::table::{Division, Divisions, PlacedShard};
 use crate::{Options, Revision, Table, TableId};
 
 /// All tables of the store, by name. A table is created when it is first asked for.
@@ -23,7 +23,7 @@ pub(crate) struct Tables {
     map: watch::Sender<(Arc<ShardMap>, Revision)>,
     tables: DashMap<TableId, Arc<Table>>,
     /// Every shard of any division of a table, and the group that replicates it.
-    shards: DashMap<ShardId, (Slot, Arc<Shard>)>,
+    shards: DashMap<ShardId, (GroupNumber, Arc<Shard>)>,
     /// The tables that are not kept in the default group alone: when a group closes, it may be any of these that
     /// becomes readable further.
     spread: RwLock<Vec<Arc<Table>>>,
@@ -31,7 +31,7 @@ pub(crate) struct Tables {
     snapshot_hold: Duration,
     /// The history window.
     history: Duration,
-    /// The clocks of groups, by slot.
+    /// The clocks of groups, by number.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
     hybrid: HybridClock,
     demands: Arc<Notify>,
@@ -74,8 +74,8 @@ impl Tables {
     /// Takes over a shard map, unless a newer one is known.
     pub(crate) fn learn(&self, map: ShardMap, revision: Revision) {
         let map = Arc::new(map);
-        for slot in map.slots() {
-            self.clock(slot);
+        for group_number in map.group_numbers() {
+            self.clock(group_number);
         }
         let is_newer = self.map.send_if_modified(|known| {
             let is_newer = known.1 < revision;
@@ -85,14 +85,14 @@ impl Tables {
             is_newer
         });
         if is_newer {
-            self.all().iter().for_each(|table| self.place(table));
+            self.all().iter().for_each(|table| self.divide(table));
         }
     }
 
     /// Gives a table the divisions that the map states.
-    fn place(&self, table: &Arc<Table>) {
+    fn divide(&self, table: &Arc<Table>) {
         let divisions = self.divisions(table.id(), &table.divisions());
-        let is_plain = divisions.len() == 1 && divisions[0].clocks().iter().all(|clock| clock.slot() == 0);
+        let is_plain = divisions.len() == 1 && divisions[0].clocks().iter().all(|clock| clock.group_number() == 0);
         let epochs = |divisions: &Divisions| divisions.iter().map(|division| division.epoch()).collect::<Vec<_>>();
         if epochs(&table.divisions()) != epochs(&divisions) {
             table.divide(divisions);
@@ -105,7 +105,7 @@ impl Tables {
 
     /// Returns the divisions of a table, reusing those that are present.
     fn divisions(&self, id: &TableId, present: &[Arc<Division>]) -> Divisions {
-        let fields = present.first().map(|division| division.places()[0].shard.fields()).unwrap_or_default();
+        let fields = present.first().map(|division| division.shards()[0].shard.fields()).unwrap_or_default();
         let made = |division: &shard_map::Division| {
             let present = present.iter().find(|present| present.epoch() == division.epoch);
             present.cloned().unwrap_or_else(|| Arc::new(self.division(id, division, &fields)))
@@ -114,42 +114,43 @@ impl Tables {
     }
 
     fn division(&self, id: &TableId, division: &shard_map::Division, fields: &[CompactString]) -> Division {
-        let clocks: Vec<Arc<GroupClock>> = division.slots.iter().map(|slot| self.clock(*slot)).collect();
+        let clocks: Vec<Arc<GroupClock>> =
+            division.group_numbers.iter().map(|group_number| self.clock(*group_number)).collect();
         // A new table has been empty so far. Its history begins where the logs of its groups begin, wherever they are
         // by now: replicas create it at different times, and a client that has read it from one may go on at another.
         let base = clocks.iter().map(|clock| clock.begun().min(clock.closed())).min().unwrap_or_default();
-        let place = |(number, clock): (usize, Arc<GroupClock>)| {
+        let placed = |(number, clock): (usize, Arc<GroupClock>)| {
             let shard = ShardId { table: id.clone(), epoch: division.epoch, number: number as u16 };
-            let shard = self.shard_from(&shard, clock.slot(), base);
+            let shard = self.shard_from(&shard, clock.group_number(), base);
             fields.iter().for_each(|field| shard.index(field));
-            Place { shard, clock }
+            PlacedShard { shard, clock }
         };
-        Division::new(division.epoch, clocks.into_iter().enumerate().map(place).collect())
+        Division::new(division.epoch, clocks.into_iter().enumerate().map(placed).collect())
     }
 
-    fn shard_from(&self, id: &ShardId, slot: Slot, base: Revision) -> Arc<Shard> {
+    fn shard_from(&self, id: &ShardId, group_number: GroupNumber, base: Revision) -> Arc<Shard> {
         let made = || {
             let indexed = self.indexes.get(&id.table).cloned().unwrap_or_default();
             let shard = match takes_writes(id.epoch) {
                 true => Shard::new(base, indexed),
                 false => Shard::blank(indexed),
             };
-            (slot, Arc::new(shard))
+            (group_number, Arc::new(shard))
         };
         self.shards.entry(id.clone()).or_insert_with(made).1.clone()
     }
 
     /// Returns a shard that a group has entries of. The first entry creates it.
-    pub(crate) fn shard(&self, id: &ShardId, slot: Slot) -> Arc<Shard> {
+    pub(crate) fn shard(&self, id: &ShardId, group_number: GroupNumber) -> Arc<Shard> {
         if takes_writes(id.epoch) && !self.shards.contains_key(id) {
             self.table(&id.table); // creates all shards of a division together
         }
-        self.shard_from(id, slot, self.clock(slot).begun())
+        self.shard_from(id, group_number, self.clock(group_number).begun())
     }
 
     /// Returns the shards that a group replicates, of all divisions, in order.
-    pub(crate) fn shards_of(&self, slot: Slot) -> Vec<(ShardId, Arc<Shard>)> {
-        let own = self.shards.iter().filter(|entry| entry.value().0 == slot);
+    pub(crate) fn shards_of(&self, group_number: GroupNumber) -> Vec<(ShardId, Arc<Shard>)> {
+        let own = self.shards.iter().filter(|entry| entry.value().0 == group_number);
         let mut own: Vec<_> = own.map(|entry| (entry.key().clone(), entry.value().1.clone())).collect();
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         own
@@ -160,21 +161,27 @@ impl Tables {
         &self.hybrid
     }
 
-    /// Returns the clock of the group with this slot.
-    pub(crate) fn clock(&self, slot: Slot) -> Arc<GroupClock> {
-        if let Some(clock) = self.clocks.read().get(usize::from(slot)) {
+    /// Returns the clock of the group with this number.
+    pub(crate) fn clock(&self, group_number: GroupNumber) -> Arc<GroupClock> {
+        if let Some(clock) = self.clocks.read().get(usize::from(group_number)) {
             return clock.clone();
         }
         let mut clocks = self.clocks.write();
-        for slot in clocks.len()..=usize::from(slot) {
-            let slot = slot as Slot; // at most the given slot, so it fits
+        for group_number in clocks.len()..=usize::from(group_number) {
+            let group_number = group_number as GroupNumber; // at most the given number, so it fits
             let (demands, hybrid) = (self.demands.clone(), self.hybrid.clone());
-            clocks.push(Arc::new(GroupClock::new(group_name(slot), slot, demands, hybrid, self.history)));
+            clocks.push(Arc::new(GroupClock::new(
+                group_name(group_number),
+                group_number,
+                demands,
+                hybrid,
+                self.history,
+            )));
         }
-        clocks[usize::from(slot)].clone()
+        clocks[usize::from(group_number)].clone()
     }
 
-    /// Returns the clocks of all groups, by slot.
+    /// Returns the clocks of all groups, by number.
     pub(crate) fn clocks(&self) -> Vec<Arc<GroupClock>> {
         self.clocks.read().clone()
     }
@@ -191,9 +198,9 @@ impl Tables {
         let known = self.map.borrow().1;
         let new = || Arc::new(Table::new(id.clone(), self.divisions(id, &[]), self.snapshot_hold));
         let created = self.tables.entry(id.clone()).or_insert_with(new).clone();
-        self.place(&created);
+        self.divide(&created);
         if self.map.borrow().1 != known {
-            self.place(&created); // it may have been created by the former map
+            self.divide(&created); // it may have been created by the former map
         }
         created
     }
@@ -218,7 +225,7 @@ impl Tables {
     }
 
     /// Returns the groups with a shard whose history can be trimmed by age.
-    pub(crate) fn aging(&self) -> BTreeSet<Slot> {
+    pub(crate) fn aging(&self) -> BTreeSet<GroupNumber> {
         let aging = self.shards.iter().filter(|entry| entry.value().1.is_aging());
         aging.map(|entry| entry.value().0).collect()
     }
@@ -229,8 +236,8 @@ impl Tables {
     }
 
     /// Calls `show` with every table of several groups of which the given group has shards.
-    pub(crate) fn each_spread(&self, slot: Slot, show: impl FnMut(&Arc<Table>)) {
+    pub(crate) fn each_spread(&self, group_number: GroupNumber, show: impl FnMut(&Arc<Table>)) {
         let spread = self.spread.read();
-        spread.iter().filter(|table| table.concerns(slot)).for_each(show);
+        spread.iter().filter(|table| table.concerns(group_number)).for_each(show);
     }
 }

@@ -17,7 +17,8 @@ use super::outbox::{Outbox, Outgoing};
 use super::{Hello, Lane};
 use crate::clock::HybridClock;
 use crate::limits::{
-    PEER_BEAT_INTERVAL, PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_INTERRUPTION_MIN, PEER_READ_BYTES, PEER_WRITE_BYTES,
+    PEER_CHECK_INTERVAL, PEER_DEAD_AFTER, PEER_INTERRUPTION_MIN, PEER_KEEPALIVE_INTERVAL, PEER_READ_BYTES,
+    PEER_WRITE_BYTES,
 };
 
 /// The two kinds of ends of a connection: the one that calls, and the one that answers.
@@ -48,7 +49,7 @@ pub(super) struct Connection<S> {
     hello: watch::Receiver<Hello>,
     clock: HybridClock,
     lane: Lane,
-    heard: Instant,
+    last_received: Instant,
     sent: Instant,
 }
 
@@ -56,7 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn new(stream: S, hello: watch::Receiver<Hello>, clock: HybridClock) -> Self {
         let now = Instant::now();
         let (reader, out, lane) = (FrameReader::default(), BytesMut::new(), Lane::Control);
-        Self { stream, reader, out, flushed: true, hello, clock, lane, heard: now, sent: now }
+        Self { stream, reader, out, flushed: true, hello, clock, lane, last_received: now, sent: now }
     }
 
     /// Sends the hello of this replica. The replica that made the connection states the lane in it.
@@ -84,8 +85,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Receives and sends until the connection breaks. Returns the reason.
     pub(super) async fn run(mut self, outbox: &Arc<Outbox>, end: &mut impl End) -> io::Error {
-        self.heard = Instant::now();
-        let mut check = pin!(tokio::time::sleep(PEER_BEAT_INTERVAL.min(PEER_CHECK_INTERVAL)));
+        self.last_received = Instant::now();
+        let mut check = pin!(tokio::time::sleep(PEER_KEEPALIVE_INTERVAL.min(PEER_CHECK_INTERVAL)));
         let ended = poll_fn(|task| {
             outbox.attend(task)?;
             loop {
@@ -123,8 +124,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if ready!(read)? == 0 {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the peer closed the connection")));
         }
-        let before = std::mem::replace(&mut self.heard, Instant::now());
-        if self.lane == Lane::Control && self.heard >= before + PEER_INTERRUPTION_MIN {
+        let before = std::mem::replace(&mut self.last_received, Instant::now());
+        if self.lane == Lane::Control && self.last_received >= before + PEER_INTERRUPTION_MIN {
             end.resumed();
         }
         while let Some(frame) = self.reader.next()? {
@@ -158,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.out = BytesMut::new(); // the memory of one large frame must not be kept for ever
         }
         self.out.reserve(PEER_READ_BYTES / 8);
-        let mut told = None; // read only after the first of these frames was queued
+        let mut reading = None; // read only after the first of these frames was queued
         while self.out.len() < PEER_WRITE_BYTES {
             let Some(outgoing) = outbox.pop() else { return Ok(()) };
             if !end.sends(&outgoing)? {
@@ -167,15 +168,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.hello.has_changed().unwrap_or(false) {
                 self.put_hello();
             }
-            let told = *told.get_or_insert_with(|| self.clock.tell());
-            put_frame(&stamped(outgoing.frame, told), &mut self.out);
+            let reading = *reading.get_or_insert_with(|| self.clock.reading());
+            put_frame(&stamped(outgoing.frame, reading), &mut self.out);
         }
         Ok(())
     }
 
     fn put_hello(&mut self) {
         let hello = hello_frame(&self.hello.borrow_and_update(), self.lane);
-        put_frame(&stamped(hello, self.clock.tell()), &mut self.out);
+        put_frame(&stamped(hello, self.clock.reading()), &mut self.out);
     }
 
     /// Does periodic work, which was due `late` ago. Returns when it is due again.
@@ -187,17 +188,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.lane != Lane::Control {
             return Ok(now + PEER_CHECK_INTERVAL);
         }
-        if late > PEER_BEAT_INTERVAL {
-            // This side stood still, perhaps with the whole machine: that it heard nothing meanwhile proves nothing.
-            self.heard = now.min(self.heard + late);
+        if late > PEER_KEEPALIVE_INTERVAL {
+            // This side stood still, perhaps with the whole machine: that it received nothing meanwhile proves nothing.
+            self.last_received = now.min(self.last_received + late);
         }
-        if now >= self.heard + PEER_DEAD_AFTER {
+        if now >= self.last_received + PEER_DEAD_AFTER {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer is silent"));
         }
-        if now >= self.sent + PEER_BEAT_INTERVAL {
+        if now >= self.sent + PEER_KEEPALIVE_INTERVAL {
             outbox.push(plain(FrameKind::Beat));
             self.sent = now;
         }
-        Ok((self.sent + PEER_BEAT_INTERVAL).min(self.heard + PEER_DEAD_AFTER))
+        Ok((self.sent + PEER_KEEPALIVE_INTERVAL).min(self.last_received + PEER_DEAD_AFTER))
     }
 }

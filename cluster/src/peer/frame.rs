@@ -8,7 +8,7 @@ pub(super) use flotilla_proto::peer::{Frame, FrameKind};
 use prost::Message;
 
 use super::{Hello, Lane};
-use crate::clock::Told;
+use crate::clock::ClockReading;
 use crate::limits::{PEER_FRAME_BYTES_MAX, PEER_READ_BYTES};
 
 /// Bytes of a frame's length prefix.
@@ -62,13 +62,13 @@ impl FrameReader {
 }
 
 /// Returns a frame with what the sender's clock shows.
-pub(super) fn stamped(frame: Frame, told: Told) -> Frame {
-    Frame { now: told.now, latest: told.latest, ..frame }
+pub(super) fn stamped(frame: Frame, reading: ClockReading) -> Frame {
+    Frame { now: reading.now, latest: reading.latest, ..frame }
 }
 
 /// Returns what the sender's clock showed when it sent a frame.
-pub(super) fn told(frame: &Frame) -> Told {
-    Told { now: frame.now, latest: frame.latest }
+pub(super) fn clock_reading(frame: &Frame) -> ClockReading {
+    ClockReading { now: frame.now, latest: frame.latest }
 }
 
 /// Returns a frame that has only a kind.
@@ -78,7 +78,8 @@ pub(super) fn plain(kind: FrameKind) -> Frame {
 
 /// Returns a frame with the identity of this replica.
 pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
-    let Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life } = hello.clone();
+    let Hello { cluster, member, name, version, drained, address, found_checksum, serves, full, reached_voters, life } =
+        hello.clone();
     let lane = match lane {
         Lane::Control => wire::Lane::Control,
         Lane::Bulk => wire::Lane::Bulk,
@@ -92,10 +93,10 @@ pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
         lane: lane.into(),
         drained,
         address,
-        sees,
+        sees: found_checksum,
         serves,
         full,
-        hears,
+        hears: reached_voters,
         life,
     };
     Frame { payload: message.encode_to_vec().into(), ..plain(FrameKind::Hello) }
@@ -114,6 +115,22 @@ pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
         Ok(wire::Lane::Snapshot) => Lane::Snapshot,
         Err(_) => return Err(invalid("a lane that is not known".to_owned())),
     };
-    let wire::Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life, .. } = message;
-    Ok((Hello { cluster, member, name, version, drained, address, sees, serves, full, hears, life }, lane))
+    let wire::Hello {
+        cluster,
+        member,
+        name,
+        version,
+        drained,
+        address,
+        sees: found_checksum,
+        serves,
+        full,
+        hears: reached_voters,
+        life,
+        ..
+    } = message;
+    Ok((
+        Hello { cluster, member, name, version, drained, address, found_checksum, serves, full, reached_voters, life },
+        lane,
+    ))
 }

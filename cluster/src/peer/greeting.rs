@@ -43,7 +43,7 @@ impl Greetings {
 
 impl Greeting {
     /// Waits until the connection must be dropped.
-    pub(super) async fn outlasted(&mut self) {
+    pub(super) async fn must_be_dropped(&mut self) {
         let _ = (&mut self.dropped).await; // ends when the sender is dropped; nothing is sent
     }
 }

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::connected_members::ControlConnection;
 use super::connection::Connection;
 use super::frame::FrameKind;
-use super::presence::Presence;
 use super::session::{Call, Caller, Session};
 use super::timing::Timing;
 use super::transport::Shared;
@@ -18,8 +18,8 @@ use super::wire::Connected;
 use super::{Lane, PeerError, Side};
 use crate::chance;
 use crate::limits::{
-    PEER_DEAD_AFTER, PEER_HANDSHAKE_TIMEOUT, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX, PEER_RETRY_MIN,
-    PEER_TOLD_INTERVAL,
+    PEER_DEAD_AFTER, PEER_HANDSHAKE_TIMEOUT, PEER_LOG_INTERVAL, PEER_PROBE_TIMEOUT, PEER_RETRY_AGE, PEER_RETRY_MAX,
+    PEER_RETRY_MIN,
 };
 
 /// The address and the lane of a link.
@@ -149,7 +149,7 @@ impl Keeper {
     /// Connects, again and again, until the link is not used any more.
     pub(super) async fn keep(self) {
         let mut pause = PEER_RETRY_MIN;
-        let mut told = None;
+        let mut last_logged = None;
         let mut next = self.link.session().ok();
         while let Some(session) = next {
             let (connected, error) = self.connect(&session).await;
@@ -160,11 +160,11 @@ impl Keeper {
             if connected {
                 pause = PEER_RETRY_MIN;
             }
-            self.tell(connected, error.to_string(), &mut told);
+            self.log_failure(connected, error.to_string(), &mut last_logged);
             tokio::select! {
                 biased;
                 () = sleep(pause.mul_f64(0.75 + chance::fraction() / 2.0)) => {}
-                () = self.shared.heard_of_someone.notified() => {}
+                () = self.shared.peer_connected.notified() => {}
             }
             pause = Duration::min(pause * 2, PEER_RETRY_MAX);
             next = self.link.is_wanted().then(|| self.link.begin());
@@ -173,16 +173,16 @@ impl Keeper {
 
     /// Logs why there is no connection, once a minute unless the reason changes, so that a wrong certificate or address
     /// is visible in the log and does not fill it.
-    fn tell(&self, connected: bool, error: String, told: &mut Option<(String, Instant)>) {
+    fn log_failure(&self, connected: bool, error: String, last_logged: &mut Option<(String, Instant)>) {
         let (address, lane) = &self.key;
-        let is_news = told.as_ref().is_none_or(|(last, at)| *last != error || at.elapsed() >= PEER_TOLD_INTERVAL);
+        let is_news = last_logged.as_ref().is_none_or(|(last, at)| *last != error || at.elapsed() >= PEER_LOG_INTERVAL);
         match connected {
             _ if !is_news => tracing::debug!(address, ?lane, error, "no connection with a peer"),
             true => tracing::info!(address, ?lane, error, "lost a peer"),
             false => tracing::warn!(address, ?lane, error, "cannot reach a peer"),
         }
         if is_news {
-            *told = Some((error, Instant::now()));
+            *last_logged = Some((error, Instant::now()));
         }
     }
 
@@ -205,9 +205,10 @@ impl Keeper {
         };
         tracing::debug!(address, ?lane, member = hello.member, name = hello.name, "reached a peer");
         let is_control = *lane == Lane::Control;
-        let presence = is_control.then(|| Presence::new(self.shared.attendance.clone(), &hello, Side::Here));
+        let control_connection =
+            is_control.then(|| ControlConnection::new(self.shared.connected_members.clone(), &hello, Side::Here));
         let timing = Timing::new(self.shared.clock.clone(), self.shared.hello.clone(), &hello);
-        let mut caller = Caller::new(session.clone(), presence, timing, &hello);
+        let mut caller = Caller::new(session.clone(), control_connection, timing, &hello);
         if is_control {
             caller = caller.looking_after(self.lanes());
         }

@@ -7,15 +7,15 @@
 //!
 //! Everything here is bounded ([`crate::limits`]): beyond a bound, a call fails at once instead of waiting.
 
+mod connected_members;
 mod connection;
 mod frame;
 mod greeting;
 mod link;
 mod outbox;
-mod presence;
+pub(crate) mod peer_view;
 mod served;
 mod session;
-pub(crate) mod sight;
 mod timing;
 mod transport;
 mod wire;
@@ -81,13 +81,14 @@ pub(crate) struct Hello {
     /// The address at which others reach it, `HOST:PORT`; empty when they know it from elsewhere.
     pub(crate) address: String,
     /// A checksum of the replicas that it sees for forming a cluster.
-    pub(crate) sees: u32,
+    pub(crate) found_checksum: u32,
     /// The address at which clients reach it; empty when it states none.
     pub(crate) serves: String,
     /// Whether its disk has no room for the log to grow.
     pub(crate) full: bool,
-    /// The number of voting members that hear it and are heard by it, itself included; 0 when it states none.
-    pub(crate) hears: u32,
+    /// The number of voting members that it is connected with in both directions, itself included; 0 when it states
+    /// none.
+    pub(crate) reached_voters: u32,
     /// A random number of its process.
     pub(crate) life: u64,
 }
@@ -160,14 +161,14 @@ pub(crate) trait Peers: Send + Sync {
     /// Returns whether this member announces that its disk has no room for the log to grow.
     fn is_full(&self, member: u64) -> bool;
 
-    /// Returns how many voting members hear this member and are heard by it, as it announces.
-    fn hears(&self, member: u64) -> u32;
+    /// Returns how many voting members this member is connected with in both directions, as it announces.
+    fn reached_voters(&self, member: u64) -> u32;
 
     /// Returns the client addresses of the reachable replicas, by id, as they announce them. They need not all be
     /// members of this cluster.
     fn servers(&self) -> BTreeMap<u64, String>;
 
-    /// Returns when each reachable member was last heard.
+    /// Returns when something was last received from each reachable member.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;
 
     /// Returns a receiver of which members are reachable: now, and after every change.
@@ -192,25 +193,25 @@ pub(crate) struct Contact {
     /// The number of the connection. Every new connection has another number.
     pub(crate) connection: u64,
     /// When something was last received over it. A live peer is never silent for longer than
-    /// [`crate::limits::PEER_BEAT_INTERVAL`].
-    pub(crate) heard: Instant,
+    /// [`crate::limits::PEER_KEEPALIVE_INTERVAL`].
+    pub(crate) last_received: Instant,
 }
 
 /// What is known of a member from the last control connection in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contacts {
     /// From the one over which this replica calls it.
-    pub(crate) called: Option<Contact>,
+    pub(crate) outgoing: Option<Contact>,
     /// From the one over which it calls this replica.
-    pub(crate) calling: Option<Contact>,
+    pub(crate) incoming: Option<Contact>,
 }
 
 impl Contacts {
     /// Returns the entry for the connections that a side makes.
     fn of(&mut self, caller: Side) -> &mut Option<Contact> {
         match caller {
-            Side::Here => &mut self.called,
-            Side::There => &mut self.calling,
+            Side::Here => &mut self.outgoing,
+            Side::There => &mut self.incoming,
         }
     }
 }

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use super::connected_members::ControlConnection;
 use super::connection::{Connection, End};
 use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::greeting::{Greeting, Greetings};
 use super::outbox::{Outbox, Outgoing};
-use super::presence::Presence;
 use super::timing::Timing;
 use super::transport::Shared;
 use super::wire::{Connected, Connecting, Listener, Stream};
@@ -67,15 +67,16 @@ async fn greet(shared: &Shared, connecting: Connecting, mut greeting: Greeting) 
             Ok(greeted) => greeted,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not say who it is")),
         },
-        () = greeting.outlasted() => Err(io::Error::other("the peer did not say who it is before many others came")),
+        () = greeting.must_be_dropped() => Err(io::Error::other("the peer did not say who it is before many others came")),
     }
 }
 
 /// Serves one connection until it breaks. Returns the reason.
 async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::Error {
     let is_control = lane == Lane::Control;
-    let presence = is_control.then(|| Presence::new(shared.attendance.clone(), &hello, Side::There));
-    shared.heard_of_someone.notify_waiters(); // a peer that calls can most likely be called as well
+    let control_connection =
+        is_control.then(|| ControlConnection::new(shared.connected_members.clone(), &hello, Side::There));
+    shared.peer_connected.notify_waiters(); // a peer that calls can most likely be called as well
     let outbox = Arc::<Outbox>::default();
     let mut answerer = Answerer {
         outbox: outbox.clone(),
@@ -83,7 +84,7 @@ async fn serve(shared: Arc<Shared>, (connection, hello, lane): Greeted) -> io::E
         service: shared.service.clone(),
         timing: Timing::new(shared.clock.clone(), shared.hello.clone(), &hello),
         hello,
-        presence,
+        control_connection,
     };
     let error = connection.run(&outbox, &mut answerer).await;
     outbox.close("the connection ended");
@@ -97,7 +98,7 @@ struct Answerer {
     service: Arc<dyn Service>,
     hello: Hello,
     timing: Timing,
-    presence: Option<Presence>,
+    control_connection: Option<ControlConnection>,
 }
 
 /// The requests that are not answered yet.
@@ -163,8 +164,8 @@ fn refusal(id: u64, why: &str) -> Frame {
 
 impl End for Answerer {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
-        self.presence.iter().for_each(Presence::hear);
-        self.timing.hear(&frame);
+        self.control_connection.iter().for_each(ControlConnection::note_received);
+        self.timing.receive(&frame);
         match frame.kind() {
             FrameKind::Request => self.serve(frame),
             FrameKind::Ping => self.outbox.push(Frame { id: frame.id, ..plain(FrameKind::Answer) }),
@@ -173,8 +174,8 @@ impl End for Answerer {
                 Connected::check(Some(&self.hello.name), &hello)?;
                 self.hello = hello;
                 self.timing.changed(&self.hello);
-                if let Some(presence) = &mut self.presence {
-                    presence.changed(&self.hello);
+                if let Some(control_connection) = &mut self.control_connection {
+                    control_connection.changed(&self.hello);
                 }
             }
             FrameKind::Beat => {}

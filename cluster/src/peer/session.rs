@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::connected_members::ControlConnection;
 use super::connection::End;
 use super::frame::{Frame, FrameKind, plain, read_hello};
 use super::link::Lanes;
 use super::outbox::{Outbox, Outgoing};
-use super::presence::Presence;
 use super::timing::Timing;
 use super::wire::Connected;
 use super::{Hello, Lane, PeerError};
@@ -148,7 +148,7 @@ impl Drop for Call {
 /// The end of a connection that calls.
 pub(super) struct Caller {
     session: Arc<Session>,
-    presence: Option<Presence>,
+    control_connection: Option<ControlConnection>,
     timing: Timing,
     /// The other connections to the same address; only on a control connection.
     lanes: Option<Lanes>,
@@ -159,9 +159,14 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(session: Arc<Session>, presence: Option<Presence>, timing: Timing, peer: &Hello) -> Self {
+    pub(super) fn new(
+        session: Arc<Session>,
+        control_connection: Option<ControlConnection>,
+        timing: Timing,
+        peer: &Hello,
+    ) -> Self {
         let (since, member, name) = (Instant::now(), peer.member, peer.name.clone());
-        Self { session, presence, timing, lanes: None, since, member, name }
+        Self { session, control_connection, timing, lanes: None, since, member, name }
     }
 
     /// Returns the caller, which also looks after the other connections to the same address.
@@ -172,8 +177,8 @@ impl Caller {
 
     fn learned(&mut self, hello: Hello) {
         self.member = hello.member;
-        if let Some(presence) = &mut self.presence {
-            presence.changed(&hello);
+        if let Some(control_connection) = &mut self.control_connection {
+            control_connection.changed(&hello);
         }
         self.timing.changed(&hello);
         self.session.set_peer(hello);
@@ -182,8 +187,8 @@ impl Caller {
 
 impl End for Caller {
     fn received(&mut self, frame: Frame) -> io::Result<()> {
-        self.presence.iter().for_each(Presence::hear);
-        self.timing.hear(&frame);
+        self.control_connection.iter().for_each(ControlConnection::note_received);
+        self.timing.receive(&frame);
         match frame.kind() {
             FrameKind::Answer => self.session.finish(frame.id, Ok(frame.payload)),
             FrameKind::Refusal => {

@@ -4,14 +4,14 @@ use tokio::sync::watch;
 
 use super::frame::{Frame, FrameKind};
 use super::{Hello, frame};
-use crate::clock::{HybridClock, Teller};
+use crate::clock::{HybridClock, MemberProcess};
 
 /// Follows the clock of the other end of a connection, if that is another member of the same cluster. Any other replica
 /// leads nothing here, so its clock does not matter.
 pub(super) struct Timing {
     clock: HybridClock,
     own: watch::Receiver<Hello>,
-    peer: Teller,
+    peer: MemberProcess,
     cluster: String,
     is_followed: bool,
 }
@@ -19,28 +19,28 @@ pub(super) struct Timing {
 impl Timing {
     /// Starts to follow the clock of `peer`. `own` is the hello of this replica, which may join a cluster later.
     pub(super) fn new(clock: HybridClock, own: watch::Receiver<Hello>, peer: &Hello) -> Timing {
-        let (teller, cluster) = (Teller { member: peer.member, life: peer.life }, peer.cluster.clone());
-        let mut timing = Timing { clock, own, peer: teller, cluster, is_followed: false };
+        let (process, cluster) = (MemberProcess { member: peer.member, life: peer.life }, peer.cluster.clone());
+        let mut timing = Timing { clock, own, peer: process, cluster, is_followed: false };
         timing.follow();
         timing
     }
 
     /// Handles a new hello of the other end, which may have another id or belong to a cluster now.
     pub(super) fn changed(&mut self, peer: &Hello) {
-        let (teller, cluster) = (Teller { member: peer.member, life: peer.life }, &peer.cluster);
+        let (process, cluster) = (MemberProcess { member: peer.member, life: peer.life }, &peer.cluster);
         // With the same identity nothing changes: the clock may know a later process of the member by now, which must
         // be kept.
-        if (self.peer, &self.cluster) != (teller, cluster) {
-            (self.peer, self.cluster, self.is_followed) = (teller, cluster.clone(), false);
+        if (self.peer, &self.cluster) != (process, cluster) {
+            (self.peer, self.cluster, self.is_followed) = (process, cluster.clone(), false);
             self.follow();
         }
     }
 
     /// Handles a frame that was received.
-    pub(super) fn hear(&mut self, frame: &Frame) {
+    pub(super) fn receive(&mut self, frame: &Frame) {
         if self.is_followed || self.follow() {
             let is_answer = matches!(frame.kind(), FrameKind::Answer | FrameKind::Refusal);
-            self.clock.hear(self.peer, frame::told(frame), is_answer);
+            self.clock.receive(self.peer, frame::clock_reading(frame), is_answer);
         }
     }
 
@@ -49,7 +49,7 @@ impl Timing {
         let own = self.own.borrow();
         self.is_followed = !self.cluster.is_empty() && own.cluster == self.cluster && own.member != self.peer.member;
         if self.is_followed {
-            self.clock.meet(self.peer);
+            self.clock.note_connection(self.peer);
         }
         self.is_followed
     }
@@ -59,7 +59,7 @@ impl Timing {
 mod tests {
     use super::*;
     use crate::Revision;
-    use crate::clock::Told;
+    use crate::clock::ClockReading;
     use crate::peer::frame::{plain, stamped};
 
     #[tokio::test]
@@ -68,9 +68,9 @@ mod tests {
         let (own, said) = watch::channel(hello("", 1));
         let clock = HybridClock::default();
         let ahead = Revision::new(clock.now().get() + Revision::span(std::time::Duration::from_secs(3_600)));
-        let frame = || stamped(plain(FrameKind::Beat), Told { now: ahead.get(), latest: 0 });
+        let frame = || stamped(plain(FrameKind::Beat), ClockReading { now: ahead.get(), latest: 0 });
         let follows = |timing: &mut Timing| {
-            timing.hear(&frame());
+            timing.receive(&frame());
             clock.now() >= ahead
         };
         let timing = |peer: &Hello| Timing::new(clock.clone(), said.clone(), peer);

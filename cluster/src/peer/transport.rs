@@ -15,9 +15,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::connected_members::ConnectedMembers;
 use super::frame::FrameKind;
 use super::link::{Keeper, Link, LinkKey};
-use super::presence::Attendance;
 use super::served;
 use super::session::Call;
 use super::wire::Network;
@@ -42,6 +42,7 @@ pub(crate) struct TransportOptions {
 
 /// Calls other replicas, and answers them, until it is dropped or [`Transport::shutdown`].
 pub(crate) struct Transport {
+    #[cfg(test)]
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -53,9 +54,9 @@ pub(super) struct Shared {
     pub(super) hello: watch::Receiver<Hello>,
     pub(super) clock: HybridClock,
     pub(super) service: Arc<dyn Service>,
-    pub(super) attendance: Arc<Attendance>,
+    pub(super) connected_members: Arc<ConnectedMembers>,
     /// Ends the pauses before further attempts to connect.
-    pub(super) heard_of_someone: Notify,
+    pub(super) peer_connected: Notify,
     links: Mutex<BTreeMap<LinkKey, Arc<Link>>>,
     runtime: Handle,
     stopped: AtomicBool,
@@ -71,24 +72,30 @@ impl Transport {
     pub(crate) fn start(options: TransportOptions, service: Arc<dyn Service>) -> Result<Arc<Transport>, io::Error> {
         let listener = options.network.listen(options.listen, &options.tls)?;
         let address = listener.address();
+        tracing::debug!(%address, "listening for other replicas");
         let shared = Arc::new(Shared {
             network: options.network,
             tls: options.tls,
             hello: options.hello,
-            attendance: Arc::new(Attendance::new(options.clock.clone())),
+            connected_members: Arc::new(ConnectedMembers::new(options.clock.clone())),
             clock: options.clock,
             service,
-            heard_of_someone: Notify::new(),
+            peer_connected: Notify::new(),
             links: Mutex::default(),
             runtime: Handle::try_current().map_err(io::Error::other)?,
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
         });
         shared.spawn(served::accept(shared.clone(), listener));
-        Ok(Arc::new(Transport { address, shared }))
+        Ok(Arc::new(Transport {
+            #[cfg(test)]
+            address,
+            shared,
+        }))
     }
 
     /// Returns the address on which it listens.
+    #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -151,27 +158,27 @@ impl Peers for Transport {
     }
 
     fn is_drained(&self, member: u64) -> bool {
-        self.shared.attendance.is_drained(member)
+        self.shared.connected_members.is_drained(member)
     }
 
     fn is_full(&self, member: u64) -> bool {
-        self.shared.attendance.is_full(member)
+        self.shared.connected_members.is_full(member)
     }
 
-    fn hears(&self, member: u64) -> u32 {
-        self.shared.attendance.hears(member)
+    fn reached_voters(&self, member: u64) -> u32 {
+        self.shared.connected_members.reached_voters(member)
     }
 
     fn servers(&self) -> BTreeMap<u64, String> {
-        self.shared.attendance.servers()
+        self.shared.connected_members.servers()
     }
 
     fn contacts(&self) -> BTreeMap<u64, Contacts> {
-        self.shared.attendance.contacts()
+        self.shared.connected_members.contacts()
     }
 
     fn liveness(&self) -> watch::Receiver<Liveness> {
-        self.shared.attendance.liveness()
+        self.shared.connected_members.liveness()
     }
 }
 

@@ -51,7 +51,7 @@ fn unchanged(error: RaftError<TypeConfig, ClientWriteError<TypeConfig>>) -> Unch
 }
 
 /// The members of a group at one moment.
-struct Seen {
+struct GroupMembers {
     /// The log entry that sets these members.
     at: Option<LogIdentity>,
     members: Vec<Member>,
@@ -61,7 +61,7 @@ struct Seen {
     is_between: bool,
 }
 
-impl Seen {
+impl GroupMembers {
     fn member(&self, id: u64) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
@@ -71,7 +71,7 @@ impl Node {
     /// Makes a change, if this replica leads. Safe to repeat.
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
-        self.rouse().await;
+        self.wake().await;
         let mut begun = 1;
         loop {
             let changed = match request.action {
@@ -94,12 +94,12 @@ impl Node {
         }
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> GroupMembers {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         let (at, membership) = (*metrics.membership_config.log_id(), metrics.membership_config.membership());
         let (members, voters) = (described(membership), membership.voter_ids().collect());
-        Seen { at, members, voters, is_between: membership.get_joint_config().len() > 1 }
+        GroupMembers { at, members, voters, is_between: membership.get_joint_config().len() > 1 }
     }
 
     /// Makes a replica a voting member, once it has caught up. It replaces another member of the same name.
@@ -194,7 +194,7 @@ impl Node {
     }
 
     /// Changes the members, unless they have changed since `seen`.
-    async fn change(&self, seen: Option<&Seen>, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
+    async fn change(&self, seen: Option<&GroupMembers>, change: ChangeMembers<u64, Replica>, retain: bool) -> Changed {
         let unless_changed = seen.map(|seen| Precondition::LastMembershipLogId { last_membership_log_id: seen.at });
         self.raft.change_membership_if(change, retain, unless_changed).await.map(drop).map_err(unchanged)
     }
@@ -242,7 +242,7 @@ impl Node {
         if leader != Some(self.id()) {
             return Err(Unchanged::NotLeader(leader));
         }
-        self.rest().stir();
+        self.rest().note_event();
         if !self.raft.voter_ids().any(|voter| voter == to) {
             return Err(Unchanged::Refused("only a member with a vote can lead".into()));
         }
@@ -265,8 +265,8 @@ impl Node {
         }
     }
 
-    /// Asks a replica to lead without waiting for it: no answer would be heard.
-    pub(crate) async fn hand_over_unheard(&self, to: u64) {
+    /// Asks a replica to lead without waiting for it: no answer would be received.
+    pub(crate) async fn hand_over_without_answer(&self, to: u64) {
         let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
     }
 
@@ -291,7 +291,7 @@ impl Node {
     /// Transfers leadership to the replica that has the most of the log, if this replica leads and another can be
     /// reached.
     pub(crate) async fn give_up_leadership(&self) {
-        self.rest().stir();
+        self.rest().note_event();
         let mut successors = self.successors();
         if successors.is_empty() {
             return;
@@ -316,12 +316,12 @@ impl Node {
         }
     }
 
-    /// Stands for election at once, although the leader may have been heard a moment ago: it is known to be gone.
+    /// Stands for election at once, although the leader may have sent something a moment ago: it is known to be gone.
     pub(crate) async fn succeed(&self) {
         if self.is_excluded() {
             return;
         }
-        self.rest().stir();
+        self.rest().note_event();
         let from = self.raft.metrics().borrow_watched().vote;
         if !self.is_last(&wire::ballot(&from)).await {
             tracing::debug!(group = %self.name(), "another replica has succeeded the leader, or no majority answers");

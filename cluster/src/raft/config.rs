@@ -4,17 +4,29 @@ use std::time::Duration;
 
 use openraft::{Config, SnapshotPolicy};
 
-use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, LONE_INTERVAL};
+use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, SINGLE_REPLICA_HEARTBEAT_INTERVAL};
 
 /// Returns the configuration of a group on a replica that may have others.
 pub(super) fn config(name: &str, has_others: bool) -> Config {
     let milliseconds = |duration: Duration| duration.as_millis() as u64;
     Config {
         cluster_name: name.to_string(),
-        heartbeat_interval: milliseconds(if has_others { HEARTBEAT_INTERVAL } else { LONE_INTERVAL }),
+        heartbeat_interval: milliseconds(if has_others {
+            HEARTBEAT_INTERVAL
+        } else {
+            SINGLE_REPLICA_HEARTBEAT_INTERVAL
+        }),
         heartbeat_min_interval: has_others.then(|| milliseconds(HEARTBEAT_PAUSE)),
-        election_timeout_min: milliseconds(if has_others { ELECTION_TIMEOUT.start } else { 3 * LONE_INTERVAL }),
-        election_timeout_max: milliseconds(if has_others { ELECTION_TIMEOUT.end } else { 6 * LONE_INTERVAL }),
+        election_timeout_min: milliseconds(if has_others {
+            ELECTION_TIMEOUT.start
+        } else {
+            3 * SINGLE_REPLICA_HEARTBEAT_INTERVAL
+        }),
+        election_timeout_max: milliseconds(if has_others {
+            ELECTION_TIMEOUT.end
+        } else {
+            6 * SINGLE_REPLICA_HEARTBEAT_INTERVAL
+        }),
         max_payload_entries: 1_024,
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: 0,

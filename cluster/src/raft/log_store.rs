@@ -234,7 +234,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        self.rest.stir();
+        self.rest.note_event();
         if seeded!(ForgottenVote) {
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        self.rest.stir();
+        self.rest.note_event();
         let mut recent = self.recent.lock();
         let flushed = Box::new(move |result| callback.io_completed(result));
         self.wal.append(self.group, Some(flushed), |appender| {
@@ -285,7 +285,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn truncate_after(&mut self, last: Option<LogIdentity>) -> Result<(), io::Error> {
-        self.rest.stir();
+        self.rest.note_event();
         let last = last.map(|last| last.index());
         self.recent.lock().truncate_after(last);
         // A snapshot that contradicts the truncated entries may be installed next, so the truncation must be durable

@@ -46,7 +46,7 @@ pub(crate) use self::exclusion::Votes;
 pub(crate) use self::node::Node;
 pub(crate) use self::promises::know_members;
 pub(crate) use self::proposals::Proposals;
-pub(crate) use self::resting::Settling;
+pub(crate) use self::resting::RestProposal;
 pub(crate) use self::starting::NodeOptions;
 pub(crate) use self::state_machine::StateMachine;
 pub use self::status::{GroupStatus, Lag, Member};

@@ -150,7 +150,7 @@ impl Link {
     }
 
     /// Notes what a voter's answer says besides the vote.
-    fn heed(&self, answer: &message::VoteAnswer) {
+    fn note_voter_answer(&self, answer: &message::VoteAnswer) {
         if let Some(at) = answer.excluded.as_ref().map(wire::log_id) {
             self.excluded.send_if_modified(|known| *known < Some(at) && known.replace(at) != Some(at));
         }
@@ -237,7 +237,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
                 (window.acquire_many_owned(bytes as u32).await, request)
             }
         });
-        let sent = admitted.map(move |(place, request)| {
+        let sent = admitted.map(move |(permit, request)| {
             let previous = request.prev_log_id;
             let last = request.entries.last().map(|entry| entry.log_id).or(previous);
             // Openraft's own time limit is shorter than an occasional slow write of a disk; it would pause and send the
@@ -245,7 +245,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
             let answer = link.append(&request, APPEND_TIMEOUT);
             async move {
                 let answer = answer.await;
-                drop(place);
+                drop(permit);
                 answer.map(|response| streamed(response, previous, last))
             }
         });
@@ -270,7 +270,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
     ) -> RpcResult<VoteResponse<TypeConfig>> {
         let call = wire::put_vote_call(&self.group, &request);
         let answer: message::VoteAnswer = self.ask(Lane::Control, Method::Vote, RPCTypes::Vote, &call, &option).await?;
-        self.heed(&answer);
+        self.note_voter_answer(&answer);
         Ok(wire::vote_answer(&answer))
     }
 
@@ -282,7 +282,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let call = wire::put_vote_call(&self.group, &request);
         let answer: message::VoteAnswer =
             self.ask(Lane::Control, Method::PreVote, RPCTypes::Vote, &call, &option).await?;
-        self.heed(&answer);
+        self.note_voter_answer(&answer);
         Ok(wire::vote_answer(&answer))
     }
 

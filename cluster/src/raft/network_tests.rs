@@ -47,7 +47,7 @@ impl Peers for Slow {
         false
     }
 
-    fn hears(&self, _: u64) -> u32 {
+    fn reached_voters(&self, _: u64) -> u32 {
         0
     }
 

@@ -19,7 +19,7 @@ use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::proposals::Proposals;
 use super::snapshot_sending::Receiver;
-use super::snapshotting::Due;
+use super::snapshotting::SnapshotCondition;
 use super::state_machine::StateMachine;
 use super::status::Member;
 use super::types::{LeaderId, TypeConfig};
@@ -53,7 +53,7 @@ pub(crate) struct Node {
     pub(super) tenure: Arc<AtomicU64>,
     pub(super) snapshot_log_bytes: u64,
     /// The condition for the next snapshot; locked while one is being written.
-    pub(super) snapshot_due: Arc<Mutex<Due>>,
+    pub(super) snapshot_due: Arc<Mutex<SnapshotCondition>>,
     pub(super) stopping: Arc<AtomicBool>,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
@@ -77,9 +77,9 @@ impl Node {
     }
 
     /// Returns whether this replica and another one are connected in both directions.
-    pub(crate) fn is_in_touch(&self, member: u64) -> bool {
+    pub(crate) fn is_connected_both_ways(&self, member: u64) -> bool {
         let contacts = self.peers.as_ref().and_then(|peers| peers.contacts().get(&member).copied());
-        contacts.is_some_and(|contacts| contacts.called.is_some() && contacts.calling.is_some())
+        contacts.is_some_and(|contacts| contacts.outgoing.is_some() && contacts.incoming.is_some())
     }
 
     /// Returns whether another replica may be given leadership: it is connected and not drained.
@@ -250,7 +250,7 @@ impl Node {
     /// Returns the index up to which a replica must have applied the log for its reads to be linearizable, after a
     /// quorum has confirmed that this replica leads.
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
-        self.rest().stir();
+        self.rest().note_event();
         if seeded!(LeaseRead) && self.leader() == Some(self.node) {
             return Ok(*self.applied.borrow());
         }

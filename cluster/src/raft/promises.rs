@@ -10,7 +10,7 @@ use crate::limits::CLOCK_ANSWER_TIMEOUT;
 /// Tells the clock which members may lead: the members of these groups, which must be all groups of this replica.
 pub(crate) fn know_members(nodes: &[Node]) {
     if let Some(clock) = nodes.first().map(|node| node.clock.hybrid()) {
-        clock.know(&nodes.iter().flat_map(Node::member_ids).collect());
+        clock.set_members(&nodes.iter().flat_map(Node::member_ids).collect());
     }
 }
 

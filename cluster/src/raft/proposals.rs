@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::node::Node;
-use super::resting::rouse;
+use super::resting::wake;
 use super::types::{LeaderId, Reaction, TypeConfig};
 use crate::entry::Batch;
 use crate::group::{Log, Replies};
@@ -34,7 +34,7 @@ impl Log for Proposals {
                 let _ = before.await; // whether it succeeded or not
             }
             let (done, decided) = oneshot::channel();
-            rouse(&node.raft, node.rest()).await;
+            wake(&node.raft, node.rest()).await;
             // Members that cannot write the entries that they are sent answer no heartbeats either. Without those,
             // reads would fail too.
             if !batch.commands().is_empty() && !batch.is_of_map() && !node.can_grow() {

@@ -34,7 +34,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, Closing> for Builder {
             directory: PathBuf::from("/wal"),
             segment_bytes: 1 << 20,
             on_fatal: Arc::new(|reason| panic!("{reason}")),
-            drive: Arc::new(Threads),
+            runner: Arc::new(Threads),
         };
         let wal = Wal::open(disk.clone(), wal_options, &["default".into()]).unwrap();
         let options = Options::new("/unused");

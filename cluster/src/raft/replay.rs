@@ -15,11 +15,11 @@ use super::state_machine::StateMachine;
 use super::types::{self, Entry, log_ref};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, REPLAY_CHUNK_BYTES, REPLAY_CHUNKS_MAX};
 use crate::progress::Progress;
-use crate::wal::{Announced, LogRef, Place, WalError};
+use crate::wal::{Announced, EntryOnDisk, LogRef, WalError};
 
 /// Entries that are read, decoded and applied together.
 struct Chunk {
-    places: Vec<Place>,
+    entries: Vec<EntryOnDisk>,
     /// How many entries there are in all, as far as is known by now.
     known: u64,
 }
@@ -30,8 +30,8 @@ impl StateMachine {
     ///
     /// # Errors
     /// Fails when the log cannot be read, or revokes entries that it announced as committed.
-    pub(crate) async fn follow(&mut self, told: mpsc::Receiver<Announced>) -> io::Result<()> {
-        let ahead = Ahead { told, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
+    pub(crate) async fn follow(&mut self, announced: mpsc::Receiver<Announced>) -> io::Result<()> {
+        let ahead = AnnouncedEntries { announced, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
         self.take_all(stream::unfold(ahead, async |mut ahead| Some((ahead.next().await?, ahead)))).await
     }
 
@@ -44,17 +44,18 @@ impl StateMachine {
             return Ok(());
         };
         let first = self.last().map_or(0, |last| last.index() + 1);
-        let places = log.present(first..committed.index + 1).map_while(|index| log.wal().place(log.group(), index));
+        let entries =
+            log.present(first..committed.index + 1).map_while(|index| log.wal().entry_on_disk(log.group(), index));
         let mut queue = Queue::after(self.last().map(|last| log_ref(&last)));
-        queue.add(places);
+        queue.add(entries);
         self.take_all(stream::iter(std::iter::from_fn(move || queue.chunk().map(Ok)))).await
     }
 
     async fn take_all(&mut self, chunks: impl Stream<Item = io::Result<Chunk>>) -> io::Result<()> {
         let snapshots = self.snapshots().clone();
         let read = async |chunk: io::Result<Chunk>| {
-            let Chunk { places, known } = chunk?;
-            Ok::<_, io::Error>((snapshots.aside(move || decoded(&places)).await??, known))
+            let Chunk { entries, known } = chunk?;
+            Ok::<_, io::Error>((snapshots.aside(move || decoded(&entries)).await??, known))
         };
         let what = "applying the entries of the write-ahead log";
         let mut progress = Progress::of(what, 0, OPENING_PROGRESS_INTERVAL);
@@ -70,19 +71,20 @@ impl StateMachine {
     }
 }
 
-fn decoded(places: &[Place]) -> io::Result<Vec<Entry>> {
+fn decoded(entries: &[EntryOnDisk]) -> io::Result<Vec<Entry>> {
     let mut buffer = Vec::new();
-    let mut read = |place: &Place| -> Result<Option<Entry>, WalError> { place.read(&mut buffer, types::read_entry) };
+    let mut read =
+        |entry: &EntryOnDisk| -> Result<Option<Entry>, WalError> { entry.read(&mut buffer, types::read_entry) };
     let unreadable = |at: LogRef| io::Error::other(format!("the entry {at} cannot be read"));
-    let entry = |place| read(place).map_err(io::Error::other)?.ok_or_else(|| unreadable(place.at));
-    places.iter().map(entry).collect()
+    let decode = |entry: &EntryOnDisk| read(entry).map_err(io::Error::other)?.ok_or_else(|| unreadable(entry.at));
+    entries.iter().map(decode).collect()
 }
 
 /// Entries to be applied, in order and without a gap.
 struct Queue {
     /// The last entry that is applied already.
     last: Option<LogRef>,
-    waiting: VecDeque<Place>,
+    waiting: VecDeque<EntryOnDisk>,
     /// The size of the waiting entries, in bytes.
     bytes: usize,
     /// The index of the next entry.
@@ -98,43 +100,43 @@ impl Queue {
         Queue { last, waiting: VecDeque::new(), bytes: 0, next, ended: false }
     }
 
-    fn add(&mut self, places: impl IntoIterator<Item = Place>) {
-        for place in places {
-            let is_other = self.last.is_some_and(|last| place.at.index == last.index && place.at != last);
-            self.ended |= is_other || place.at.index > self.next;
-            if !self.ended && place.at.index == self.next {
+    fn add(&mut self, entries: impl IntoIterator<Item = EntryOnDisk>) {
+        for entry in entries {
+            let is_other = self.last.is_some_and(|last| entry.at.index == last.index && entry.at != last);
+            self.ended |= is_other || entry.at.index > self.next;
+            if !self.ended && entry.at.index == self.next {
                 self.next += 1;
-                self.bytes += place.length();
-                self.waiting.push_back(place);
+                self.bytes += entry.length();
+                self.waiting.push_back(entry);
             }
         }
     }
 
     fn chunk(&mut self) -> Option<Chunk> {
-        let (mut places, mut bytes) = (Vec::new(), 0);
+        let (mut entries, mut bytes) = (Vec::new(), 0);
         while bytes < REPLAY_CHUNK_BYTES
-            && let Some(place) = self.waiting.pop_front()
+            && let Some(entry) = self.waiting.pop_front()
         {
-            bytes += place.length();
-            places.push(place);
+            bytes += entry.length();
+            entries.push(entry);
         }
         self.bytes -= bytes;
-        (!places.is_empty()).then_some(Chunk { places, known: self.next })
+        (!entries.is_empty()).then_some(Chunk { entries, known: self.next })
     }
 }
 
 /// The entries of a log that is still being read.
-struct Ahead {
-    told: mpsc::Receiver<Announced>,
+struct AnnouncedEntries {
+    announced: mpsc::Receiver<Announced>,
     queue: Queue,
 }
 
-impl Ahead {
+impl AnnouncedEntries {
     /// Returns the next chunk, once it is full or the log has ended.
     async fn next(&mut self) -> Option<io::Result<Chunk>> {
         while !self.queue.ended && self.queue.bytes < REPLAY_CHUNK_BYTES {
-            match self.told.recv().await {
-                Some(Announced::Entries(places)) => self.queue.add(places),
+            match self.announced.recv().await {
+                Some(Announced::Entries(entries)) => self.queue.add(entries),
                 Some(Announced::Void) => {
                     return Some(Err(io::Error::other("the log takes back what it said was committed")));
                 }

@@ -15,7 +15,7 @@ pub(crate) enum Phase {
     /// Timers run: a leader sends heartbeats, and others expect them.
     Awake,
     /// This replica leads, and has asked the others to rest.
-    Settling,
+    AskingOthers,
     /// This replica leads, and all others that could be asked rest.
     Leading,
     /// Another replica leads. It is considered there as long as this connection exists.
@@ -73,7 +73,7 @@ impl Rest {
     }
 
     /// Records an event in the group: it is awake, and stays so for a while.
-    pub(crate) fn stir(&self) {
+    pub(crate) fn note_event(&self) {
         let mut state = self.state.lock();
         state.events += 1;
         state.since = Instant::now();
@@ -86,21 +86,21 @@ impl Rest {
     /// Wakes the group if it rests.
     pub(crate) fn wake(&self) {
         if self.phase() != Phase::Awake {
-            self.stir();
+            self.note_event();
         }
     }
 
-    /// Starts settling, when the leader asks others to rest. Returns the number of events so far.
-    pub(super) fn settle(&self) -> u64 {
+    /// Starts to ask others to rest, as the leader. Returns the number of events so far.
+    pub(super) fn begin(&self) -> u64 {
         let mut state = self.state.lock();
-        self.enter(&mut state, Phase::Settling);
+        self.enter(&mut state, Phase::AskingOthers);
         state.events
     }
 
     /// Lets the leader rest once all others do, unless there was an event since it asked. Returns whether it rests.
-    pub(super) fn lead(&self, events: u64) -> bool {
+    pub(super) fn finish(&self, events: u64) -> bool {
         let mut state = self.state.lock();
-        let undisturbed = state.phase == Phase::Settling && state.events == events;
+        let undisturbed = state.phase == Phase::AskingOthers && state.events == events;
         if undisturbed {
             self.enter(&mut state, Phase::Leading);
         }
@@ -128,14 +128,14 @@ mod tests {
     #[test]
     fn whatever_happens_while_others_are_asked_keeps_the_leader_awake() {
         let rest = Rest::default();
-        let events = rest.settle();
-        rest.stir();
-        assert!(!rest.lead(events));
+        let events = rest.begin();
+        rest.note_event();
+        assert!(!rest.finish(events));
         assert_eq!(rest.phase(), Phase::Awake);
-        let events = rest.settle();
-        assert!(rest.lead(events));
+        let events = rest.begin();
+        assert!(rest.finish(events));
         assert_eq!(rest.phase(), Phase::Leading);
-        assert!(!rest.lead(events), "it is asked once");
+        assert!(!rest.finish(events), "it is asked once");
         rest.wake();
         assert_eq!(rest.phase(), Phase::Awake);
     }
@@ -155,13 +155,13 @@ mod tests {
     fn who_counts_the_time_is_told_of_changes_alone() {
         let rest = Rest::default();
         let mut follows = rest.follows();
-        rest.stir();
+        rest.note_event();
         assert!(!follows.has_changed().unwrap());
         rest.follow(1, 7);
         assert!(*follows.borrow_and_update());
         rest.follow(1, 8);
         assert!(!follows.has_changed().unwrap(), "it rests already");
-        rest.stir();
+        rest.note_event();
         assert!(!*follows.borrow_and_update());
     }
 }

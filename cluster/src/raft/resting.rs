@@ -16,10 +16,10 @@ use super::node::{GroupRaft, Node};
 use super::rest::{Phase, Rest};
 use super::wire;
 use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
-use crate::peer::sight::Sight;
+use crate::peer::peer_view::PeerView;
 
 /// A group whose leader wants it to rest.
-pub(crate) struct Settling {
+pub(crate) struct RestProposal {
     /// The request to the others.
     pub(crate) resting: message::Resting,
     /// The members to ask: all that can be called, by id, with their addresses.
@@ -27,12 +27,12 @@ pub(crate) struct Settling {
     events: u64,
 }
 
-/// Does what [`Node::rouse`] does.
-pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
-    if rest.phase() == Phase::Awake && rest.woke().elapsed() > ROUSING {
+/// Does what [`Node::wake`] does.
+pub(super) async fn wake(raft: &GroupRaft, rest: &Rest) {
+    if rest.phase() == Phase::Awake && rest.woke().elapsed() > WAKING {
         return;
     }
-    rest.stir();
+    rest.note_event();
     let acked = raft.metrics().borrow_watched().last_quorum_acked;
     if acked.is_none_or(|acked| acked.into_inner().elapsed() >= HEARTBEAT_INTERVAL) {
         // A leader that cannot be confirmed is refused by the next operation, with the reason.
@@ -41,7 +41,7 @@ pub(super) async fn rouse(raft: &GroupRaft, rest: &Rest) {
 }
 
 /// How long after a group woke its leader may lack the confirmation of a first heartbeat.
-const ROUSING: Duration = ELECTION_TIMEOUT.end;
+const WAKING: Duration = ELECTION_TIMEOUT.end;
 
 impl Node {
     pub(super) fn rest(&self) -> &Arc<Rest> {
@@ -73,8 +73,8 @@ impl Node {
 
     /// Makes a majority confirm that this replica leads, if the group rested until now: before that openraft takes no
     /// entries.
-    pub(super) async fn rouse(&self) {
-        rouse(&self.raft, self.rest()).await;
+    pub(super) async fn wake(&self) {
+        wake(&self.raft, self.rest()).await;
     }
 
     /// Returns whether the group is being shut down.
@@ -92,12 +92,14 @@ impl Node {
     }
 
     /// Handles a change of which replicas are there: wakes the group if it is concerned.
-    pub(crate) fn looked(&self, sight: &Sight) {
+    pub(crate) fn peers_changed(&self, view: &PeerView) {
         match self.rest().phase() {
             Phase::Awake => {}
             // A member that comes back may lack entries, and one that goes may leave no majority.
-            Phase::Settling | Phase::Leading => self.rest().stir(),
-            Phase::Following { leader, connection } if sight.calls(leader) != Some(connection) => self.rest().stir(),
+            Phase::AskingOthers | Phase::Leading => self.rest().note_event(),
+            Phase::Following { leader, connection } if view.incoming_connection(leader) != Some(connection) => {
+                self.rest().note_event()
+            }
             Phase::Following { .. } => {}
         }
     }
@@ -105,7 +107,7 @@ impl Node {
     /// Stops sending heartbeats if the group can rest: this replica leads, nothing has happened for a while, nothing is
     /// in progress, and all members that can be called have every entry and are a majority. Returns the request to the
     /// others; `None` when the group cannot rest.
-    pub(crate) fn settle(&self, sight: &Sight, now: Instant) -> Option<Settling> {
+    pub(crate) fn begin_rest(&self, view: &PeerView, now: Instant) -> Option<RestProposal> {
         let rest = self.rest();
         if self.leader() != Some(self.id()) || rest.phase() != Phase::Awake || now < rest.since() + REST_AFTER {
             return None;
@@ -119,7 +121,7 @@ impl Node {
             && membership.get_joint_config().len() == 1
             && metrics.membership_config.log_id() == metrics.committed_membership_config.log_id();
         let replication = metrics.replication.as_ref()?;
-        let others = membership.nodes().filter(|(id, _)| **id != self.id() && sight.answers(**id));
+        let others = membership.nodes().filter(|(id, _)| **id != self.id() && view.answers(**id));
         let members: BTreeMap<u64, String> = others.map(|(id, node)| (*id, node.address.clone())).collect();
         let have_all = members.keys().all(|id| replication.get(id).copied().flatten() == Some(last));
         let voters = || membership.voter_ids();
@@ -127,23 +129,23 @@ impl Node {
         if !is_still || !have_all || 2 * there <= voters().count() {
             return None;
         }
-        let (group, ballot, last) = (self.name().to_string(), wire::ballot(&metrics.vote), wire::place(&last));
+        let (group, ballot, last) = (self.name().to_string(), wire::ballot(&metrics.vote), wire::log_place(&last));
         let resting = message::Resting { group, ballot, last };
-        Some(Settling { resting, members, events: rest.settle() })
+        Some(RestProposal { resting, members, events: rest.begin() })
     }
 
     /// Rests when all members that were asked do; otherwise heartbeats continue.
-    pub(crate) fn settled(&self, settling: &Settling, all_rest: bool) {
-        if !all_rest || !self.rest().lead(settling.events) {
-            self.rest().stir();
+    pub(crate) fn finish_rest(&self, proposal: &RestProposal, all_rest: bool) {
+        if !all_rest || !self.rest().finish(proposal.events) {
+            self.rest().note_event();
         }
     }
 
     /// Lets the group rest if this replica has exactly the leader's state and the leader is there. Returns whether it
     /// rests.
-    pub(crate) fn agree_to_rest(&self, resting: &message::Resting, sight: &Sight) -> bool {
+    pub(crate) fn agree_to_rest(&self, resting: &message::Resting, view: &PeerView) -> bool {
         let leader = resting.ballot.node;
-        let Some(connection) = sight.calls(leader) else { return false };
+        let Some(connection) = view.incoming_connection(leader) else { return false };
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let last = wire::log_id(&resting.last);
@@ -177,15 +179,15 @@ impl Node {
             // The leader's process ended and came back, so it does not lead any more.
             Phase::Following { leader, .. } if leader == call.ballot.node => return None,
             Phase::Following { .. } => {}
-            Phase::Settling | Phase::Leading if !is_member => {}
-            Phase::Settling | Phase::Leading => {
-                self.rest().stir();
+            Phase::AskingOthers | Phase::Leading if !is_member => {}
+            Phase::AskingOthers | Phase::Leading => {
+                self.rest().note_event();
                 self.beat();
             }
         }
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        let last = metrics.last_applied.as_ref().map(wire::place);
+        let last = metrics.last_applied.as_ref().map(wire::log_place);
         Some(message::VoteAnswer { ballot: wire::ballot(&metrics.vote), granted: false, last, excluded: None })
     }
 }

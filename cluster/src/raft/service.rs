@@ -58,8 +58,8 @@ impl Node {
             return false;
         };
         let entries = request.entries.iter().map(|entry| &entry.log_id);
-        let mut told = request.prev_log_id.iter().chain(&request.leader_commit).chain(entries);
-        told.any(|told| told.index() <= committed && self.log.differs(types::log_ref(told)))
+        let mut ids = request.prev_log_id.iter().chain(&request.leader_commit).chain(entries);
+        ids.any(|id| id.index() <= committed && self.log.differs(types::log_ref(id)))
     }
 
     /// Votes for a candidate, or answers its pre-vote.
@@ -73,7 +73,7 @@ impl Node {
             return self.judge_mandate(request).await;
         }
         let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
-        let excluded = excluded.as_ref().map(wire::place);
+        let excluded = excluded.as_ref().map(wire::log_place);
         if rehearsal && let Some(answer) = self.refuse_while_resting(request, excluded.is_none()) {
             return Ok(message::VoteAnswer { excluded, ..answer });
         }
@@ -89,7 +89,7 @@ impl Node {
 
     /// Takes over the leadership that the leader hands over.
     pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
-        self.rest().stir();
+        self.rest().note_event();
         if request.to == self.id() && !self.is_last(&request.ballot).await {
             return Err(io::Error::other("no majority says that nobody has taken over since"));
         }

@@ -11,14 +11,14 @@ use crate::snapshot::Pace;
 
 /// The condition for the next snapshot.
 #[derive(Default)]
-pub(super) struct Due {
+pub(super) struct SnapshotCondition {
     /// The bytes that had been appended when the last snapshot was started.
     begun_at: u64,
     /// The end of the pause after a failed snapshot, and the length of that pause.
     pause: Option<(Instant, Duration)>,
 }
 
-impl Due {
+impl SnapshotCondition {
     fn is_pausing(&self) -> bool {
         self.pause.is_some_and(|(until, _)| Instant::now() < until)
     }
@@ -33,7 +33,7 @@ impl Due {
 
     /// Records that a snapshot was written, which was started when `appended` bytes had been appended.
     fn written(&mut self, appended: u64) {
-        *self = Due { begun_at: appended, pause: None };
+        *self = SnapshotCondition { begun_at: appended, pause: None };
     }
 }
 
@@ -41,7 +41,8 @@ impl Node {
     /// Returns whether the log has grown so much since the last snapshot that another may be due, and none is being
     /// written.
     pub(crate) fn has_grown(&self) -> bool {
-        let is_due = |due: &Due| !due.is_pausing() && self.grown(due.begun_at) >= self.snapshot_log_bytes();
+        let is_due =
+            |due: &SnapshotCondition| !due.is_pausing() && self.grown(due.begun_at) >= self.snapshot_log_bytes();
         self.snapshot_due.try_lock().is_ok_and(|due| is_due(&due))
     }
 
@@ -112,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_snapshot_that_failed_is_begun_again_after_ever_longer_pauses() {
-        let (mut due, began) = (Due::default(), Instant::now());
+        let (mut due, began) = (SnapshotCondition::default(), Instant::now());
         let mut attempts = 0;
         while began.elapsed() < 10 * SNAPSHOT_RETRY_INTERVAL_MAX {
             if !due.is_pausing() {

@@ -131,7 +131,7 @@ impl StateMachine {
         self.snapshots.aside(move || drop(before)).await?;
         (self.last, self.membership) = (last_log_id, last_membership);
         self.current = Some((self.meta(), path));
-        self.tell_progress();
+        self.report_progress();
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl StateMachine {
         self.progress.subscribe()
     }
 
-    fn tell_progress(&self) {
+    fn report_progress(&self) {
         if let Some(last) = &self.last {
             self.progress.send_replace(last.index());
         }
@@ -208,7 +208,7 @@ impl StateMachine {
     ) -> io::Result<()> {
         let mut outcomes = self.applier.apply(batches).await?.into_iter();
         self.last = last;
-        self.tell_progress();
+        self.report_progress();
         for (responder, is_batch) in responders.drain(..) {
             let outcomes = if is_batch { outcomes.next().unwrap_or_default() } else { Vec::new() };
             if let Some(responder) = responder {

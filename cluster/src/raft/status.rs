@@ -112,7 +112,7 @@ impl Node {
             acked || self.rest().phase() != Phase::Awake || self.rest().woke().elapsed() < QUORUM_SILENCE_MAX
         };
         let is_led = match metrics.current_leader {
-            Some(leader) if leader != self.node => self.is_in_touch(leader),
+            Some(leader) if leader != self.node => self.is_connected_both_ways(leader),
             Some(_) => is_alone() || is_followed(),
             None => false,
         };

@@ -29,7 +29,7 @@ fn open(disk: &SimulatedDisk) -> Wal {
         directory: PathBuf::from("/wal"),
         segment_bytes: SEGMENT,
         on_fatal: Arc::new(|reason| panic!("{reason}")),
-        drive: Arc::new(Threads),
+        runner: Arc::new(Threads),
     };
     Wal::open(Arc::new(disk.clone()), options, &["default".into()]).unwrap()
 }

@@ -11,7 +11,7 @@ use openraft::raft::{
 use super::types::{self, Entry, LogIdentity, TypeConfig, Vote};
 use crate::wal::{Ballot, LogRef};
 
-pub(super) fn place(id: &LogIdentity) -> message::LogPlace {
+pub(super) fn log_place(id: &LogIdentity) -> message::LogPlace {
     let LogRef { term, node, index } = types::log_ref(id);
     message::LogPlace { term, node, index }
 }
@@ -40,13 +40,13 @@ pub(super) fn put_append(
             _ => 0,
         });
         types::put_entry(entry, &mut body);
-        message::Entry { at: place(&entry.log_id), body: Bytes::from(body) }
+        message::Entry { at: log_place(&entry.log_id), body: Bytes::from(body) }
     };
     message::Append {
         group: group.to_owned(),
         ballot: ballot(&request.vote),
-        previous: request.prev_log_id.as_ref().map(place),
-        committed: request.leader_commit.as_ref().map(place),
+        previous: request.prev_log_id.as_ref().map(log_place),
+        committed: request.leader_commit.as_ref().map(log_place),
         entries: request.entries.iter().map(body).collect(),
         acknowledged,
     }
@@ -71,7 +71,7 @@ pub(super) fn put_append_answer(response: &AppendEntriesResponse<TypeConfig>) ->
     match response {
         AppendEntriesResponse::Success => answer(append_result::SUCCESS),
         AppendEntriesResponse::PartialSuccess(matched) => {
-            message::AppendAnswer { matched: matched.as_ref().map(place), ..answer(append_result::PARTIAL) }
+            message::AppendAnswer { matched: matched.as_ref().map(log_place), ..answer(append_result::PARTIAL) }
         }
         AppendEntriesResponse::Conflict => answer(append_result::CONFLICT),
         AppendEntriesResponse::HigherVote(vote) => {
@@ -95,7 +95,7 @@ pub(super) fn put_vote_call(group: &str, request: &VoteRequest<TypeConfig>) -> m
     message::VoteCall {
         group: group.to_owned(),
         ballot: ballot(&request.vote),
-        last: request.last_log_id.as_ref().map(place),
+        last: request.last_log_id.as_ref().map(log_place),
         transfer: request.leadership_transfer,
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn vote_call(message: &message::VoteCall) -> VoteRequest<TypeConfig> 
 }
 
 pub(super) fn put_vote_answer(response: &VoteResponse<TypeConfig>) -> message::VoteAnswer {
-    let last = response.last_log_id.as_ref().map(place);
+    let last = response.last_log_id.as_ref().map(log_place);
     message::VoteAnswer { ballot: ballot(&response.vote), granted: response.vote_granted, last, excluded: None }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn put_transfer(group: &str, request: &TransferLeaderRequest<TypeConf
         group: group.to_owned(),
         ballot: ballot(request.from_leader()),
         to: *request.to_node_id(),
-        last: request.last_log_id().map(place),
+        last: request.last_log_id().map(log_place),
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn put_transfer_answer(response: &TransferLeaderResponse<TypeConfig>)
             message::TransferAnswer { ballot: Some(ballot(actual)), ..message::TransferAnswer::default() }
         }
         Err(TransferLeaderError::LogNotFlushed { actual, .. }) => {
-            message::TransferAnswer { ballot: None, unflushed: true, flushed: actual.as_ref().map(place) }
+            message::TransferAnswer { ballot: None, unflushed: true, flushed: actual.as_ref().map(log_place) }
         }
     }
 }

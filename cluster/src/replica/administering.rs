@@ -5,12 +5,12 @@ use flotilla_proto::replication::{self as message, Method, administration};
 use prost::Message;
 use tokio::time::Instant;
 
-use super::leader::{Leader, Place};
+use super::leader_client::{LeaderClient, LeaderLocation};
 use crate::limits::{CATCH_UP_TIMEOUT, LEADER_SEARCHES_MAX, LEADER_WAIT};
 use crate::peer::{Lane, PeerError, Target};
 use crate::raft::Unchanged;
 
-impl Leader {
+impl LeaderClient {
     /// Makes the leader of the group change its members or transfer its leadership. Safe to repeat.
     ///
     /// # Errors
@@ -21,12 +21,12 @@ impl Leader {
         let (mut search, mut searches) = (self.search(), 1);
         loop {
             let leader = self.node().leader();
-            let place = search.place().await.ok_or_else(nobody)?;
+            let location = search.locate().await.ok_or_else(nobody)?;
             let began = Instant::now();
-            let done = match place {
+            let done = match location {
                 // Boxed, because this future is large and rarely needed.
-                Place::Here => Box::pin(self.node().administer(&request)).await,
-                Place::There(target, _) => self.administer_there(&target, &request).await,
+                LeaderLocation::Here => Box::pin(self.node().administer(&request)).await,
+                LeaderLocation::There(target, _) => self.administer_there(&target, &request).await,
             };
             if !matches!(done, Err(Unchanged::NotLeader(_))) {
                 return done;

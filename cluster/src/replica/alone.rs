@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::watch;
 
 use super::formation::gather;
-use super::gathering::Found;
+use super::gathering::FoundReplicas;
 use super::groups::{Group, Groups};
 use crate::limits::OUTLOOK_INTERVAL;
 use crate::peer::{Hello, Peers};
@@ -25,7 +25,7 @@ pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenE
 }
 
 async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), OpenError> {
-    let node = group.leader.node();
+    let node = group.client.node();
     // A log that was just opened does not know its members until a leader has applied it.
     if !node.is_formed().await || !node.is_alone() || node.is_described(own) {
         return Ok(());
@@ -38,24 +38,24 @@ async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), Ope
 
 /// Logs which replicas at the initial addresses are not in this cluster, as long as this replica is alone in it: none
 /// of them joins by itself.
-pub(crate) async fn look_out(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
-    let mut told = BTreeMap::new();
+pub(crate) async fn watch_for_others(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
+    let mut logged = BTreeMap::new();
     while node.is_alone() {
         let own = hello.borrow().clone();
         let seen = others(&own, &gather(peers, &own, initial).await);
         for (name, other) in &seen {
-            if told.get(name) != Some(other) {
-                tell(name, other);
+            if logged.get(name) != Some(other) {
+                log_other(name, other);
             }
         }
-        told = seen;
+        logged = seen;
         tokio::time::sleep(OUTLOOK_INTERVAL).await;
     }
 }
 
 /// What another replica is to one that is alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Other {
+enum OtherReplica {
     /// It has no cluster, and can be admitted at this address.
     Waiting(String),
     /// It belongs to this other cluster.
@@ -63,21 +63,21 @@ enum Other {
 }
 
 /// Returns the replicas that are not in the cluster of this replica, by name.
-fn others(own: &Hello, found: &Found) -> BTreeMap<String, Other> {
+fn others(own: &Hello, found: &FoundReplicas) -> BTreeMap<String, OtherReplica> {
     let others = found.members.iter().filter(|hello| hello.cluster != own.cluster);
     let other = |hello: &Hello| match hello.cluster.is_empty() {
-        true => Other::Waiting(hello.address.clone()),
-        false => Other::Foreign(hello.cluster.clone()),
+        true => OtherReplica::Waiting(hello.address.clone()),
+        false => OtherReplica::Foreign(hello.cluster.clone()),
     };
     others.map(|hello| (hello.name.clone(), other(hello))).collect()
 }
 
-fn tell(name: &str, other: &Other) {
+fn log_other(name: &str, other: &OtherReplica) {
     match other {
-        Other::Waiting(address) => {
+        OtherReplica::Waiting(address) => {
             tracing::info!(name, address, "another server waits until it is admitted with `flotilla cluster join`")
         }
-        Other::Foreign(cluster) => tracing::warn!(
+        OtherReplica::Foreign(cluster) => tracing::warn!(
             name,
             cluster,
             "another server belongs to another cluster and has data of its own; neither is changed. Start it with \
@@ -97,8 +97,8 @@ mod tests {
             Hello { cluster: cluster.into(), member, name: name.into(), address, ..Hello::default() }
         };
         let members = vec![hello("a", 1, "x"), hello("b", 2, ""), hello("c", 3, "y"), hello("d", 4, "x")];
-        let seen = others(&hello("a", 1, "x"), &Found { members, ..Found::default() });
-        let expected = [("b", Other::Waiting("b:1".into())), ("c", Other::Foreign("y".into()))];
+        let seen = others(&hello("a", 1, "x"), &FoundReplicas { members, ..FoundReplicas::default() });
+        let expected = [("b", OtherReplica::Waiting("b:1".into())), ("c", OtherReplica::Foreign("y".into()))];
         assert_eq!(seen, expected.map(|(name, other)| (name.to_owned(), other)).into());
     }
 }

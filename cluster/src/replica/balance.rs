@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::placement::{Named, Placement};
+use super::placement::{NamedGroup, Placement};
 use crate::limits::BALANCE_INTERVAL;
 use crate::raft::Unchanged;
 
@@ -19,7 +19,7 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
         let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
         let Some(leaders) = leaders else { continue }; // wait until elections have ended
         let own = placement.own();
-        let seen = groups.iter().zip(leaders).map(|((name, _), leader)| Seen {
+        let seen = groups.iter().zip(leaders).map(|((name, _), leader)| GroupLeadership {
             leader,
             preferred: placement.preferred(name),
             is_held: placement.is_held(name),
@@ -60,7 +60,7 @@ pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
 
 /// Returns the replicas that may be given a group: they have a vote in every group, and are this replica, or are
 /// reachable and not drained.
-fn able(own: u64, groups: &[Named]) -> Vec<u64> {
+fn able(own: u64, groups: &[NamedGroup]) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
         for voter in node.voters() {
@@ -71,7 +71,7 @@ fn able(own: u64, groups: &[Named]) -> Vec<u64> {
 }
 
 /// A group, as its leader sees it when it decides about handing over.
-struct Seen {
+struct GroupLeadership {
     leader: u64,
     /// The preferred leader of the group, if it has one.
     preferred: Option<u64>,
@@ -84,12 +84,12 @@ struct Seen {
 /// leader. A preferred member that cannot lead, or is not a member any more, does not count.
 fn next_to_hand_over(
     own: u64,
-    groups: &[Seen],
+    groups: &[GroupLeadership],
     able: &[u64],
     has_caught_up: impl Fn(usize, u64) -> bool,
 ) -> Option<(usize, u64)> {
     let movable = || groups.iter().enumerate().filter(|(_, group)| group.leader == own && !group.is_held);
-    let home = |group: &Seen| group.preferred.filter(|preferred| able.contains(preferred));
+    let home = |group: &GroupLeadership| group.preferred.filter(|preferred| able.contains(preferred));
     let mut away = movable().filter_map(|(number, group)| Some((number, home(group).filter(|home| *home != own)?)));
     away.find(|(number, home)| has_caught_up(*number, *home)).or_else(|| {
         let leaders: Vec<u64> = groups.iter().map(|group| group.leader).collect();
@@ -127,14 +127,17 @@ mod tests {
         assert_eq!(underloaded(1, &[1, 1], &[1]), None);
     }
     /// Returns groups with these leaders and preferred leaders; 0 stands for no preference.
-    fn groups<const N: usize>(of: [(u64, u64); N]) -> Vec<Seen> {
-        let seen =
-            |(leader, preferred)| Seen { leader, preferred: (preferred > 0).then_some(preferred), is_held: false };
+    fn groups<const N: usize>(of: [(u64, u64); N]) -> Vec<GroupLeadership> {
+        let seen = |(leader, preferred)| GroupLeadership {
+            leader,
+            preferred: (preferred > 0).then_some(preferred),
+            is_held: false,
+        };
         of.map(seen).into()
     }
 
     /// Returns the leaders once every group has been handed over as it should be, while every replica has caught up.
-    fn settled(groups: &mut [Seen], able: &[u64]) -> Vec<u64> {
+    fn balanced(groups: &mut [GroupLeadership], able: &[u64]) -> Vec<u64> {
         for _ in 0..100 {
             let next = able.iter().find_map(|own| next_to_hand_over(*own, groups, able, |_, _| true));
             let Some((group, to)) = next else { return groups.iter().map(|group| group.leader).collect() };
@@ -147,21 +150,21 @@ mod tests {
     fn a_preferred_group_goes_to_its_member_and_stays_there_and_the_others_make_up_for_it() {
         let able = [1, 2, 3];
         let mut seen = groups([(1, 2), (1, 2), (1, 2), (1, 2), (1, 0), (1, 0), (1, 0), (1, 0)]);
-        let leaders = settled(&mut seen, &able);
+        let leaders = balanced(&mut seen, &able);
         assert_eq!(leaders[..4], [2; 4]);
         let led = |member| leaders[4..].iter().filter(|leader| **leader == member).count();
         assert_eq!((led(1), led(2), led(3)), (2, 0, 2), "all that a member leads counts");
         // Even if one member then leads everything.
-        assert_eq!(settled(&mut groups([(2, 2), (2, 2), (3, 2)]), &able), [2; 3]);
+        assert_eq!(balanced(&mut groups([(2, 2), (2, 2), (3, 2)]), &able), [2; 3]);
         // Each of two preferred members gets its own groups.
-        assert_eq!(settled(&mut groups([(1, 1), (1, 2), (2, 1), (2, 2)]), &able), [1, 2, 1, 2]);
+        assert_eq!(balanced(&mut groups([(1, 1), (1, 2), (2, 1), (2, 2)]), &able), [1, 2, 1, 2]);
     }
 
     #[test]
     fn others_lead_as_if_nothing_were_preferred_while_the_member_cannot() {
         for (able, gone) in [(&[1, 3][..], 2), (&[1, 2, 3], 9)] {
             let mut seen = groups([(1, gone), (1, gone), (1, gone), (1, gone), (1, gone), (1, gone)]);
-            let leaders = settled(&mut seen, able);
+            let leaders = balanced(&mut seen, able);
             let led = |member| leaders.iter().filter(|leader| *leader == member).count();
             assert!(able.iter().all(|member| led(member) == 6 / able.len()), "{leaders:?}");
         }

@@ -2,18 +2,18 @@
 
 use actix::{Actor, Context, Handler};
 
-use super::leader::Leader;
+use super::leader_client::LeaderClient;
 use crate::clock::Close;
 use crate::limits::GROUP_CLOSES_MAX;
 
 /// Passes requests of a group's clock on to the leader of the group.
 pub(crate) struct Closer {
-    leader: Leader,
+    client: LeaderClient,
 }
 
 impl Closer {
-    pub(crate) fn new(leader: Leader) -> Closer {
-        Closer { leader }
+    pub(crate) fn new(client: LeaderClient) -> Closer {
+        Closer { client }
     }
 }
 
@@ -29,9 +29,9 @@ impl Handler<Close> for Closer {
     type Result = ();
 
     fn handle(&mut self, Close { revision, reply }: Close, _: &mut Context<Closer>) {
-        let leader = self.leader.clone();
+        let client = self.client.clone();
         actix::spawn(async move {
-            let _ = reply.send(leader.close_to(revision).await); // fails if the caller stopped waiting
+            let _ = reply.send(client.close_to(revision).await); // fails if the caller stopped waiting
         });
     }
 }

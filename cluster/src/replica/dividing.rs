@@ -29,7 +29,7 @@ use crate::limits::{
 };
 use crate::shard_map::{DEFAULT_GROUP, Epoch, Placement, ShardMap};
 use crate::table::shard::Shard;
-use crate::table::{Division, Extent, Stretch};
+use crate::table::{ChangeRange, Division, Extent};
 use crate::task::Task;
 use crate::{
     Compacted, Expectation, Key, Object, Revision, Selection, Snapshot, SnapshotError, Table, TableId, WriteError,
@@ -66,7 +66,7 @@ struct Change {
 
 /// Why a step was not taken.
 #[derive(Debug, thiserror::Error)]
-enum Untaken {
+enum StepError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -137,11 +137,11 @@ impl Change {
 
     /// Ends the shards of the old division whose groups this replica leads.
     async fn end(&self, before: &Division) {
-        let ending = before.places().iter().enumerate().map(|(number, place)| async move {
-            let group = self.group(place.clock.name()).filter(|group| *group.leads.borrow());
-            if let Some(group) = group.filter(|_| place.shard.stage().ended().is_none()) {
+        let ending = before.shards().iter().enumerate().map(|(number, placed)| async move {
+            let group = self.group(placed.clock.name()).filter(|group| *group.leads.borrow());
+            if let Some(group) = group.filter(|_| placed.shard.stage().ended().is_none()) {
                 let shard = ShardId { table: self.id.clone(), epoch: before.epoch(), number: number as u16 };
-                if let Err(error) = group.leader.advance(Step { shard, action: Action::End }).await {
+                if let Err(error) = group.client.advance(Step { shard, action: Action::End }).await {
                     tracing::debug!(%error, table = %self.id, number, "a shard could not be ended");
                 }
             }
@@ -170,24 +170,24 @@ impl Change {
     /// Starts to fill the shards of the next division. A filler works whenever this replica leads the group of its
     /// shard.
     fn fill(&self, table: &Arc<Table>, before: &Arc<Division>, next: &Arc<Division>) -> Vec<Task> {
-        let filler = |(number, place): (usize, &crate::table::Place)| Filler {
+        let filler = |(number, placed): (usize, &crate::table::PlacedShard)| Filler {
             groups: self.starter.groups.clone(),
             table: table.clone(),
             before: before.clone(),
             next: next.clone(),
-            shard: place.shard.clone(),
+            shard: placed.shard.clone(),
             id: ShardId { table: self.id.clone(), epoch: self.next, number: number as u16 },
             held: None,
         };
-        next.places().iter().enumerate().map(filler).map(|filler| Task::spawn(filler.run())).collect()
+        next.shards().iter().enumerate().map(filler).map(|filler| Task::spawn(filler.run())).collect()
     }
 }
 
 /// Returns whether the new shards lack so few changes that the old division can end.
 fn is_near(before: &Division, next: &Division) -> bool {
     let last = before.last_change();
-    next.places().iter().all(|place| {
-        let through = place.shard.stage().filled().through;
+    next.shards().iter().all(|placed| {
+        let through = placed.shard.stage().filled().through;
         through.is_some_and(|through| through >= last || last.unix_ms() <= through.unix_ms() + FILLING_LAG_MS)
     })
 }
@@ -206,7 +206,7 @@ struct Filler {
 
 impl Filler {
     async fn run(mut self) {
-        let name = self.next.places()[usize::from(self.id.number)].clock.name().clone();
+        let name = self.next.shards()[usize::from(self.id.number)].clock.name().clone();
         let group = self.groups.wait_for(&name).await;
         let mut leads = group.leads.clone();
         while self.shard.stage().opened().is_none() {
@@ -224,7 +224,7 @@ impl Filler {
     }
 
     /// Takes the next step, if there is one.
-    async fn go_on(&mut self, group: &Group) -> Result<(), Untaken> {
+    async fn go_on(&mut self, group: &Group) -> Result<(), StepError> {
         let table = self.table.clone();
         let turned = table.turned().notified();
         tokio::pin!(turned);
@@ -254,7 +254,7 @@ impl Filler {
     }
 
     /// Copies the objects of the old division at one revision.
-    async fn copy(&mut self, group: &Group, mut step: u64) -> Result<(), Untaken> {
+    async fn copy(&mut self, group: &Group, mut step: u64) -> Result<(), StepError> {
         let revision = match self.before.extent() {
             Extent::Closed(revision) | Extent::Ended(revision) => revision,
         };
@@ -290,7 +290,7 @@ impl Filler {
     /// Returns a step with the changes after one revision and up to another, as many as fit into one step.
     fn changes(&self, after: Revision, target: Revision) -> Result<Filling, Compacted> {
         let (mut changes, mut operations, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let of = Stretch { after, through: target, max: FILLING_OBJECTS_MAX };
+        let of = ChangeRange { after, through: target, max: FILLING_OBJECTS_MAX };
         let mut through = self.before.changes(of, &mut changes)?;
         for change in changes {
             if bytes >= FILLING_BYTES_MAX {
@@ -309,13 +309,13 @@ impl Filler {
         Ok(Filling { operations, through: Some(through), ..Filling::default() })
     }
 
-    async fn take(&self, group: &Group, action: Action) -> Result<(), Untaken> {
+    async fn take(&self, group: &Group, action: Action) -> Result<(), StepError> {
         let step = if let Action::Fill(filling) = &action { Some(filling.step) } else { None };
-        group.leader.advance(Step { shard: self.id.clone(), action }).await?;
+        group.client.advance(Step { shard: self.id.clone(), action }).await?;
         let filled = self.shard.stage().filled().step;
         match step.is_none_or(|step| step == filled) {
             true => Ok(()),
-            false => Err(Untaken::Superseded),
+            false => Err(StepError::Superseded),
         }
     }
 }

@@ -56,12 +56,12 @@ async fn fill(store: &Store, objects: usize) {
 const RECORDING_TIME: Duration = Duration::from_secs(5);
 
 /// The last answer that a writer received for each key: the revision, and whether the object exists.
-type Told = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
+type Acknowledged = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
 
 /// Writers, readers, pagers and watchers that run until they are stopped.
 pub(super) struct Traffic {
     stopped: Arc<AtomicBool>,
-    told: Told,
+    acknowledged: Acknowledged,
     /// The longest time that a write took.
     slowest: Arc<Mutex<Duration>>,
     tasks: Vec<JoinHandle<usize>>,
@@ -73,16 +73,27 @@ impl Traffic {
     /// Starts to write to some stores, in turn, and to read from all of them.
     pub(super) fn begin(stores: &[Store]) -> Traffic {
         let since = stores.iter().map(|store| store.table(&pods()).revision()).min().unwrap();
-        let (stopped, told, slowest) = (Arc::default(), Told::default(), Arc::default());
-        let mut traffic = Traffic { stopped, told, slowest, tasks: Vec::new(), watchers: Vec::new(), since };
+        let (stopped, acknowledged, slowest) = (Arc::default(), Acknowledged::default(), Arc::default());
+        let mut traffic = Traffic { stopped, acknowledged, slowest, tasks: Vec::new(), watchers: Vec::new(), since };
         for number in 0..6 {
             let store = stores[number % stores.len()].clone();
-            let (stopped, told, slowest) = (traffic.stopped.clone(), traffic.told.clone(), traffic.slowest.clone());
-            traffic.tasks.push(tokio::spawn(keep_writing(store, format!("w/{number}"), stopped, told, slowest)));
+            let (stopped, acknowledged, slowest) =
+                (traffic.stopped.clone(), traffic.acknowledged.clone(), traffic.slowest.clone());
+            traffic.tasks.push(tokio::spawn(keep_writing(
+                store,
+                format!("w/{number}"),
+                stopped,
+                acknowledged,
+                slowest,
+            )));
         }
         for store in stores {
             let stopped = traffic.stopped.clone();
-            traffic.tasks.push(tokio::spawn(keep_reading(store.clone(), stopped.clone(), traffic.told.clone())));
+            traffic.tasks.push(tokio::spawn(keep_reading(
+                store.clone(),
+                stopped.clone(),
+                traffic.acknowledged.clone(),
+            )));
             traffic.tasks.push(tokio::spawn(keep_paging(store.clone(), stopped.clone())));
             traffic.watchers.push(tokio::spawn(keep_watching(store.clone(), stopped, since)));
         }
@@ -107,7 +118,7 @@ impl Traffic {
             assert_eq!(revisions(&seen), revisions(&changes)[..seen.len()], "each change once, in order");
             check_history(&seen);
         }
-        for (key, (revision, present)) in self.told.lock().iter() {
+        for (key, (revision, present)) in self.acknowledged.lock().iter() {
             let live = table.get(key).map(|object| object.revision());
             assert_eq!(live, present.then_some(*revision), "{key}");
         }
@@ -133,12 +144,12 @@ async fn keep_writing(
     store: Store,
     key: String,
     stopped: Arc<AtomicBool>,
-    told: Told,
+    acknowledged: Acknowledged,
     slowest: Arc<Mutex<Duration>>,
 ) -> usize {
     let mut count = 0;
     while !stopped.load(Ordering::SeqCst) {
-        let last = told.lock().get(&key).copied().filter(|(_, present)| *present);
+        let last = acknowledged.lock().get(&key).copied().filter(|(_, present)| *present);
         let next = match last {
             Some((revision, _)) if count % 5 == 4 => deletion(&key, revision),
             Some((revision, _)) => put(&key, Expectation::Revision(revision), 100 + count * 37 % 3000),
@@ -150,7 +161,7 @@ async fn keep_writing(
                 let took = began.elapsed();
                 let mut slowest = slowest.lock();
                 *slowest = slowest.max(took);
-                told.lock().insert(key.clone(), (object.revision(), !object.is_tombstone()));
+                acknowledged.lock().insert(key.clone(), (object.revision(), !object.is_tombstone()));
                 count += 1;
             }
             Ok(Outcome::Conflict { current }) => panic!("nobody else writes {key}: {last:?} {current:?}"),
@@ -162,12 +173,12 @@ async fn keep_writing(
 }
 
 /// Checks again and again that a consistent read shows what was acknowledged before it.
-async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, told: Told) -> usize {
+async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, acknowledged: Acknowledged) -> usize {
     let table = store.table(&pods());
     let mut count = 0;
     let mut last = Revision::ZERO;
     while !stopped.load(Ordering::SeqCst) {
-        let before = told.lock().clone();
+        let before = acknowledged.lock().clone();
         let revision = match store.barrier(&table).await {
             Ok(revision) => revision,
             Err(ReadError::Closed) => return count.max(1),
@@ -331,9 +342,9 @@ async fn what_was_divided_is_given_back_once_it_is_history() {
     store.divide(&pods(), 3).await.unwrap();
     let table = store.table(&pods());
     let former = table.divisions()[0].clone();
-    assert_eq!(former.places()[0].shard.keyspace_len(), 300);
+    assert_eq!(former.shards()[0].shard.keyspace_len(), 300);
     let began = Instant::now();
-    while former.places()[0].shard.keyspace_len() > 0 {
+    while former.shards()[0].shard.keyspace_len() > 0 {
         assert!(began.elapsed() < Duration::from_secs(20), "it keeps what nobody can ask for any more");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -367,15 +378,15 @@ pub(super) const STAGES: [Stage; 5] = [
     ("the old division is to end", |store| store.registry().map().tables.values().any(|placement| placement.ending)),
     ("some shard has ended", |store| {
         let divisions = store.table(&pods()).divisions();
-        divisions[0].places().iter().any(|place| place.shard.stage().ended().is_some())
+        divisions[0].shards().iter().any(|placed| placed.shard.stage().ended().is_some())
     }),
     ("some shard is open", |store| next(store, |stage| stage.opened.is_some())),
 ];
 
 fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) -> bool {
     let divisions = store.table(&pods()).divisions();
-    let next = divisions.iter().skip(1).flat_map(|division| division.places());
-    next.map(|place| place.shard.stage().get()).any(|stage| is_so(&stage))
+    let next = divisions.iter().skip(1).flat_map(|division| division.shards());
+    next.map(|placed| placed.shard.stage().get()).any(|stage| is_so(&stage))
 }
 
 /// Waits until a store is in a stage, or past it.
@@ -395,13 +406,13 @@ async fn a_change_goes_on_after_a_crash_at_any_stage() {
         let store = open(&disk).await;
         fill(&store, 400).await;
         let since = store.table(&pods()).revision();
-        let (stopped, told) = (Arc::new(AtomicBool::default()), Told::default());
-        let writer = keep_writing(store.clone(), "w/0".into(), stopped.clone(), told.clone(), Arc::default());
+        let (stopped, acknowledged) = (Arc::new(AtomicBool::default()), Acknowledged::default());
+        let writer = keep_writing(store.clone(), "w/0".into(), stopped.clone(), acknowledged.clone(), Arc::default());
         let writer = tokio::spawn(writer);
         let dividing = store.clone();
         let dividing = tokio::spawn(async move { drop(dividing.divide(&pods(), 5).await) });
         until(&store, stage).await;
-        let acknowledged = told.lock().clone();
+        let acknowledged = acknowledged.lock().clone();
         let mut sectors = number;
         let after = disk.crash(|_, _| {
             sectors += 1;

@@ -11,11 +11,11 @@ use prost::Message;
 
 use super::groups::{Group, Groups};
 use super::identity::IdentityFile;
-use super::leader::Leader;
+use super::leader_client::LeaderClient;
 use super::placement::{self, Placement};
 use super::write_messages::{put_write_error, read_write};
-use crate::object::Attempt;
-use crate::peer::sight::Sight;
+use crate::object::WriteId;
+use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
 use crate::{Outcome, ReadError, Revision, Tenure, WriteError};
@@ -25,7 +25,7 @@ pub(crate) struct Exchange {
     identity: Arc<IdentityFile>,
     placement: Arc<Placement>,
     groups: Groups,
-    sight: Arc<Sight>,
+    peer_view: Arc<PeerView>,
     /// Called when this replica becomes a member of a cluster because another replica treats it as one.
     belongs: Box<dyn Fn() + Send + Sync>,
 }
@@ -45,10 +45,10 @@ impl Exchange {
         identity: Arc<IdentityFile>,
         placement: Arc<Placement>,
         groups: Groups,
-        sight: Arc<Sight>,
+        peer_view: Arc<PeerView>,
         belongs: impl Fn() + Send + Sync + 'static,
     ) -> Exchange {
-        Exchange { identity, placement, groups, sight, belongs: Box::new(belongs) }
+        Exchange { identity, placement, groups, peer_view, belongs: Box::new(belongs) }
     }
 
     /// Checks that a calling replica belongs to the same cluster. A replica without a cluster joins that of the first
@@ -72,7 +72,7 @@ impl Exchange {
     }
 
     fn node(&self, name: &str) -> Result<Node, Refusal> {
-        Ok(self.group(name)?.leader.node().clone())
+        Ok(self.group(name)?.client.node().clone())
     }
 }
 
@@ -132,8 +132,8 @@ impl Exchange {
             }
             Method::Write => {
                 let request = message::Write::decode(payload).map_err(refused)?;
-                let leader = self.group(&request.group)?.leader.clone();
-                Box::pin(async move { Ok(encoded(&write(&leader, request).await)) })
+                let client = self.group(&request.group)?.client.clone();
+                Box::pin(async move { Ok(encoded(&write(&client, request).await)) })
             }
             Method::ReadIndex => {
                 let request = message::ReadIndex::decode(payload).map_err(refused)?;
@@ -142,15 +142,15 @@ impl Exchange {
             }
             Method::Close => {
                 let request = message::Close::decode(payload).map_err(refused)?;
-                let leader = self.group(&request.group)?.leader.clone();
-                Box::pin(async move { close(&leader, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
+                let client = self.group(&request.group)?.client.clone();
+                Box::pin(async move { close(&client, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::Administer => {
                 let request = message::Administer::decode(payload).map_err(refused)?;
                 if placement::is_about_one(&request) {
                     let placement = self.placement.clone();
                     return Ok(Box::pin(async move {
-                        let refusal = placement.heed(&request).await.err().unwrap_or_default();
+                        let refusal = placement.carry_out(&request).await.err().unwrap_or_default();
                         Ok(encoded(&message::AdministerAnswer { refusal, ..Default::default() }))
                     }));
                 }
@@ -169,22 +169,22 @@ impl Exchange {
     /// Answers which of these groups this replica agrees to let rest.
     fn rest(&self, request: &message::Rest) -> message::RestAnswer {
         let rests = |resting: &message::Resting| {
-            self.node(&resting.group).is_ok_and(|node| node.agree_to_rest(resting, &self.sight))
+            self.node(&resting.group).is_ok_and(|node| node.agree_to_rest(resting, &self.peer_view))
         };
         message::RestAnswer { rests: request.groups.iter().map(rests).collect() }
     }
 }
 
 /// Makes a write for a replica that considers this one the leader.
-async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcome {
+async fn write(client: &LeaderClient, request: message::Write) -> message::WriteOutcome {
     let bytes = request.draft.as_ref().map_or(0, |draft| draft.bytes.len());
     let shard = (request.epoch, request.shard as u16); // there are at most SHARDS_MAX
-    let attempt = Attempt::numbered(request.attempt);
-    if attempt.is_some_and(|attempt| !leader.repeats().admits(attempt, request.repeated)) {
+    let write_id = WriteId::numbered(request.attempt);
+    if write_id.is_some_and(|write_id| !client.latest_attempts().admits(write_id, request.repeated)) {
         return put_write_error(&WriteError::Unknown); // its caller has moved on to a later attempt
     }
     let tenure = NonZeroU64::new(request.term).map(Tenure);
-    let outcome = leader.propose(read_write(request), attempt, shard, bytes, tenure).await;
+    let outcome = client.propose(read_write(request), write_id, shard, bytes, tenure).await;
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return put_write_error(&error),
@@ -195,7 +195,7 @@ async fn write(leader: &Leader, request: message::Write) -> message::WriteOutcom
             (write_result::CONFLICT, current.as_ref().map_or(0, |current| current.revision().get()))
         }
     };
-    message::WriteOutcome { result, revision, closed: leader.clock().closed().get(), leader: 0 }
+    message::WriteOutcome { result, revision, closed: client.clock().closed().get(), leader: 0 }
 }
 
 async fn administer(node: &Node, request: &message::Administer) -> message::AdministerAnswer {
@@ -210,8 +210,8 @@ async fn administer(node: &Node, request: &message::Administer) -> message::Admi
     }
 }
 
-async fn close(leader: &Leader, request: &message::Close) -> Result<message::CloseAnswer, ReadError> {
-    match leader.close_here(Revision::new(request.revision)).await {
+async fn close(client: &LeaderClient, request: &message::Close) -> Result<message::CloseAnswer, ReadError> {
+    match client.close_here(Revision::new(request.revision)).await {
         Ok(()) => Ok(message::CloseAnswer { closed: true, leader: 0 }),
         Err(ReadError::NotLeader { leader }) => {
             Ok(message::CloseAnswer { closed: false, leader: leader.unwrap_or_default() })

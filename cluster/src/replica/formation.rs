@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use super::gathering::{Found, Gathering, Misplaced, gathering};
+use super::gathering::{FoundReplicas, Gathering, Misplaced, gathering};
 use super::identity::IdentityFile;
 use crate::limits::{FORMATION_INTERVAL, HELLO_TIMEOUT, MEMBERS_FOUND_MAX};
 use crate::peer::{Hello, Peers};
@@ -31,31 +31,31 @@ pub(crate) async fn form(
     identity: &IdentityFile,
     hello: &watch::Sender<Hello>,
 ) {
-    let mut told = None;
+    let mut logged = None;
     loop {
         if node.is_formed().await {
             return;
         }
         let own = hello.borrow().clone();
         let found = gather(peers, &own, initial).await;
-        let sight = found.sight();
-        hello.send_if_modified(|hello| std::mem::replace(&mut hello.sees, sight) != sight);
+        let checksum = found.checksum();
+        hello.send_if_modified(|hello| std::mem::replace(&mut hello.found_checksum, checksum) != checksum);
         let gathering = gathering(&own, initial, &found);
-        if told.as_ref() != Some(&gathering) {
-            tell(&gathering, &found);
+        if logged.as_ref() != Some(&gathering) {
+            log_gathering(&gathering, &found);
         }
         if let Gathering::Founding(members) = &gathering
             && let Err(error) = found_with(node, members.clone(), identity, hello).await
         {
             tracing::error!(%error, "the cluster cannot be founded");
         }
-        told = Some(gathering);
+        logged = Some(gathering);
         tokio::time::sleep(FORMATION_INTERVAL).await;
     }
 }
 
 /// Asks the initial addresses who answers there. The result always includes this replica.
-pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) -> Found {
+pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) -> FoundReplicas {
     let mut found = match initial {
         Initial::Members(members) => gather_named(peers, own, members).await,
         Initial::Found { address, .. } => gather_any(peers, own, address).await,
@@ -65,12 +65,12 @@ pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) ->
 }
 
 /// Asks the addresses of the other members.
-async fn gather_named(peers: &dyn Peers, own: &Hello, members: &BTreeMap<String, String>) -> Found {
+async fn gather_named(peers: &dyn Peers, own: &Hello, members: &BTreeMap<String, String>) -> FoundReplicas {
     let asked = members.iter().filter(|(name, _)| **name != own.name).map(|(name, address)| async move {
         let hello = peers.hello_of(address, HELLO_TIMEOUT).await.ok()?;
         Some((name, address, hello))
     });
-    let mut found = Found::default();
+    let mut found = FoundReplicas::default();
     for (name, address, hello) in join_all(asked).await.into_iter().flatten() {
         if hello.name == *name {
             found.members.push(hello);
@@ -83,7 +83,7 @@ async fn gather_named(peers: &dyn Peers, own: &Hello, members: &BTreeMap<String,
 }
 
 /// Asks all addresses of a host name.
-async fn gather_any(peers: &dyn Peers, own: &Hello, address: &str) -> Found {
+async fn gather_any(peers: &dyn Peers, own: &Hello, address: &str) -> FoundReplicas {
     let addresses: Vec<String> = match peers.resolve(address).await {
         Ok(addresses) => addresses.into_iter().take(MEMBERS_FOUND_MAX).collect(),
         Err(error) => {
@@ -95,10 +95,10 @@ async fn gather_any(peers: &dyn Peers, own: &Hello, address: &str) -> Found {
     let answers = join_all(asked).await.into_iter().flatten();
     let others: BTreeMap<u64, Hello> = answers.map(|hello| (hello.member, hello)).collect();
     let members = others.into_values().filter(|hello| hello.member != own.member).collect();
-    Found { members, misplaced: Vec::new() }
+    FoundReplicas { members, misplaced: Vec::new() }
 }
 
-fn tell(gathering: &Gathering, found: &Found) {
+fn log_gathering(gathering: &Gathering, found: &FoundReplicas) {
     match gathering {
         Gathering::Incomplete { missing, blind } => {
             let found: Vec<&String> = found.members.iter().map(|hello| &hello.name).collect();

@@ -8,7 +8,7 @@ use crate::roster::Replica;
 
 /// The replicas that answer at the initial addresses.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundReplicas {
     /// Those at the expected addresses, and this replica.
     pub(crate) members: Vec<Hello>,
     /// Those at the address of another member, if addresses are known by name.
@@ -26,9 +26,9 @@ pub(crate) struct Misplaced {
     pub(crate) found: String,
 }
 
-impl Found {
+impl FoundReplicas {
     /// Returns a checksum of the replicas found, by which two replicas compare whether they see the same ones.
-    pub(crate) fn sight(&self) -> u32 {
+    pub(crate) fn checksum(&self) -> u32 {
         let seen: BTreeSet<_> = self.members.iter().map(|hello| (hello.member, &hello.name, &hello.address)).collect();
         crc32c::crc32c(format!("{seen:?}").as_bytes())
     }
@@ -39,8 +39,8 @@ impl Found {
 
     /// Returns the names of the replicas that do not see the same ones as this replica.
     fn blind(&self, own: &Hello) -> Vec<String> {
-        let sight = self.sight();
-        let blind = self.members.iter().filter(|hello| hello.member != own.member && hello.sees != sight);
+        let checksum = self.checksum();
+        let blind = self.members.iter().filter(|hello| hello.member != own.member && hello.found_checksum != checksum);
         blind.map(|hello| hello.name.clone()).collect()
     }
 }
@@ -68,7 +68,7 @@ pub(crate) enum Gathering {
 }
 
 /// Decides by the replicas that answer at the initial addresses, this one among them.
-pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &Found) -> Gathering {
+pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &FoundReplicas) -> Gathering {
     let founded = found.members.iter().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
     if founded {
         return Gathering::Formed;
@@ -88,7 +88,7 @@ pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &Found) -> Gather
 }
 
 /// Returns the members that are to form the cluster. Fails unless all of them are up and see each other.
-fn members(own: &Hello, initial: &Initial, found: &Found) -> Result<BTreeMap<u64, Replica>, Gathering> {
+fn members(own: &Hello, initial: &Initial, found: &FoundReplicas) -> Result<BTreeMap<u64, Replica>, Gathering> {
     let (names, blind) = (found.names(), found.blind(own));
     match initial {
         Initial::Members(addresses) => {
@@ -124,15 +124,15 @@ mod tests {
     }
 
     /// Returns the replicas that are up, none of which sees another.
-    fn found(hellos: &[(&str, u64, &str)]) -> Found {
+    fn found(hellos: &[(&str, u64, &str)]) -> FoundReplicas {
         let members = hellos.iter().map(|(name, member, cluster)| hello(name, *member, cluster)).collect();
-        Found { members, misplaced: Vec::new() }
+        FoundReplicas { members, misplaced: Vec::new() }
     }
 
     /// Makes all replicas see each other.
-    fn all_see(mut found: Found) -> Found {
-        let sight = found.sight();
-        found.members.iter_mut().for_each(|hello| hello.sees = sight);
+    fn all_see(mut found: FoundReplicas) -> FoundReplicas {
+        let checksum = found.checksum();
+        found.members.iter_mut().for_each(|hello| hello.found_checksum = checksum);
         found
     }
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(members.keys().copied().collect::<Vec<_>>(), [11, 22, 33]);
         assert_eq!(members[&22].address, "h:2");
         // One has another list, or finds no replica at this one's address.
-        all.members[1].sees = two.sight();
+        all.members[1].found_checksum = two.checksum();
         assert_eq!(gathering(&a, &initial, &all), incomplete(&[], &["b"]));
     }
 
@@ -170,14 +170,14 @@ mod tests {
             found: found.into(),
         };
         let misplaced = vec![at("h:2", "b", "c"), at("h:3", "c", "b")];
-        let alone = Found { misplaced: misplaced.clone(), ..found(&[("a", 11, "")]) };
+        let alone = FoundReplicas { misplaced: misplaced.clone(), ..found(&[("a", 11, "")]) };
         assert_eq!(gathering(&hello("a", 11, ""), &initial, &alone), Gathering::Crossed(misplaced));
         // All members are up, and one is up twice.
         let all = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
-        let twice = Found { misplaced: vec![at("h:3", "c", "b")], ..all };
+        let twice = FoundReplicas { misplaced: vec![at("h:3", "c", "b")], ..all };
         assert!(matches!(gathering(&hello("a", 11, ""), &initial, &twice), Gathering::Crossed(_)));
         // A replica that is to be admitted must see that there is a cluster, whatever else it finds.
-        let formed = Found { misplaced: vec![at("h:3", "c", "d")], ..found(&[("a", 11, ""), ("b", 22, "x")]) };
+        let formed = FoundReplicas { misplaced: vec![at("h:3", "c", "d")], ..found(&[("a", 11, ""), ("b", 22, "x")]) };
         assert_eq!(gathering(&hello("a", 11, ""), &initial, &formed), Gathering::Formed);
     }
 

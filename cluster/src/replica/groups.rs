@@ -6,14 +6,14 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::leader::Leader;
+use super::leader_client::LeaderClient;
 use super::reads::Reads;
 use crate::raft::Node;
 
 /// The parts of a group that readers and writers need.
 #[derive(Clone)]
 pub(crate) struct Group {
-    pub(crate) leader: Leader,
+    pub(crate) client: LeaderClient,
     pub(crate) reads: Reads,
     /// Whether this replica leads the group: now, and after every change.
     pub(crate) leads: watch::Receiver<bool>,
@@ -22,7 +22,7 @@ pub(crate) struct Group {
 impl Group {
     /// Returns whether a replica has a vote in the group, as far as this one knows.
     pub(crate) fn has_voter(&self, id: u64) -> bool {
-        self.leader.node().voters().contains(&id)
+        self.client.node().voters().contains(&id)
     }
 }
 
@@ -56,7 +56,7 @@ impl Groups {
 
     /// Returns this replica's node in each of them.
     pub(crate) fn nodes(&self) -> Vec<Node> {
-        self.0.groups.read().values().map(|group| group.leader.node().clone()).collect()
+        self.0.groups.read().values().map(|group| group.client.node().clone()).collect()
     }
 
     /// Waits until there is a group of this name.

@@ -18,10 +18,10 @@ use crate::group::Tables;
 use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
 use crate::peer::Hello;
 use crate::raft::Node;
-use crate::shard_map::group_slot;
+use crate::shard_map::number_of_group;
 
 /// A group with its name.
-pub(crate) type Named = (Arc<str>, Node);
+pub(crate) type NamedGroup = (Arc<str>, Node);
 
 /// What this replica should lead.
 pub(crate) struct Placement {
@@ -30,12 +30,12 @@ pub(crate) struct Placement {
     groups: Groups,
     tables: Arc<Tables>,
     /// The groups that were transferred here.
-    held: Mutex<BTreeMap<Arc<str>, Hold>>,
-    reasons: Mutex<Reasons>,
+    held: Mutex<BTreeMap<Arc<str>, TransferHold>>,
+    reasons: Mutex<DrainReasons>,
 }
 
 /// A group that was transferred here stays for a while.
-struct Hold {
+struct TransferHold {
     until: Instant,
     /// The member that was preferred when the group was transferred.
     preferred: Option<u64>,
@@ -43,7 +43,7 @@ struct Hold {
 
 /// The reasons for which this replica should lead nothing.
 #[derive(Default)]
-struct Reasons {
+struct DrainReasons {
     /// It was drained by request.
     wished: bool,
     /// Its disk has no room for what leaders write.
@@ -51,12 +51,12 @@ struct Reasons {
     /// Its disk is too slow for what leaders write.
     slow: bool,
     /// Another replica reaches more members.
-    hemmed: bool,
+    reaches_fewer: bool,
 }
 
-impl Reasons {
+impl DrainReasons {
     fn is_any(&self) -> bool {
-        self.wished || self.full || self.slow || self.hemmed
+        self.wished || self.full || self.slow || self.reaches_fewer
     }
 }
 
@@ -70,8 +70,8 @@ impl Placement {
         self.own
     }
 
-    pub(crate) fn groups(&self) -> Vec<Named> {
-        self.groups.all().into_iter().map(|(name, group)| (name, group.leader.node().clone())).collect()
+    pub(crate) fn groups(&self) -> Vec<NamedGroup> {
+        self.groups.all().into_iter().map(|(name, group)| (name, group.client.node().clone())).collect()
     }
 
     /// Returns whether this replica should lead nothing, as long as others can.
@@ -81,14 +81,15 @@ impl Placement {
 
     /// Returns the preferred leader of a group, if it has one.
     pub(crate) fn preferred(&self, group: &str) -> Option<u64> {
-        self.tables.map().preferred.get(&group_slot(group)?).copied()
+        self.tables.map().preferred.get(&number_of_group(group)?).copied()
     }
 
     /// Returns whether a group must stay where it was transferred to: for a while, unless another member is preferred
     /// since.
     pub(crate) fn is_held(&self, group: &str) -> bool {
         let preferred = self.preferred(group);
-        let holds = |hold: &Hold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
+        let holds =
+            |hold: &TransferHold| hold.until > Instant::now() && (preferred.is_none() || preferred == hold.preferred);
         self.held.lock().get(group).is_some_and(holds)
     }
 
@@ -96,7 +97,7 @@ impl Placement {
     ///
     /// # Errors
     /// The reason for which it cannot be done, for people.
-    pub(crate) async fn heed(&self, request: &Administer) -> Result<(), String> {
+    pub(crate) async fn carry_out(&self, request: &Administer) -> Result<(), String> {
         match request.action {
             administration::DRAIN => self.drain().await,
             administration::UNDRAIN => {
@@ -124,19 +125,20 @@ impl Placement {
 
     /// Sets whether another replica reaches more members than this one. While that is so, this one is drained. Returns
     /// whether the value has changed.
-    pub(crate) fn set_hemmed(&self, hemmed: bool) -> bool {
-        let is_changed = self.reasons.lock().hemmed != hemmed; // one task sets it
-        self.set(|reasons| reasons.hemmed = hemmed);
+    pub(crate) fn set_reaches_fewer(&self, reaches_fewer: bool) -> bool {
+        let is_changed = self.reasons.lock().reaches_fewer != reaches_fewer; // one task sets it
+        self.set(|reasons| reasons.reaches_fewer = reaches_fewer);
         is_changed
     }
 
-    /// Announces how many voting members hear this replica and are heard by it, itself included.
-    pub(crate) fn say_hears(&self, hears: u32) {
-        self.hello.send_if_modified(|hello| std::mem::replace(&mut hello.hears, hears) != hears);
+    /// Announces how many voting members this replica is connected with in both directions, itself included.
+    pub(crate) fn announce_reached_voters(&self, reached_voters: u32) {
+        self.hello
+            .send_if_modified(|hello| std::mem::replace(&mut hello.reached_voters, reached_voters) != reached_voters);
     }
 
     /// Changes the reasons and announces whether there is any. Returns whether what is announced has changed.
-    fn set(&self, change: impl FnOnce(&mut Reasons)) -> bool {
+    fn set(&self, change: impl FnOnce(&mut DrainReasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);
         let (drained, full) = (reasons.is_any(), reasons.full);
@@ -181,7 +183,7 @@ impl Placement {
         let groups = self.groups().into_iter().filter(|(name, _)| group.is_empty() || **name == *group);
         let holds = groups.map(|(name, _)| {
             let preferred = self.preferred(&name);
-            (name, Hold { until, preferred })
+            (name, TransferHold { until, preferred })
         });
         self.held.lock().extend(holds);
         Ok(())

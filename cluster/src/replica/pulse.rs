@@ -15,34 +15,34 @@ use futures_util::future::join_all;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use super::hearing::Hearing;
 use super::placement::Placement;
+use super::reachability::Reachability;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
-use crate::peer::sight::Sight;
+use crate::peer::peer_view::PeerView;
 use crate::peer::{Lane, Peers, Target};
-use crate::raft::{Node, Settling, know_members};
+use crate::raft::{Node, RestProposal, know_members};
 use crate::shard_map::DEFAULT_GROUP;
 
 /// Runs the timer until all groups are shut down.
-pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight: Arc<Sight>) {
+pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view: Arc<PeerView>) {
     let mut at = Instant::now();
     let (mut beat_at, mut rest_at) = (at, at);
-    let mut hearing = Hearing::new(placement.clone(), peers.clone());
+    let mut reachability = Reachability::new(placement.clone(), peers.clone());
     loop {
         let nodes: Vec<Node> = placement.groups().into_iter().map(|(_, node)| node).collect();
         if nodes.iter().all(Node::is_stopping) {
             return;
         }
         let now = Instant::now();
-        if sight.look(&peers.contacts(), now) {
-            nodes.iter().for_each(|node| node.looked(&sight));
+        if view.update(&peers.contacts(), now) {
+            nodes.iter().for_each(|node| node.peers_changed(&view));
         }
         if let Some(default) = nodes.iter().find(|node| **node.name() == *DEFAULT_GROUP) {
-            hearing.look(default, &sight, now);
+            reachability.update(default, &view, now);
         }
-        succession::miss(&placement, &nodes, &sight).await;
-        succession::resign(&placement, &nodes, &sight).await;
+        succession::replace_silent_leaders(&placement, &nodes, &view).await;
+        succession::hand_over_without_majority(&placement, &nodes, &view).await;
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(Node::beat);
@@ -50,10 +50,10 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
         }
         if now >= rest_at {
             rest_at = now + REST_INTERVAL;
-            let settling: Vec<(Node, Settling)> =
-                nodes.iter().filter_map(|node| Some((node.clone(), node.settle(&sight, now)?))).collect();
-            if !settling.is_empty() {
-                actix::spawn(rest(settling, peers.clone()));
+            let proposals: Vec<(Node, RestProposal)> =
+                nodes.iter().filter_map(|node| Some((node.clone(), node.begin_rest(&view, now)?))).collect();
+            if !proposals.is_empty() {
+                actix::spawn(rest(proposals, peers.clone()));
             }
         }
         at = now.max(at + PULSE_INTERVAL);
@@ -62,30 +62,30 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, sight
 }
 
 /// Asks the other replicas whether these groups can rest, and lets those rest on which all agree.
-async fn rest(settling: Vec<(Node, Settling)>, peers: Arc<dyn Peers>) {
-    let mut asked: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
-    for (number, (_, settling)) in settling.iter().enumerate() {
-        for (member, address) in &settling.members {
-            asked.entry((*member, address)).or_default().push(number);
+async fn rest(proposals: Vec<(Node, RestProposal)>, peers: Arc<dyn Peers>) {
+    let mut groups_by_member: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
+    for (number, (_, proposal)) in proposals.iter().enumerate() {
+        for (member, address) in &proposal.members {
+            groups_by_member.entry((*member, address)).or_default().push(number);
         }
     }
-    let answers = asked.into_iter().map(|((member, address), numbers)| {
+    let answers = groups_by_member.into_iter().map(|((member, address), numbers)| {
         let target = Target { address: address.to_owned(), member: Some(member) };
-        let groups = numbers.iter().map(|number| settling[*number].1.resting.clone()).collect();
+        let groups = numbers.iter().map(|number| proposals[*number].1.resting.clone()).collect();
         let payload = Bytes::from(message::Rest { groups }.encode_to_vec());
         let answer = peers.call(&target, Lane::Control, Method::Rest as u32, payload, REST_TIMEOUT);
         async move {
             let answer = answer.await.ok().and_then(|answer| message::RestAnswer::decode(answer).ok());
             let rests = answer.unwrap_or_default().rests;
-            let agreed = move |(place, number)| (number, rests.get(place).copied().unwrap_or(false));
+            let agreed = move |(index, number)| (number, rests.get(index).copied().unwrap_or(false));
             numbers.into_iter().enumerate().map(agreed)
         }
     });
-    let mut all_rest = vec![true; settling.len()];
+    let mut all_rest = vec![true; proposals.len()];
     for (number, rests) in join_all(answers).await.into_iter().flatten() {
         all_rest[number] &= rests;
     }
-    for ((node, settling), all_rest) in settling.iter().zip(all_rest) {
-        node.settled(settling, all_rest);
+    for ((node, proposal), all_rest) in proposals.iter().zip(all_rest) {
+        node.finish_rest(proposal, all_rest);
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::leader::Leader;
+use super::leader_client::LeaderClient;
 use crate::ReadError;
 use crate::limits::{READ_POINT_WAIT, READS_PER_ROUND_MAX};
 
@@ -18,10 +18,10 @@ pub(crate) struct Reads {
 
 impl Reads {
     /// Starts the task that serves reads, on the thread of the store.
-    pub(crate) fn start(leader: Leader) -> Reads {
-        let node = leader.node().clone();
-        let (waiting, asked) = mpsc::channel(READS_PER_ROUND_MAX);
-        actix::spawn(answer(leader, asked));
+    pub(crate) fn start(client: LeaderClient) -> Reads {
+        let node = client.node().clone();
+        let (waiting, requests) = mpsc::channel(READS_PER_ROUND_MAX);
+        actix::spawn(answer(client, requests));
         Reads { node, waiting }
     }
 
@@ -37,13 +37,13 @@ impl Reads {
 }
 
 /// Runs one round after the other. A round serves all reads that arrived before it began.
-async fn answer(leader: Leader, mut asked: mpsc::Receiver<Waiting>) {
+async fn answer(client: LeaderClient, mut requests: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
-    while asked.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
-        let reached = match leader.read_index().await {
+    while requests.recv_many(&mut waiting, READS_PER_ROUND_MAX).await > 0 {
+        let reached = match client.read_index().await {
             Ok(_) if seeded!(StaleFollowerRead) => Ok(()),
             Ok(index) => {
-                let reached = tokio::time::timeout(READ_POINT_WAIT, leader.node().reached(index)).await;
+                let reached = tokio::time::timeout(READ_POINT_WAIT, client.node().reached(index)).await;
                 reached.unwrap_or(Err(ReadError::Unavailable))
             }
             Err(error) => Err(error),

@@ -9,14 +9,14 @@ use tokio::task::JoinHandle;
 
 use super::closer::Closer;
 use super::groups::{Group, Groups};
-use super::leader::Leader;
+use super::leader_client::LeaderClient;
 use super::reads::Reads;
 use crate::clock::GroupClock;
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
 use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
-use crate::shard_map::Slot;
+use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
 use crate::wal::Wal;
 use crate::wal::disk::Disk;
@@ -55,9 +55,9 @@ pub(crate) async fn open_machine(
 }
 
 impl Starter {
-    /// Returns the group with this slot, and starts it if it is not running.
-    pub(crate) async fn start(&self, slot: Slot) -> Result<Arc<Group>, OpenError> {
-        let clock = self.tables.clock(slot);
+    /// Returns the group with this number, and starts it if it is not running.
+    pub(crate) async fn start(&self, group_number: GroupNumber) -> Result<Arc<Group>, OpenError> {
+        let clock = self.tables.clock(group_number);
         if let Some(group) = self.groups.get(clock.name()) {
             return Ok(group);
         }
@@ -68,7 +68,7 @@ impl Starter {
 
     async fn start_with(&self, clock: &Arc<GroupClock>) -> Result<Group, Failure> {
         let Starter { options, tables, wal, id, peers, .. } = self;
-        let machine = match self.ahead.take().filter(|_| clock.slot() == 0) {
+        let machine = match self.ahead.take().filter(|_| clock.group_number() == 0) {
             Some(ahead) => ahead.await??,
             None => open_machine(clock, options, tables, self.machine.disk.clone()).await?,
         };
@@ -90,11 +90,11 @@ impl Starter {
         let genesis = clock.hybrid().now().max(options.above);
         actix::spawn(node.clone().keep_time());
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
-        let leader = Leader::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
-        clock.serve(match leader.has_others() {
-            true => Closer::new(leader.clone()).start().recipient(),
+        let client = LeaderClient::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
+        clock.serve(match client.has_others() {
+            true => Closer::new(client.clone()).start().recipient(),
             false => proposer.recipient(),
         });
-        Ok(Group { reads: Reads::start(leader.clone()), leader, leads: led })
+        Ok(Group { reads: Reads::start(client.clone()), client, leads: led })
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::placement::Placement;
 use crate::limits::{MISSING_INTERVAL, PEER_SILENCE_MAX, SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
-use crate::peer::sight::Sight;
+use crate::peer::peer_view::PeerView;
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
 
@@ -37,10 +37,10 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 }
 
 /// Asks for votes in the groups of every leader that is silent, whenever it is this replica's turn.
-pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
+pub(crate) async fn replace_silent_leaders(placement: &Placement, nodes: &[Node], view: &PeerView) {
     for node in nodes.iter().filter(|node| !node.is_excluded()) {
         let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
-        let Some(silence) = sight.silence(leader) else { continue };
+        let Some(silence) = view.silence(leader) else { continue };
         let successors = successors(leader, node).len() as u32 + 1;
         if is_turn(&silence, rank(placement, leader, node), successors) {
             let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
@@ -51,10 +51,10 @@ pub(crate) async fn miss(placement: &Placement, nodes: &[Node], sight: &Sight) {
 }
 
 /// Asks others to take over every group that this replica leads without hearing a majority of its voters.
-pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight) {
+pub(crate) async fn hand_over_without_majority(placement: &Placement, nodes: &[Node], view: &PeerView) {
     let own = placement.own();
     for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
-        if node.is_quorum(|voter| voter == own || sight.hears(voter)) {
+        if node.is_quorum(|voter| voter == own || view.receives_from(voter)) {
             continue;
         }
         let mut successors = successors(own, node);
@@ -63,11 +63,11 @@ pub(crate) async fn resign(placement: &Placement, nodes: &[Node], sight: &Sight)
         successors.retain(|successor| node.has_caught_up(*successor));
         successors.sort_by_key(|successor| !node.may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {
-            let silence = sight.silence(*successor).unwrap_or_default();
+            let silence = view.silence(*successor).unwrap_or_default();
             if is_turn(&silence, rank, successors.len() as u32) {
                 let (group, to) = (node.name(), format_args!("{successor:x}"));
                 tracing::debug!(%group, %to, "no majority is heard: handing over the leadership of a group");
-                node.hand_over_unheard(*successor).await;
+                node.hand_over_without_answer(*successor).await;
             }
         }
     }

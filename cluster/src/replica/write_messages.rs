@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, write_result};
 
-use super::leader::Asked;
+use super::leader_client::WriteRequest;
 use crate::object::Term;
 use crate::{Draft, Expectation, Key, Layout, Mutation, Revision, TableId, Terms, Write, WriteError};
 
@@ -12,8 +12,8 @@ fn put_terms(terms: &[Term]) -> Vec<message::Term> {
 }
 
 /// Returns the message that asks the leader of a group for a write.
-pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::Write {
-    let Asked { write, attempt, repeated, shard: (epoch, shard) } = *asked;
+pub(super) fn put_write(group: &str, term: u64, request: &WriteRequest<'_>) -> message::Write {
+    let WriteRequest { write, write_id, repeated, shard: (epoch, shard) } = *request;
     let draft = match &write.mutation {
         Mutation::Delete => None,
         Mutation::Put(draft) => Some(message::Draft {
@@ -31,7 +31,7 @@ pub(super) fn put_write(group: &str, term: u64, asked: &Asked<'_>) -> message::W
         Expectation::Revision(revision) => revision.get(),
     };
     let (table, key) = (write.table.to_string(), write.key.to_string());
-    let (group, shard, attempt) = (group.to_owned(), shard.into(), attempt.number());
+    let (group, shard, attempt) = (group.to_owned(), shard.into(), write_id.number());
     message::Write { table, key, expected, draft, group, epoch, shard, attempt, repeated, term }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn read_write(message: message::Write) -> Write {
             metadata: draft.metadata_start..draft.metadata_end,
         },
         terms: Terms::new(terms(draft.labels), terms(draft.fields)),
-        is_sound: false,
+        is_decodable: false,
     };
     let expectation = match message.expected {
         0 => Expectation::Absent,

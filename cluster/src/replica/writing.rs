@@ -1,7 +1,7 @@
 //! Makes a write, whichever replica leads its group.
 
-use super::attempts::Attempts;
 use super::groups::Groups;
+use super::retried_write::RetriedWrite;
 use crate::group::Tables;
 use crate::limits::OBJECT_BYTES_MAX;
 use crate::shard_map::MAP_TABLE;
@@ -20,13 +20,13 @@ pub(crate) async fn make(
         return Err(WriteError::Unavailable);
     }
     let table = tables.table(&write.table);
-    let home = table.home(write.key.as_str());
-    let group = groups.get(home.clock.name()).ok_or(WriteError::Unavailable)?;
+    let write_shard = table.write_shard(write.key.as_str());
+    let group = groups.get(write_shard.clock.name()).ok_or(WriteError::Unavailable)?;
     // The write is kept for further attempts if these can become necessary.
-    if group.leader.has_others() || table.after(home.epoch).is_some() {
-        return Attempts::new(groups, table, write).make(bytes, tenure).await;
+    if group.client.has_others() || table.after(write_shard.epoch).is_some() {
+        return RetriedWrite::new(groups, table, write).make(bytes, tenure).await;
     }
-    let outcome = group.leader.propose(write, None, (home.epoch, home.shard), bytes, None).await;
+    let outcome = group.client.propose(write, None, (write_shard.epoch, write_shard.shard), bytes, None).await;
     outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
 }
 

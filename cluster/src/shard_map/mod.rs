@@ -28,7 +28,7 @@ pub(crate) const MAP_KEY: &str = "map";
 
 /// The number of a group: 0 for the default group, from 1 on for data groups. It is in the low bits of every revision
 /// that the group assigns.
-pub(crate) type Slot = u8;
+pub(crate) type GroupNumber = u8;
 
 /// The number of a division of a table; later divisions have higher ones. Divisions up to [`FOUNDING_EPOCH`] take
 /// writes from the start, later ones once they have been filled and opened.
@@ -48,15 +48,15 @@ pub(crate) fn shard_of(key: &str, shards: usize) -> usize {
 }
 
 /// Returns the name of a group.
-pub(crate) fn group_name(slot: Slot) -> Arc<str> {
-    if slot == 0 { DEFAULT_GROUP.into() } else { format!("g{slot}").into() }
+pub(crate) fn group_name(group_number: GroupNumber) -> Arc<str> {
+    if group_number == 0 { DEFAULT_GROUP.into() } else { format!("g{group_number}").into() }
 }
 
 /// Returns the number of the group with a name; `None` when no group can have that name.
-pub(crate) fn group_slot(name: &str) -> Option<Slot> {
+pub(crate) fn number_of_group(name: &str) -> Option<GroupNumber> {
     match name.strip_prefix('g') {
         _ if name == DEFAULT_GROUP => Some(0),
-        Some(number) => number.parse().ok().filter(|slot| *slot > 0),
+        Some(number) => number.parse().ok().filter(|group_number| *group_number > 0),
         None => None,
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn group_slot(name: &str) -> Option<Slot> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     pub(crate) epoch: Epoch,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) group_numbers: Vec<GroupNumber>,
 }
 
 /// The divisions of a table that is not, or was not always, in the default group alone.
@@ -89,7 +89,7 @@ pub(crate) struct ShardMap {
     /// The founders of each data group. Its present members are in its own log.
     pub(crate) groups: Vec<BTreeMap<u64, Replica>>,
     /// The preferred leaders of groups that have one. Ids of replicas that are not members any more are ignored.
-    pub(crate) preferred: BTreeMap<Slot, u64>,
+    pub(crate) preferred: BTreeMap<GroupNumber, u64>,
     pub(crate) tables: BTreeMap<TableId, Placement>,
 }
 
@@ -130,15 +130,15 @@ fn check(table: &TableId, shards: u16) -> Result<(), ShardMapError> {
 
 /// Returns the group of every shard of a table. They are consecutive data groups, starting with number `crc32c(table) %
 /// groups`, so that tables with few shards do not all use the first group.
-fn slots(table: &TableId, shards: u16, groups: usize) -> Vec<Slot> {
+fn assign_groups(table: &TableId, shards: u16, groups: usize) -> Vec<GroupNumber> {
     let groups = groups.max(1) as u32;
     let first = crc32c::crc32c(table.as_str().as_bytes()) % groups;
-    (0..u32::from(shards)).map(|shard| 1 + ((first + shard) % groups) as Slot).collect()
+    (0..u32::from(shards)).map(|shard| 1 + ((first + shard) % groups) as GroupNumber).collect()
 }
 
 impl Placement {
-    fn founding(slots: Vec<Slot>) -> Placement {
-        let serving = Division { epoch: FOUNDING_EPOCH, slots };
+    fn founding(group_numbers: Vec<GroupNumber>) -> Placement {
+        let serving = Division { epoch: FOUNDING_EPOCH, group_numbers };
         Placement { retired: Vec::new(), serving, next: None, ending: false }
     }
 
@@ -161,8 +161,8 @@ impl ShardMap {
             if options.groups == 0 {
                 return Err(ShardMapError::NoGroups { table: table.clone(), shards });
             }
-            let slots = slots(table, shards, usize::from(options.groups));
-            tables.insert(table.clone(), Placement::founding(slots));
+            let group_numbers = assign_groups(table, shards, usize::from(options.groups));
+            tables.insert(table.clone(), Placement::founding(group_numbers));
         }
         let groups = vec![founders.clone(); usize::from(options.groups)];
         Ok(ShardMap { epoch: FOUNDING_EPOCH, groups, preferred: BTreeMap::new(), tables })
@@ -175,35 +175,35 @@ impl ShardMap {
 
     /// Returns the number of shards of each table that the map has.
     pub(crate) fn shards(&self) -> BTreeMap<TableId, u16> {
-        let shards = |placement: &Placement| placement.serving.slots.len() as u16;
+        let shards = |placement: &Placement| placement.serving.group_numbers.len() as u16;
         self.tables.iter().map(|(table, placement)| (table.clone(), shards(placement))).collect()
     }
 
     /// Returns the numbers of all groups.
-    pub(crate) fn slots(&self) -> std::ops::RangeInclusive<Slot> {
+    pub(crate) fn group_numbers(&self) -> std::ops::RangeInclusive<GroupNumber> {
         0..=self.data_groups()
     }
 
     /// Returns the groups that replicate serving divisions, and the default group.
-    pub(crate) fn serving_slots(&self) -> BTreeSet<Slot> {
-        self.tables.values().flat_map(|placement| placement.serving.slots.iter().copied()).chain([0]).collect()
+    pub(crate) fn serving_groups(&self) -> BTreeSet<GroupNumber> {
+        self.tables.values().flat_map(|placement| placement.serving.group_numbers.iter().copied()).chain([0]).collect()
     }
 
     /// Returns the groups that replicate serving or next divisions, and the default group. The others only have
     /// history.
-    pub(crate) fn needed_slots(&self) -> BTreeSet<Slot> {
+    pub(crate) fn needed_groups(&self) -> BTreeSet<GroupNumber> {
         let next = self.tables.values().filter_map(|placement| placement.next.as_ref());
-        self.serving_slots().into_iter().chain(next.flat_map(|next| next.slots.iter().copied())).collect()
+        self.serving_groups().into_iter().chain(next.flat_map(|next| next.group_numbers.iter().copied())).collect()
     }
 
     /// Returns whether a group may have objects that no other group has: those of a serving division, or of the next
     /// one once it may take writes.
-    pub(crate) fn is_filled(&self, slot: Slot) -> bool {
-        let has = |division: &Division| division.slots.contains(&slot);
+    pub(crate) fn is_filled(&self, group_number: GroupNumber) -> bool {
+        let has = |division: &Division| division.group_numbers.contains(&group_number);
         let fills = |placement: &Placement| {
             has(&placement.serving) || placement.ending && placement.next.as_ref().is_some_and(has)
         };
-        slot == 0 || self.tables.values().any(fills)
+        group_number == 0 || self.tables.values().any(fills)
     }
 
     /// Returns the same map as a new version, so that a concurrent change of the former version conflicts and is
@@ -214,7 +214,7 @@ impl ShardMap {
 
     /// Returns every division of a table, oldest first.
     pub(crate) fn divisions(&self, table: &TableId) -> Vec<Division> {
-        let whole = || vec![Division { epoch: 0, slots: vec![0] }];
+        let whole = || vec![Division { epoch: 0, group_numbers: vec![0] }];
         self.tables.get(table).map_or_else(whole, |placement| placement.divisions().cloned().collect())
     }
 
@@ -231,9 +231,10 @@ impl ShardMap {
     ) -> Result<Option<ShardMap>, ShardMapError> {
         check(table, shards)?;
         let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
-        let whole = || Placement { serving: Division { epoch: 0, slots: vec![0] }, ..Placement::founding(Vec::new()) };
+        let whole =
+            || Placement { serving: Division { epoch: 0, group_numbers: vec![0] }, ..Placement::founding(Vec::new()) };
         let placement = map.tables.entry(table.clone()).or_insert_with(whole);
-        let current = placement.next.as_ref().unwrap_or(&placement.serving).slots.len();
+        let current = placement.next.as_ref().unwrap_or(&placement.serving).group_numbers.len();
         if current == usize::from(shards) && (self.tables.contains_key(table) || shards == 1) {
             return Ok(None);
         }
@@ -242,7 +243,7 @@ impl ShardMap {
         }
         let groups = self.groups.len().max(usize::from(shards.min(GROUPS_MAX)));
         map.groups.resize(groups, founders.clone());
-        placement.next = Some(Division { epoch: map.epoch, slots: slots(table, shards, groups) });
+        placement.next = Some(Division { epoch: map.epoch, group_numbers: assign_groups(table, shards, groups) });
         Ok(Some(map))
     }
 
@@ -318,16 +319,19 @@ mod tests {
     #[test]
     fn shards_go_round_the_data_groups_and_keys_spread_evenly() {
         let map = founding(3, &[("pods", 8), ("leases", 1)]).unwrap();
-        let slots = |table: &str| map.divisions(&TableId::new(table)).pop().unwrap().slots;
-        assert_eq!(slots("pods").len(), 8);
-        assert!(slots("pods").windows(2).all(|pair| pair[1] == pair[0] % 3 + 1), "{:?}", slots("pods"));
-        assert_eq!(slots("services"), [0]);
-        assert!((1..=3).contains(&slots("leases")[0]));
+        let group_numbers = |table: &str| map.divisions(&TableId::new(table)).pop().unwrap().group_numbers;
+        assert_eq!(group_numbers("pods").len(), 8);
+        assert!(group_numbers("pods").windows(2).all(|pair| pair[1] == pair[0] % 3 + 1), "{:?}", group_numbers("pods"));
+        assert_eq!(group_numbers("services"), [0]);
+        assert!((1..=3).contains(&group_numbers("leases")[0]));
         assert_eq!(
-            map.slots().map(group_name).map(|name| name.to_string()).collect::<Vec<_>>(),
+            map.group_numbers().map(group_name).map(|name| name.to_string()).collect::<Vec<_>>(),
             ["default", "g1", "g2", "g3"]
         );
-        assert!((0..=255).all(|slot| group_slot(&group_name(slot)) == Some(slot)) && group_slot("g0").is_none());
+        assert!(
+            (0..=255).all(|group_number| number_of_group(&group_name(group_number)) == Some(group_number))
+                && number_of_group("g0").is_none()
+        );
         for shards in [2, 3, 8] {
             let mut counts = vec![0; shards];
             for number in 0..10_000 {
@@ -365,13 +369,13 @@ mod tests {
         assert_eq!((ending.ending(&pods, 2), ending.divided(&pods, 3)), (None, None));
         let divided = ending.divided(&pods, 2).unwrap();
         assert_eq!((divided.shards()[&pods], divided.divisions(&pods).len()), (5, 2));
-        assert_eq!(map.needed_slots(), map.serving_slots());
-        assert_eq!(next.needed_slots(), [0, 1, 2, 3, 4, 5].into());
-        let filled = |map: &ShardMap| map.slots().filter(|slot| map.is_filled(*slot)).count();
+        assert_eq!(map.needed_groups(), map.serving_groups());
+        assert_eq!(next.needed_groups(), [0, 1, 2, 3, 4, 5].into());
+        let filled = |map: &ShardMap| map.group_numbers().filter(|group_number| map.is_filled(*group_number)).count();
         assert_eq!((filled(&next), filled(&next.ending(&pods, 2).unwrap())), (3, 6));
         let fewer = next.divided(&pods, 2).unwrap().dividing(&pods, 1, &founders()).unwrap().unwrap();
         let fewer = fewer.divided(&pods, fewer.epoch).unwrap();
-        assert_eq!((fewer.data_groups(), fewer.needed_slots().len()), (5, 2), "the others have history alone");
+        assert_eq!((fewer.data_groups(), fewer.needed_groups().len()), (5, 2), "the others have history alone");
         for map in [&map, &next, &both, &ending, &divided] {
             let object = map.draft().seal(Key::new(MAP_KEY), Revision::FIRST).unwrap();
             assert_eq!(ShardMap::read(object.bytes()).as_ref(), Ok(map));

@@ -1,16 +1,20 @@
 //! Preferred leaders of groups.
 
-use super::{ShardMap, Slot};
+use super::{GroupNumber, ShardMap};
 
 impl ShardMap {
     /// Returns the map in which `member` is the preferred leader of these groups, or in which they have none. `None`
     /// when that is so already.
-    pub(crate) fn preferring(&self, slots: impl IntoIterator<Item = Slot>, member: Option<u64>) -> Option<ShardMap> {
+    pub(crate) fn preferring(
+        &self,
+        group_numbers: impl IntoIterator<Item = GroupNumber>,
+        member: Option<u64>,
+    ) -> Option<ShardMap> {
         let mut preferred = self.preferred.clone();
-        for slot in slots {
+        for group_number in group_numbers {
             match member {
-                Some(member) => preferred.insert(slot, member),
-                None => preferred.remove(&slot),
+                Some(member) => preferred.insert(group_number, member),
+                None => preferred.remove(&group_number),
             };
         }
         (preferred != self.preferred).then(|| ShardMap { preferred, ..self.confirmed() })
@@ -19,7 +23,8 @@ impl ShardMap {
     /// Returns the map in which `member`, or no member, replaces any of the members `of` as preferred leader. `None`
     /// when none of them is preferred.
     pub(crate) fn preferring_instead(&self, of: &[u64], member: Option<u64>) -> Option<ShardMap> {
-        let was_to = self.preferred.iter().filter(|(_, member)| of.contains(member)).map(|(slot, _)| *slot);
+        let was_to =
+            self.preferred.iter().filter(|(_, member)| of.contains(member)).map(|(group_number, _)| *group_number);
         self.preferring(was_to, member)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Division, Placement, ShardMap, Slot};
+use super::{Division, GroupNumber, Placement, ShardMap};
 use crate::TableId;
 use crate::limits::{GROUPS_MAX, SHARDS_MAX};
 use crate::roster::Replica;
@@ -21,19 +21,19 @@ impl ShardMap {
                 let _ = writeln!(text, "founder {id:x} {name} {address}");
             }
         }
-        for (slot, member) in &self.preferred {
-            let _ = writeln!(text, "preferred {slot} {member:x}");
+        for (group_number, member) in &self.preferred {
+            let _ = writeln!(text, "preferred {group_number} {member:x}");
         }
         for (table, placement) in &self.tables {
-            for (number, Division { epoch, slots }) in placement.divisions().enumerate() {
+            for (number, Division { epoch, group_numbers }) in placement.divisions().enumerate() {
                 let stage = match number.cmp(&placement.retired.len()) {
                     std::cmp::Ordering::Less => "retired",
                     std::cmp::Ordering::Equal => "serving",
                     std::cmp::Ordering::Greater if placement.ending => "succeeding",
                     std::cmp::Ordering::Greater => "next",
                 };
-                let slots: Vec<String> = slots.iter().map(Slot::to_string).collect();
-                let _ = writeln!(text, "table {} {stage} {epoch} {}", table.as_str(), slots.join(","));
+                let group_numbers: Vec<String> = group_numbers.iter().map(GroupNumber::to_string).collect();
+                let _ = writeln!(text, "table {} {stage} {epoch} {}", table.as_str(), group_numbers.join(","));
             }
         }
         text
@@ -50,9 +50,10 @@ pub(super) fn parse(text: &str) -> Result<ShardMap, usize> {
     for (number, line) in lines.enumerate() {
         parse_line(&mut map, line).ok_or(number + 2)?;
     }
-    let is_group = |slot: &Slot| usize::from(*slot) <= map.groups.len();
-    let is_placed = |division: &Division| division.slots.iter().all(is_group);
-    let is_whole = |placement: &Placement| !placement.serving.slots.is_empty() && placement.divisions().all(is_placed);
+    let is_group = |group_number: &GroupNumber| usize::from(*group_number) <= map.groups.len();
+    let is_placed = |division: &Division| division.group_numbers.iter().all(is_group);
+    let is_whole =
+        |placement: &Placement| !placement.serving.group_numbers.is_empty() && placement.divisions().all(is_placed);
     match map.epoch > 0 && map.tables.values().all(is_whole) && map.preferred.keys().all(is_group) {
         true => Ok(map),
         false => Err(1),
@@ -71,14 +72,17 @@ fn parse_line(map: &mut ShardMap, line: &str) -> Option<()> {
             let replica = Replica { name: name.to_owned(), address: address.to_owned() };
             map.groups.last_mut()?.insert(u64::from_str_radix(id, 16).ok()?, replica);
         }
-        ["preferred", slot, member] => {
+        ["preferred", group_number, member] => {
             let member = u64::from_str_radix(member, 16).ok()?;
-            map.preferred.insert(slot.parse().ok()?, member).is_none().then_some(())?;
+            map.preferred.insert(group_number.parse().ok()?, member).is_none().then_some(())?;
         }
-        ["table", table, stage, epoch, slots] => {
-            let slots = slots.split(',').map(|slot| slot.parse().ok()).collect::<Option<Vec<Slot>>>()?;
-            (slots.len() <= usize::from(SHARDS_MAX)).then_some(())?;
-            let division = Division { epoch: epoch.parse().ok()?, slots };
+        ["table", table, stage, epoch, group_numbers] => {
+            let group_numbers = group_numbers
+                .split(',')
+                .map(|group_number| group_number.parse().ok())
+                .collect::<Option<Vec<GroupNumber>>>()?;
+            (group_numbers.len() <= usize::from(SHARDS_MAX)).then_some(())?;
+            let division = Division { epoch: epoch.parse().ok()?, group_numbers };
             let blank = || Placement::founding(Vec::new());
             let placement = map.tables.entry(TableId::new(table)).or_insert_with(blank);
             match stage {

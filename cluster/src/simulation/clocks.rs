@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(100);
 async fn key_in(store: &Store, group: &'static str) -> Key {
     let table = store.table(&TableId::new(SPREAD));
     let mut keys = (0..).map(|number| Key::namespaced("x", &format!("k{number}")));
-    keys.find(|key| **table.home(key.as_str()).clock.name() == *group).expect("one of them")
+    keys.find(|key| **table.write_shard(key.as_str()).clock.name() == *group).expect("one of them")
 }
 
 /// Makes a host lead a group.
@@ -51,7 +51,7 @@ fn apart(seed: u64) -> World {
     let (mut world, ..) = three(seed);
     lead(&mut world, 0, "g1");
     lead(&mut world, 1, "g2");
-    world.fabric.cut(0, 1, true);
+    world.shared_network.cut(0, 1, true);
     world.hosts[0].condition.skew_ms.store(AHEAD_MS, std::sync::atomic::Ordering::Relaxed);
     world
 }
@@ -81,9 +81,9 @@ fn a_write_is_told_of_when_all_others_will_assign_larger_revisions() {
 /// Returns their revisions.
 fn seen_before(seed: u64) -> [Revision; 2] {
     let mut world = apart(seed);
-    let door = world.hosts[0].door.clone();
+    let client = world.hosts[0].client.clone();
     world.spawn(async move {
-        let _ = door.ask(|store| create_in(store, "g1")).await;
+        let _ = client.ask(|store| create_in(store, "g1")).await;
     });
     let seen = ask(&mut world, 0, |store| async move {
         let (table, key) = (store.table(&TableId::new(SPREAD)), key_in(&store, "g1").await);

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use super::changes::{self, MemberChanges};
 use super::draw;
 use super::host::Crash;
-use super::reform::{self, Reform};
 use super::traffic::Traffic;
 use super::world::{PLAIN, SPREAD, World};
 
@@ -68,19 +68,19 @@ enum Fault {
 pub(super) struct Schedule {
     next_ms: u64,
     undoing: Vec<Undoing>,
-    reform: Reform,
+    member_changes: MemberChanges,
 }
 
 impl Schedule {
     pub(super) fn new(from_ms: u64) -> Schedule {
-        Schedule { next_ms: from_ms, undoing: Vec::new(), reform: Reform::default() }
+        Schedule { next_ms: from_ms, undoing: Vec::new(), member_changes: MemberChanges::default() }
     }
 
     /// Injects and undoes the faults that are due.
     pub(super) fn step(&mut self, world: &mut World, traffic: &Traffic) {
         let now = world.time.now_ms();
-        while let Some(place) = self.undoing.iter().position(|undoing| undoing.due_ms <= now) {
-            let undoing = self.undoing.remove(place);
+        while let Some(index) = self.undoing.iter().position(|undoing| undoing.due_ms <= now) {
+            let undoing = self.undoing.remove(index);
             self.undo(world, traffic, &undoing);
         }
         if self.undoing.iter().any(|undoing| undoing.fault == Fault::Flicker) && draw::once_in(FLICKER_MS) {
@@ -95,7 +95,7 @@ impl Schedule {
             if self.undoing.iter().any(|undoing| undoing.host == host || undoing.fault == fault) {
                 return;
             }
-            if matches!(fault, Fault::Replace | Fault::Readmit) && self.reform.is_going_on() {
+            if matches!(fault, Fault::Replace | Fault::Readmit) && self.member_changes.is_going_on() {
                 return;
             }
             let lasts_ms = self.inject(world, traffic, host, fault);
@@ -112,7 +112,7 @@ impl Schedule {
 
     /// Returns whether all changes of members have been completed.
     pub(super) fn is_settled(&self) -> bool {
-        !self.reform.is_going_on()
+        !self.member_changes.is_going_on()
     }
 
     /// Injects a fault into a host. Returns how long it lasts, in milliseconds.
@@ -125,18 +125,18 @@ impl Schedule {
             Fault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
             Fault::Freeze => world.hosts[host].is_frozen = true,
             Fault::Isolate => isolate(world, host, true),
-            Fault::CutTo(other) => world.fabric.cut(host, other, true),
+            Fault::CutTo(other) => world.shared_network.cut(host, other, true),
             Fault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
             Fault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
             Fault::Clock => {
                 let skew = draw::below(2 * SKEW_MS) as i64 - SKEW_MS as i64;
                 world.hosts[host].condition.skew_ms.store(skew, Ordering::Relaxed);
             }
-            Fault::SlowNetwork => world.fabric.set_jitter(draw::within(20..150)),
+            Fault::SlowNetwork => world.shared_network.set_jitter(draw::within(20..150)),
             Fault::Stop => world.hosts[host].stop(),
             Fault::Ahead(other) => {
                 world.hosts[host].condition.skew_ms.fetch_add(draw::within(AHEAD_MS) as i64, Ordering::Relaxed);
-                world.fabric.cut(host, other, true);
+                world.shared_network.cut(host, other, true);
             }
             Fault::Flicker => {}
             Fault::Quiet => traffic.set_quiet(true),
@@ -144,11 +144,11 @@ impl Schedule {
             Fault::Replace => {
                 world.hosts[host].crash(Crash::Kill);
                 world.hosts[host].lose_disk();
-                self.reform.replace(world, host);
+                self.member_changes.replace(world, host);
             }
-            Fault::Readmit => self.reform.readmit(world, host),
-            Fault::Transfer => reform::transfer(world, (host + 1) % world.hosts.len(), host),
-            Fault::Divide => reform::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
+            Fault::Readmit => self.member_changes.readmit(world, host),
+            Fault::Transfer => changes::transfer(world, (host + 1) % world.hosts.len(), host),
+            Fault::Divide => changes::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
         }
         match fault {
             Fault::Snapshot | Fault::Readmit | Fault::Transfer | Fault::Divide => 0,
@@ -171,7 +171,7 @@ impl Schedule {
             }
             Fault::Freeze => world.hosts[host].is_frozen = false,
             Fault::Isolate => isolate(world, host, false),
-            Fault::CutTo(other) | Fault::Ahead(other) => world.fabric.cut(host, other, false),
+            Fault::CutTo(other) | Fault::Ahead(other) => world.shared_network.cut(host, other, false),
             Fault::SlowDisk => world.calm_disk(host),
             Fault::FullDisk => world.hosts[host].disk.set_room(None),
             // The clock may stay off, or be corrected.
@@ -211,14 +211,14 @@ fn drawn(host: usize, hosts: usize) -> Fault {
 
 fn isolate(world: &World, host: usize, is_cut: bool) {
     for other in (0..world.hosts.len()).filter(|other| *other != host) {
-        world.fabric.cut(host, other, is_cut);
-        world.fabric.cut(other, host, is_cut);
+        world.shared_network.cut(host, other, is_cut);
+        world.shared_network.cut(other, host, is_cut);
     }
 }
 
 fn snapshot(world: &World, host: usize) {
-    let door = world.hosts[host].door.clone();
+    let client = world.hosts[host].client.clone();
     world.spawn(async move {
-        let _ = door.ask(|store| async move { drop(store.write_snapshots().await) }).await;
+        let _ = client.ask(|store| async move { drop(store.write_snapshots().await) }).await;
     });
 }

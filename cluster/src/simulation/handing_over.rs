@@ -25,15 +25,15 @@ pub(super) fn ask<T: 'static, F: Future<Output = T> + 'static>(
     host: usize,
     work: impl FnOnce(Store) -> F + 'static,
 ) -> T {
-    let (door, answer) = (world.hosts[host].door.clone(), Rc::new(RefCell::new(None)));
+    let (client, answer) = (world.hosts[host].client.clone(), Rc::new(RefCell::new(None)));
     let answered = answer.clone();
-    world.spawn(async move { *answered.borrow_mut() = door.ask(work).await.ok() });
+    world.spawn(async move { *answered.borrow_mut() = client.ask(work).await.ok() });
     assert!(world.wait(PATIENCE_MS, |_| answer.borrow().is_some()), "a host does not answer");
     answer.take().expect("an answer")
 }
 
 fn default_group(store: &Store) -> Node {
-    store.running().groups.get(DEFAULT_GROUP).expect("it is there").leader.node().clone()
+    store.running().groups.get(DEFAULT_GROUP).expect("it is there").client.node().clone()
 }
 
 /// Returns the term and the leader of the group `default`, as a host knows them.
@@ -45,7 +45,7 @@ fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
 }
 
 /// Lets time pass until all of these hosts follow the same leader in one term later than `after`. Returns both.
-fn settled(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
+fn wait_for_leader(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
     for _ in 0..PATIENCE_MS {
         let reigns: Vec<_> = hosts.iter().map(|host| reign(world, *host)).collect();
         if let (term, Some(leader)) = reigns[0]
@@ -60,7 +60,7 @@ fn settled(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64) {
 
 /// Makes a host ask another one to lead, without waiting for the answer.
 fn hand_over(world: &mut World, from: usize, to: u64) {
-    ask(world, from, move |store| async move { default_group(&store).hand_over_unheard(to).await });
+    ask(world, from, move |store| async move { default_group(&store).hand_over_without_answer(to).await });
 }
 
 /// Starts three hosts. Returns them with their ids, the term, and the index of the leader.
@@ -68,11 +68,11 @@ pub(super) fn three(seed: u64) -> (World, Vec<u64>, (u64, usize)) {
     let mut world = World::new(seed, 3, false);
     world.hosts.iter_mut().for_each(|host| host.start());
     for host in 0..3 {
-        assert!(world.wait(PATIENCE_MS, |world| world.hosts[host].door.is_open()));
+        assert!(world.wait(PATIENCE_MS, |world| world.hosts[host].client.is_open()));
         ask(&mut world, host, |store| async move { store.ready().await });
     }
     let ids: Vec<u64> = (0..3).map(|host| ask(&mut world, host, |store| async move { store.node() })).collect();
-    let (term, leader) = settled(&mut world, &[0, 1, 2], 0);
+    let (term, leader) = wait_for_leader(&mut world, &[0, 1, 2], 0);
     let first = ids.iter().position(|id| *id == leader).expect("a member");
     (world, ids, (term, first))
 }
@@ -99,8 +99,8 @@ fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
         world.calm_disk(other);
         world.hosts[other].crash(Crash::Kill);
         world.hosts[other].start();
-        assert!(world.wait(PATIENCE_MS, |world| world.hosts[other].door.is_open()));
-        let (later, leader) = settled(&mut world, &[next, other], term);
+        assert!(world.wait(PATIENCE_MS, |world| world.hosts[other].client.is_open()));
+        let (later, leader) = wait_for_leader(&mut world, &[next, other], term);
         assert_eq!(leader, ids[next], "seed {seed}: another one leads in term {later}");
         world.wait(CALM_MS, |_| false);
         assert!(takes_writes(&mut world, next), "seed {seed}");
@@ -120,15 +120,15 @@ fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
         world.hosts[still].is_frozen = true;
         hand_over(&mut world, first, ids[still]);
         hand_over(&mut world, first, ids[next]);
-        let reign = settled(&mut world, &[first, next], term);
+        let reign = wait_for_leader(&mut world, &[first, next], term);
         assert_eq!(reign.1, ids[next]);
         // The request to lead reaches it before it hears of the present leader.
-        world.fabric.cut(next, still, true);
+        world.shared_network.cut(next, still, true);
         world.hosts[still].is_frozen = false;
         world.wait(50, |_| false);
-        world.fabric.cut(next, still, false);
-        assert_eq!(settled(&mut world, &[first, next, still], term), reign, "seed {seed}");
+        world.shared_network.cut(next, still, false);
+        assert_eq!(wait_for_leader(&mut world, &[first, next, still], term), reign, "seed {seed}");
         world.wait(CALM_MS, |_| false);
-        assert_eq!(settled(&mut world, &[first, next, still], term), reign, "seed {seed}");
+        assert_eq!(wait_for_leader(&mut world, &[first, next, still], term), reign, "seed {seed}");
     }
 }

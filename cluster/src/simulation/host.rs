@@ -16,14 +16,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::draw;
-use super::fabric::Fabric;
 use super::network::HostNetwork;
+use super::shared_network::SharedNetwork;
 use super::time::Time;
 use super::trace::Trace;
 use crate::clock::WallClock;
 use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
-use crate::wal::simulated_drive::{Pace, Tasks};
+use crate::wal::simulated_runner::{Pace, Tasks};
 use crate::{Options, Store};
 
 /// The wall clock of every host when a simulation begins.
@@ -34,32 +34,32 @@ type Request = Box<dyn FnOnce(Store) -> LocalBoxFuture<'static, ()>>;
 
 /// Sends requests to a process, once its store is open. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Door(Rc<RefCell<Option<mpsc::UnboundedSender<Request>>>>);
+pub(super) struct StoreClient(Rc<RefCell<Option<mpsc::UnboundedSender<Request>>>>);
 
 /// The process has ended, or has no store yet. The request was either refused, or may have been carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum RequestError {
     Refused,
     Lost,
 }
 
-impl Door {
+impl StoreClient {
     /// Runs work in the process with its store.
     pub(super) async fn ask<T: 'static, F: Future<Output = T> + 'static>(
         &self,
         work: impl FnOnce(Store) -> F + 'static,
-    ) -> Result<T, Gone> {
+    ) -> Result<T, RequestError> {
         let (reply, answer) = tokio::sync::oneshot::channel();
         let request: Request = Box::new(move |store| {
             Box::pin(async move {
                 let _ = reply.send(work(store).await); // fails if the caller stopped waiting
             })
         });
-        let taken = self.0.borrow().as_ref().is_some_and(|door| door.send(request).is_ok());
+        let taken = self.0.borrow().as_ref().is_some_and(|client| client.send(request).is_ok());
         if !taken {
-            return Err(Gone::Refused);
+            return Err(RequestError::Refused);
         }
-        answer.await.map_err(|_| Gone::Lost)
+        answer.await.map_err(|_| RequestError::Lost)
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -80,12 +80,12 @@ pub(super) struct Condition {
 pub(super) struct Host {
     pub(super) index: usize,
     pub(super) name: String,
-    pub(super) door: Door,
+    pub(super) client: StoreClient,
     pub(super) condition: Condition,
     pub(super) disk: SimulatedDisk,
     pub(super) is_frozen: bool,
     options: Options,
-    fabric: Arc<Fabric>,
+    shared_network: Arc<SharedNetwork>,
     time: Time,
     trace: Trace,
     process: Option<Process>,
@@ -110,13 +110,31 @@ pub(super) enum Crash {
 }
 
 impl Host {
-    pub(super) fn new(index: usize, options: Options, fabric: Arc<Fabric>, time: Time, trace: Trace) -> Host {
+    pub(super) fn new(
+        index: usize,
+        options: Options,
+        shared_network: Arc<SharedNetwork>,
+        time: Time,
+        trace: Trace,
+    ) -> Host {
         let name = options.membership.as_ref().map_or_else(String::new, |membership| membership.name.clone());
         let condition = Condition::default();
         condition.disk_ms.store(1, Ordering::Relaxed);
-        let (door, disk) = (Door::default(), SimulatedDisk::default());
+        let (client, disk) = (StoreClient::default(), SimulatedDisk::default());
         disk.set_pace(pace(&condition));
-        Host { index, name, door, condition, disk, is_frozen: false, options, fabric, time, trace, process: None }
+        Host {
+            index,
+            name,
+            client,
+            condition,
+            disk,
+            is_frozen: false,
+            options,
+            shared_network,
+            time,
+            trace,
+            process: None,
+        }
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -132,7 +150,7 @@ impl Host {
         let runner = System::with_tokio_rt(runtime);
         let system = System::current();
         let fatal = Rc::new(Cell::new(None));
-        let started = run(self.machine(), self.options.clone(), self.door.clone(), fatal.clone(), self.trace.clone());
+        let started = run(self.machine(), self.options.clone(), self.client.clone(), fatal.clone(), self.trace.clone());
         let start = runner.block_on(async {
             actix::spawn(started);
             Instant::now()
@@ -146,9 +164,9 @@ impl Host {
         let clock = move || (EPOCH_MS + time.now_ms()).saturating_add_signed(skew.load(Ordering::Relaxed));
         Machine {
             disk: Arc::new(self.disk.clone()),
-            network: Arc::new(HostNetwork { fabric: self.fabric.clone(), host: self.index }),
+            network: Arc::new(HostNetwork { shared_network: self.shared_network.clone(), host: self.index }),
             clock: WallClock::new(clock),
-            drive: Arc::new(Tasks { pace: pace(&self.condition) }),
+            runner: Arc::new(Tasks { pace: pace(&self.condition) }),
         }
     }
 
@@ -170,9 +188,9 @@ impl Host {
 
     /// Ends the process.
     pub(super) fn crash(&mut self, crash: Crash) {
-        self.door.0.borrow_mut().take();
+        self.client.0.borrow_mut().take();
         if crash == Crash::PowerLoss {
-            self.fabric.power(self.index, false);
+            self.shared_network.power(self.index, false);
         }
         if let Some(process) = self.process.take() {
             System::set_current(process.system.clone());
@@ -194,14 +212,14 @@ impl Host {
 
     /// Asks the process to end: it takes no more requests, and hands over its leadership.
     pub(super) fn stop(&mut self) {
-        let Some(door) = self.door.0.borrow_mut().take() else { return };
+        let Some(client) = self.client.0.borrow_mut().take() else { return };
         let stop: Request = Box::new(|store| Box::pin(store.shutdown()));
-        let _ = door.send(stop); // it may be ending already
+        let _ = client.send(stop); // it may be ending already
     }
 
     /// Gives the host its power back and starts the process again.
     pub(super) fn restart(&mut self) {
-        self.fabric.power(self.index, true);
+        self.shared_network.power(self.index, true);
         self.start();
     }
 }
@@ -213,7 +231,13 @@ fn pace(condition: &Condition) -> Pace {
 }
 
 /// Runs a process: opens the store, and handles requests.
-async fn run(machine: Machine, options: Options, door: Door, fatal: Rc<Cell<Option<&'static str>>>, trace: Trace) {
+async fn run(
+    machine: Machine,
+    options: Options,
+    client: StoreClient,
+    fatal: Rc<Cell<Option<&'static str>>>,
+    trace: Trace,
+) {
     let failed = Arc::new(parking_lot::Mutex::new(None));
     let failure = failed.clone();
     let options = Options { on_fatal: Arc::new(move |reason| *failure.lock() = Some(reason.to_owned())), ..options };
@@ -225,7 +249,7 @@ async fn run(machine: Machine, options: Options, door: Door, fatal: Rc<Cell<Opti
         }
     };
     let (sender, mut requests) = mpsc::unbounded_channel::<Request>();
-    *door.0.borrow_mut() = Some(sender);
+    *client.0.borrow_mut() = Some(sender);
     let mut check = tokio::time::interval(Duration::from_millis(1));
     loop {
         tokio::select! {

@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, poll_fn};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::sleep;
 
-use super::fabric::{Dialed, End, Fabric, Incoming};
+use super::shared_network::{Dialed, End, Incoming, SharedNetwork};
 use crate::PeerTls;
 use crate::peer::{Connected, Connecting, Listener, Network};
 
@@ -34,21 +34,21 @@ fn host_at(address: &str) -> Option<usize> {
 
 /// The network of one host.
 pub(super) struct HostNetwork {
-    pub(super) fabric: Arc<Fabric>,
+    pub(super) shared_network: Arc<SharedNetwork>,
     pub(super) host: usize,
 }
 
 impl HostNetwork {
     /// Tries to connect until there is an answer. Returns the end of a connection; `None` when it is refused.
     fn reach(&self, address: &str) -> BoxFuture<'static, Option<Connection>> {
-        let (fabric, host, to) = (self.fabric.clone(), self.host, host_at(address));
+        let (shared_network, host, to) = (self.shared_network.clone(), self.host, host_at(address));
         async move {
             let to = to?;
             loop {
-                let round_trip_ms = fabric.round_trip_ms();
+                let round_trip_ms = shared_network.round_trip_ms();
                 sleep(Duration::from_millis(round_trip_ms)).await;
-                match fabric.dial(host, to) {
-                    Dialed::Connected(end) => return Some(Connection { fabric, host, end }),
+                match shared_network.dial(host, to) {
+                    Dialed::Connected(end) => return Some(Connection { shared_network, host, end }),
                     Dialed::Refused => return None,
                     Dialed::Silence => sleep(DIAL_INTERVAL).await,
                 }
@@ -60,8 +60,8 @@ impl HostNetwork {
 
 impl Network for HostNetwork {
     fn listen(&self, address: SocketAddr, _: &PeerTls) -> io::Result<Box<dyn Listener>> {
-        self.fabric.state.lock().port(self.host).listening = Some(Incoming::default());
-        Ok(Box::new(Listening { fabric: self.fabric.clone(), host: self.host, address }))
+        self.shared_network.state.lock().port(self.host).listening = Some(Incoming::default());
+        Ok(Box::new(Listening { shared_network: self.shared_network.clone(), host: self.host, address }))
     }
 
     fn dial(&self, address: &str, _: &PeerTls) -> Connecting {
@@ -83,7 +83,7 @@ fn connected(connection: Connection) -> Connected {
 }
 
 struct Listening {
-    fabric: Arc<Fabric>,
+    shared_network: Arc<SharedNetwork>,
     host: usize,
     address: SocketAddr,
 }
@@ -95,7 +95,7 @@ impl Listener for Listening {
 
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(Connecting, SocketAddr)>> {
         poll_fn(move |task| {
-            let mut state = self.fabric.state.lock();
+            let mut state = self.shared_network.state.lock();
             let Some(incoming) = &mut state.port(self.host).listening else {
                 return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
             };
@@ -104,7 +104,7 @@ impl Listener for Listening {
                 return Poll::Pending;
             };
             drop(state);
-            let connection = Connection { fabric: self.fabric.clone(), host: self.host, end };
+            let connection = Connection { shared_network: self.shared_network.clone(), host: self.host, end };
             Poll::Ready(Ok((std::future::ready(Ok(connected(connection))).boxed(), address(from))))
         })
         .boxed()
@@ -113,7 +113,7 @@ impl Listener for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let mut state = self.fabric.state.lock();
+        let mut state = self.shared_network.state.lock();
         let listening = state.port(self.host).listening.take();
         for (end, _) in listening.into_iter().flat_map(|incoming| incoming.waiting) {
             state.leave(end, self.host);
@@ -123,14 +123,14 @@ impl Drop for Listening {
 
 /// One end of a connection.
 struct Connection {
-    fabric: Arc<Fabric>,
+    shared_network: Arc<SharedNetwork>,
     host: usize,
     end: End,
 }
 
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, task: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.fabric.state.lock();
+        let mut state = self.shared_network.state.lock();
         let Some(pipe) = state.pipes.get_mut(&self.end.reads) else { return Poll::Ready(Ok(())) };
         if !pipe.arrived.is_empty() {
             out.put_slice(&pipe.take(out.remaining()));
@@ -152,8 +152,8 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let now = self.fabric.time.now_ms();
-        let mut state = self.fabric.state.lock();
+        let now = self.shared_network.time.now_ms();
+        let mut state = self.shared_network.state.lock();
         if let Some(sent) = state.send(self.end.writes, now, bytes) {
             return Poll::Ready(Ok(sent));
         }
@@ -177,6 +177,6 @@ impl AsyncWrite for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.fabric.state.lock().leave(self.end, self.host);
+        self.shared_network.state.lock().leave(self.end, self.host);
     }
 }

@@ -50,14 +50,14 @@ impl Report {
 }
 
 /// Runs a seed, with a bug seeded in the store, or none.
-fn run(seed: u64, bug: Option<Bug>, is_told: bool) -> Report {
+fn run(seed: u64, bug: Option<Bug>, is_printed: bool) -> Report {
     let _making = Making::of(bug);
     let hosts = if seed.is_multiple_of(LARGE_ONE_IN) { 5 } else { 3 };
-    let mut world = World::new(seed, hosts, is_told);
+    let mut world = World::new(seed, hosts, is_printed);
     let _watched = watch_over(seed, bug, &world.time);
     world.hosts.iter_mut().for_each(|host| host.start());
     let mut found = Vec::new();
-    if !world.wait(FORMING_MS, |world| world.hosts.iter().all(|host| host.door.is_open())) {
+    if !world.wait(FORMING_MS, |world| world.hosts.iter().all(|host| host.client.is_open())) {
         found.push("no cluster is formed".into());
     }
     let traffic = Traffic::new(&world);
@@ -116,7 +116,7 @@ fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     if !world.wait(RECOVERY_MS, |_| schedule.is_settled()) {
         return Err("who replicates is not as it should be".into());
     }
-    if !world.wait(RECOVERY_MS, |world| world.hosts.iter().all(|host| host.door.is_open())) {
+    if !world.wait(RECOVERY_MS, |world| world.hosts.iter().all(|host| host.client.is_open())) {
         return Err("a host does not come back".into());
     }
     traffic.conclude(world);
@@ -160,7 +160,7 @@ fn bug() -> Option<Bug> {
     Some(bug.unwrap_or_else(|| panic!("no bug is called {name:?}")))
 }
 
-fn is_told() -> bool {
+fn is_printed() -> bool {
     std::env::var("FLOTILLA_SIMULATION_TOLD").is_ok()
 }
 
@@ -169,7 +169,7 @@ fn promises_are_kept_whatever_happens() {
     let mut broken = Vec::new();
     for seed in seeds(1..3) {
         let began = std::time::Instant::now();
-        let report = run(seed, bug(), is_told());
+        let report = run(seed, bug(), is_printed());
         println!(
             "seed {seed}: {} writes and {} events in {} s, simulated in {:?}",
             report.acknowledged,
@@ -201,7 +201,7 @@ fn every_seeded_bug_is_found() {
     let mut missed = Vec::new();
     for bug in bug().map_or(Bug::ALL.to_vec(), |bug| vec![bug]) {
         let began = std::time::Instant::now();
-        let found = seeds(1..1 + SEEDS_PER_BUG).map(|seed| run(seed, Some(bug), is_told()));
+        let found = seeds(1..1 + SEEDS_PER_BUG).map(|seed| run(seed, Some(bug), is_printed()));
         match found.into_iter().find(|report| !report.found.is_empty()) {
             Some(Report { seed, found, .. }) => {
                 println!("{bug:?} is found with seed {seed}, after {:?}: {}", began.elapsed(), found[0]);

@@ -22,13 +22,13 @@ struct State {
     digest: u64,
     events: u64,
     notes: VecDeque<String>,
-    is_told: bool,
+    is_printed: bool,
 }
 
 impl Trace {
-    /// Returns an empty trace. `is_told`: whether notes are printed as they come.
-    pub(super) fn new(time: Time, is_told: bool) -> Trace {
-        Trace { time, state: Arc::new(Mutex::new(State { is_told, ..State::default() })) }
+    /// Returns an empty trace. `is_printed`: whether notes are printed as they come.
+    pub(super) fn new(time: Time, is_printed: bool) -> Trace {
+        Trace { time, state: Arc::new(Mutex::new(State { is_printed, ..State::default() })) }
     }
 
     /// Records an event that needs no note, such as bytes that were delivered.
@@ -46,7 +46,7 @@ impl Trace {
         self.event([0; 3], what.as_bytes());
         let note = format!("{:>9.3} s {what}", self.time.now_ms() as f64 / 1_000.0);
         let mut state = self.state.lock();
-        if state.is_told {
+        if state.is_printed {
             eprintln!("{note}");
         }
         state.notes.push_back(note);
@@ -56,8 +56,8 @@ impl Trace {
     }
 
     /// Prints a detail, if notes are printed.
-    pub(super) fn tell(&self, what: impl FnOnce() -> String) {
-        if self.state.lock().is_told {
+    pub(super) fn print(&self, what: impl FnOnce() -> String) {
+        if self.state.lock().is_printed {
             eprintln!("{:>9.3} s   {}", self.time.now_ms() as f64 / 1_000.0, what());
         }
     }

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use super::chance::Seeded;
 use super::draw;
-use super::fabric::Fabric;
-use super::host::{Crash, Door, Host};
+use super::host::{Crash, Host, StoreClient};
 use super::network::address;
+use super::shared_network::SharedNetwork;
 use super::time::Time;
 use super::trace::Trace;
 use crate::peer::test_net::Authority;
@@ -30,7 +30,7 @@ const HISTORY: Duration = Duration::from_secs(300);
 /// Everything in one simulation.
 pub(super) struct World {
     pub(super) hosts: Vec<Host>,
-    pub(super) fabric: Arc<Fabric>,
+    pub(super) shared_network: Arc<SharedNetwork>,
     pub(super) time: Time,
     pub(super) trace: Trace,
     /// Failures that no fault explains.
@@ -57,19 +57,20 @@ struct Outside {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, hosts: usize, is_told: bool) -> World {
+    pub(super) fn new(seed: u64, hosts: usize, is_printed: bool) -> World {
         let seeded = Seeded::with(seed);
         let time = Time::default();
-        let trace = Trace::new(time.clone(), is_told);
-        let fabric = Fabric::new(hosts, time.clone(), trace.clone());
-        let host = |index| Host::new(index, options(index, hosts), fabric.clone(), time.clone(), trace.clone());
+        let trace = Trace::new(time.clone(), is_printed);
+        let shared_network = SharedNetwork::new(hosts, time.clone(), trace.clone());
+        let host = |index| Host::new(index, options(index, hosts), shared_network.clone(), time.clone(), trace.clone());
         let hosts = (0..hosts).map(host).collect();
         let built = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let (runtime, tasks) = (built.expect("a runtime"), LocalSet::new());
         let start = runtime.block_on(async { Instant::now() });
         let outside = Outside { runtime, tasks, start };
         let climate = Climate { disk_ms: *draw::one_of(&[2, 5, 30]), jitter_ms: *draw::one_of(&[2, 2, 20]) };
-        let world = World { hosts, fabric, time, trace, failures: Vec::new(), climate, outside, _seeded: seeded };
+        let world =
+            World { hosts, shared_network, time, trace, failures: Vec::new(), climate, outside, _seeded: seeded };
         (0..world.hosts.len()).for_each(|host| world.calm_disk(host));
         world.calm_network();
         world
@@ -82,7 +83,7 @@ impl World {
 
     /// Makes links as fast as they are without a fault.
     pub(super) fn calm_network(&self) {
-        self.fabric.set_jitter(self.climate.jitter_ms);
+        self.shared_network.set_jitter(self.climate.jitter_ms);
     }
 
     /// Starts a client.
@@ -90,14 +91,14 @@ impl World {
         self.outside.tasks.spawn_local(client);
     }
 
-    pub(super) fn doors(&self) -> Vec<Door> {
-        self.hosts.iter().map(|host| host.door.clone()).collect()
+    pub(super) fn clients(&self) -> Vec<StoreClient> {
+        self.hosts.iter().map(|host| host.client.clone()).collect()
     }
 
     /// Lets a millisecond pass.
     pub(super) fn step(&mut self) {
         self.time.set(self.time.now_ms() + 1);
-        self.fabric.tick();
+        self.shared_network.tick();
         let mut order: Vec<usize> = (0..self.hosts.len()).collect();
         draw::shuffle(&mut order);
         for index in order {

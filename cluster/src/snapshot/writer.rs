@@ -24,11 +24,11 @@ pub(crate) struct Writing {
     chunks: Chunks,
     current: Option<(ShardId, Capture)>,
     shards: std::vec::IntoIter<(ShardId, Capture)>,
-    place: Place,
+    position: WritePosition,
 }
 
 /// The position in a shard at which the next piece begins.
-enum Place {
+enum WritePosition {
     /// In its objects, after this key.
     Objects(Option<Key>),
     /// In its changes, after this revision.
@@ -51,7 +51,7 @@ impl Writing {
         put_blob(&meta.membership, &mut chunks.chunk);
         chunks.end()?;
         let (snapshots, shards) = (snapshots.clone(), captured.shards.into_iter());
-        Ok(Writing { snapshots, path, chunks, current: None, shards, place: Place::Objects(None) })
+        Ok(Writing { snapshots, path, chunks, current: None, shards, position: WritePosition::Objects(None) })
     }
 
     /// Writes about `bytes` more bytes and makes them durable, so that never much waits for the disk at once. Returns
@@ -85,7 +85,7 @@ impl Writing {
         self.chunks.end()?;
         self.chunks.begin(KIND_OBJECTS);
         self.current = Some((shard, capture));
-        self.place = Place::Objects(None);
+        self.position = WritePosition::Objects(None);
         Ok(true)
     }
 
@@ -93,24 +93,24 @@ impl Writing {
     fn write_some(&mut self) -> Result<(), SnapshotWriteError> {
         let Some((_, capture)) = &self.current else { return Ok(()) };
         let chunks = &mut self.chunks;
-        match &self.place {
-            Place::Objects(after) => {
+        match &self.position {
+            WritePosition::Objects(after) => {
                 let mut objects = Vec::new();
                 let after = capture.objects(after.as_ref(), &mut objects)?;
                 for object in objects {
                     put_object(&object, &mut chunks.chunk);
                     chunks.end_when_full(KIND_OBJECTS)?;
                 }
-                self.place = match after {
-                    Some(key) => Place::Objects(Some(key)),
+                self.position = match after {
+                    Some(key) => WritePosition::Objects(Some(key)),
                     None => {
                         chunks.end()?;
                         chunks.begin(KIND_CHANGES);
-                        Place::Changes(capture.floor)
+                        WritePosition::Changes(capture.floor)
                     }
                 };
             }
-            Place::Changes(after) => {
+            WritePosition::Changes(after) => {
                 let mut changes = Vec::new();
                 capture.changes(*after, &mut changes)?;
                 let Some(last) = changes.last().map(|change| change.revision()) else {
@@ -121,7 +121,7 @@ impl Writing {
                     put_change(&change, &mut chunks.chunk);
                     chunks.end_when_full(KIND_CHANGES)?;
                 }
-                self.place = Place::Changes(last);
+                self.position = WritePosition::Changes(last);
             }
         }
         Ok(())

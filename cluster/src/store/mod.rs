@@ -17,11 +17,11 @@ use crate::lock::lock;
 use crate::machine::Machine;
 use crate::raft::{GroupStatus, Node};
 #[cfg(test)]
-use crate::replica::attempts::Attempts;
+use crate::replica::retried_write::RetriedWrite;
 use crate::replica::running::Running;
 use crate::replica::standing::Standing;
 use crate::replica::writing::make;
-use crate::shard_map::{DEFAULT_GROUP, Slot, group_name};
+use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
 use crate::wal::WalUsage;
 use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
 
@@ -53,7 +53,7 @@ pub struct Status {
 }
 
 /// The channels between a handle and the running store.
-struct Life {
+struct StoreChannels {
     started: oneshot::Sender<Result<Running, OpenError>>,
     stopped: oneshot::Receiver<()>,
     /// Dropped when the store has stopped and has closed its files.
@@ -77,10 +77,10 @@ impl Store {
 
     /// Opens the store on the given machine, and runs it on a thread of its own.
     pub(crate) async fn open_on(machine: Machine, lock: Option<File>, options: Options) -> Result<Store, OpenError> {
-        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
-        let start = move |tables, Life { started: told, stopped, ended }| {
+        let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
+        let start = move |tables, StoreChannels { started, stopped, ended }| {
             let run = move || {
-                actix::System::new().block_on(boot::run(machine, started, tables, told, stopped));
+                actix::System::new().block_on(boot::run(machine, own_options, tables, started, stopped));
                 drop(lock); // the files are closed by now
                 drop(ended);
             };
@@ -92,10 +92,10 @@ impl Store {
     /// Opens the store on the given machine, and runs it on the caller's thread, which must have a `System` of actix.
     #[cfg(test)]
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
-        let (started, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
-        let start = move |tables, Life { started: told, stopped, ended }| {
+        let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
+        let start = move |tables, StoreChannels { started, stopped, ended }| {
             actix::spawn(async move {
-                boot::run(machine, started, tables, told, stopped).await;
+                boot::run(machine, own_options, tables, started, stopped).await;
                 drop(ended);
             });
             Ok(())
@@ -106,13 +106,13 @@ impl Store {
     async fn begin(
         options: &Options,
         clock: HybridClock,
-        start: impl FnOnce(Arc<Tables>, Life) -> Result<(), OpenError>,
+        start: impl FnOnce(Arc<Tables>, StoreChannels) -> Result<(), OpenError>,
     ) -> Result<Store, OpenError> {
         let tables = Arc::new(Tables::new(options, clock));
         let (started, running) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
         let (ended, end) = oneshot::channel();
-        start(tables.clone(), Life { started, stopped, ended })?;
+        start(tables.clone(), StoreChannels { started, stopped, ended })?;
         let running = match running.await.unwrap_or(Err(OpenError::Ended)) {
             Ok(running) => running,
             Err(error) => {
@@ -185,24 +185,24 @@ impl Store {
 
     /// Returns a write whose attempts a test makes one by one.
     #[cfg(test)]
-    pub(crate) fn attempts(&self, write: Write) -> Attempts<'_> {
-        Attempts::new(&self.shared.running.groups, self.table(&write.table), write)
+    pub(crate) fn retried_write(&self, write: Write) -> RetriedWrite<'_> {
+        RetriedWrite::new(&self.shared.running.groups, self.table(&write.table), write)
     }
 
     /// Returns the present tenure when this replica leads the group `default` and that group has every shard of the
     /// table. A single replica leads its group too. `None` otherwise.
     pub fn tenure(&self, table: &Table) -> Option<Tenure> {
-        if table.is_spread() || table.clocks().first().is_none_or(|clock| clock.slot() != 0) {
+        if table.is_spread() || table.clocks().first().is_none_or(|clock| clock.group_number() != 0) {
             return None;
         }
         let group = self.shared.running.groups.get(DEFAULT_GROUP)?;
-        group.leader.node().tenure().map(Tenure)
+        group.client.node().tenure().map(Tenure)
     }
 
     /// Returns whether this replica still leads the group `default` in the term of `tenure`, as far as it knows.
     pub fn holds(&self, tenure: Tenure) -> bool {
         let default = self.shared.running.groups.get(DEFAULT_GROUP);
-        default.is_some_and(|group| group.leader.node().tenure() == Some(tenure.0))
+        default.is_some_and(|group| group.client.node().tenure() == Some(tenure.0))
     }
 
     /// Returns a receiver of whether this replica leads the group `default`: now, and after every change. Work that
@@ -218,7 +218,7 @@ impl Store {
         let running = &self.shared.running;
         let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
         let default = running.groups.get(DEFAULT_GROUP);
-        let voters = default.map(|group| group.leader.node().voters()).unwrap_or_default();
+        let voters = default.map(|group| group.client.node().voters()).unwrap_or_default();
         servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
@@ -238,7 +238,7 @@ impl Store {
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         for group in self.shared.running.groups.all().values() {
-            group.leader.node().snapshot_now().await?;
+            group.client.node().snapshot_now().await?;
         }
         Ok(())
     }
@@ -246,9 +246,11 @@ impl Store {
     /// Returns the nodes of the groups that tables are read from now, without a group that is still being founded for
     /// new shards.
     fn serving_nodes(&self) -> Vec<Node> {
-        let slots: BTreeSet<Slot> = self.shared.tables.map().serving_slots();
-        let groups = slots.into_iter().filter_map(|slot| self.shared.running.groups.get(&group_name(slot)));
-        groups.map(|group| group.leader.node().clone()).collect()
+        let group_numbers: BTreeSet<GroupNumber> = self.shared.tables.map().serving_groups();
+        let groups = group_numbers
+            .into_iter()
+            .filter_map(|group_number| self.shared.running.groups.get(&group_name(group_number)));
+        groups.map(|group| group.client.node().clone()).collect()
     }
 
     /// Returns whether this replica is a member that has started, and every group has a leader, so that writes and
@@ -262,10 +264,10 @@ impl Store {
         let Running { groups, wal, .. } = &self.shared.running;
         let groups = groups.all();
         Status {
-            writes_waiting: groups.values().map(|group| group.leader.admission().writes()).sum(),
-            writes_waiting_bytes: groups.values().map(|group| group.leader.admission().bytes()).sum(),
+            writes_waiting: groups.values().map(|group| group.client.admission().writes()).sum(),
+            writes_waiting_bytes: groups.values().map(|group| group.client.admission().bytes()).sum(),
             wal: wal.usage(),
-            groups: groups.iter().map(|(name, group)| group.leader.node().status(name)).collect(),
+            groups: groups.iter().map(|(name, group)| group.client.node().status(name)).collect(),
         }
     }
 

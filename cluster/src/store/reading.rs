@@ -21,15 +21,15 @@ impl Store {
     /// Fails when leadership cannot be confirmed.
     pub async fn catch_up(&self) -> Result<(), ReadError> {
         loop {
-            let slots = self.shared.tables.map().needed_slots();
-            try_join_all(slots.iter().map(|slot| async move {
-                let group = self.shared.running.groups.wait_for(&group_name(*slot)).await;
+            let group_numbers = self.shared.tables.map().needed_groups();
+            try_join_all(group_numbers.iter().map(|group_number| async move {
+                let group = self.shared.running.groups.wait_for(&group_name(*group_number)).await;
                 group.reads.barrier().await
             }))
             .await?;
             self.learned().await?;
-            // Writes may have been acknowledged meanwhile in groups that came into use since `slots` was read.
-            if self.shared.tables.map().needed_slots().is_subset(&slots) {
+            // Writes may have been acknowledged meanwhile in groups that came into use since `group_numbers` was read.
+            if self.shared.tables.map().needed_groups().is_subset(&group_numbers) {
                 return Ok(());
             }
         }
@@ -41,8 +41,8 @@ impl Store {
     /// # Errors
     /// Fails when leadership cannot be confirmed.
     pub async fn catch_up_with(&self, table: &Table, key: &str) -> Result<(), ReadError> {
-        let home = table.home(key);
-        if home.clock.slot() == 0 && table.is_home(key, &home) {
+        let write_shard = table.write_shard(key);
+        if write_shard.clock.group_number() == 0 && table.is_write_shard(key, &write_shard) {
             return self.barrier_of(table, key).await;
         }
         let default = self.group(DEFAULT_GROUP)?;
@@ -57,21 +57,22 @@ impl Store {
     /// Fails when leadership cannot be confirmed, or a group cannot be closed.
     pub async fn barrier(&self, table: &Table) -> Result<Revision, ReadError> {
         self.founded().await?;
-        let slots = |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.slot()).collect::<Vec<_>>();
+        let group_numbers =
+            |clocks: &[Arc<GroupClock>]| clocks.iter().map(|clock| clock.group_number()).collect::<Vec<_>>();
         let clocks = loop {
             // An acknowledged write is in the division that is read now, or in the next one once this one has ended.
             let clocks = table.clocks();
             try_join_all(clocks.iter().map(|clock| self.confirm(clock))).await?;
             if matches!(table.front().extent(), Extent::Ended(_)) && table.after(table.front().epoch()).is_none() {
                 self.learn().await?;
-            } else if slots(&table.clocks()) == slots(&clocks) {
+            } else if group_numbers(&table.clocks()) == group_numbers(&clocks) {
                 break clocks;
             }
         };
         if clocks.len() > 1 && !seeded!(UnclosedBarrier) {
             // Only changes must become visible. A group may have closed further without a change to this table, by
             // writes to other tables; that does not count, so that reading an idle table writes nothing.
-            // `Store::freshened` renews a closed revision that is too old.
+            // `Store::renew_closed_revision` renews a closed revision that is too old.
             let last = table.last_change();
             try_join_all(clocks.iter().map(|clock| clock.close_to(last))).await?;
             let deadline = Instant::now() + CLOSING_TIMEOUT;
@@ -100,7 +101,7 @@ impl Store {
     pub async fn local(&self, table: &Table, key: &str) -> Option<Arc<Object>> {
         let latest = table.latest(key)?;
         if table.revision() < latest.revision() {
-            self.settle(table, latest.revision()).await;
+            self.wait_closed(table, latest.revision()).await;
             return table.get_closed(key);
         }
         Some(latest).filter(|object| !object.is_tombstone())
@@ -108,25 +109,25 @@ impl Store {
 
     /// Waits until lists of this replica show everything that it has of a table now, for a short time only
     /// ([`LOCAL_READ_WAIT`]): without a majority the revisions may never be closed.
-    pub async fn settled(&self, table: &Table) {
+    pub async fn wait_for_last_change(&self, table: &Table) {
         let last = table.last_change();
         if table.revision() < last {
-            self.settle(table, last).await;
+            self.wait_closed(table, last).await;
         }
     }
 
     /// Raises the closed revision of a table to about the present time when it is older than a part of the history
     /// window, so that a client can use the revision for the whole history window: revisions of an idle table do not
     /// rise by themselves. Waits a short time only ([`LOCAL_READ_WAIT`]), since closing needs a majority.
-    pub async fn freshened(&self, table: &Table) {
+    pub async fn renew_closed_revision(&self, table: &Table) {
         let clocks = table.clocks();
         let stale = clocks.iter().filter(|clock| clock.is_stale()).max_by_key(|clock| clock.hybrid().now());
         if let Some(now) = stale.map(|clock| clock.hybrid().now()) {
-            self.settle(table, now).await;
+            self.wait_closed(table, now).await;
         }
     }
 
-    async fn settle(&self, table: &Table, revision: Revision) {
+    async fn wait_closed(&self, table: &Table, revision: Revision) {
         table.clocks().iter().for_each(|clock| clock.demand(revision));
         let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // a timeout is no error here
     }
@@ -137,7 +138,7 @@ impl Store {
     /// # Errors
     /// Fails when the store is shut down.
     pub async fn promised(&self, revision: Revision) -> Result<(), ReadError> {
-        self.group(DEFAULT_GROUP)?.leader.node().promised(revision).await;
+        self.group(DEFAULT_GROUP)?.client.node().promised(revision).await;
         Ok(())
     }
 
@@ -149,17 +150,17 @@ impl Store {
     pub(crate) async fn barrier_of(&self, table: &Table, key: &str) -> Result<(), ReadError> {
         self.founded().await?;
         loop {
-            let home = table.home(key);
-            self.confirm(&home.clock).await?;
-            if table.is_home(key, &home) {
+            let write_shard = table.write_shard(key);
+            self.confirm(&write_shard.clock).await?;
+            if table.is_write_shard(key, &write_shard) {
                 return Ok(());
             }
             // The object may have been written in a later division meanwhile.
-            match table.after(home.epoch) {
+            match table.after(write_shard.epoch) {
                 None => self.learn().await?,
-                Some(next) if table.home(key).epoch == home.epoch => {
-                    self.confirm(&next.place(key).clock).await?;
-                    if table.home(key).epoch == home.epoch {
+                Some(next) if table.write_shard(key).epoch == write_shard.epoch => {
+                    self.confirm(&next.shard_for(key).clock).await?;
+                    if table.write_shard(key).epoch == write_shard.epoch {
                         return Ok(()); // the next division took no writes yet
                     }
                 }

@@ -79,7 +79,7 @@ impl Handler<Take> for ShardActor {
 
     fn handle(&mut self, Take { step, close, before }: Take, _: &mut Context<ShardActor>) {
         let present = |object: &Object| {
-            let shard = &before.as_ref()?.place(object.key().as_str()).shard;
+            let shard = &before.as_ref()?.shard_for(object.key().as_str()).shard;
             let live = shard.keyspace.read().live(object.key().as_str()).cloned();
             live.filter(|live| **live == *object)
         };

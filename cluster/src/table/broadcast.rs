@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use actix::{Actor, ArbiterHandle, Context, Handler, Message};
 
-use super::{Stretch, Table};
+use super::{ChangeRange, Table};
 use crate::Revision;
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 
@@ -25,12 +25,12 @@ impl Table {
     }
 
     /// Makes the broadcaster look for changes, on this thread, if there are subscribers.
-    pub(crate) fn tell(self: &Arc<Table>, thread: &ArbiterHandle) {
+    pub(crate) fn notify_subscribers(self: &Arc<Table>, thread: &ArbiterHandle) {
         let closed = self.revision();
         let subscribed = self.subscribers.unless_any(|| {
             self.announced.fetch_max(closed.get(), Ordering::AcqRel);
         });
-        if !subscribed || self.telling.swap(true, Ordering::AcqRel) {
+        if !subscribed || self.notification_pending.swap(true, Ordering::AcqRel) {
             return; // one message covers any number of changes
         }
         let start = || Broadcaster::start_in_arbiter(thread, |_| Broadcaster);
@@ -40,7 +40,7 @@ impl Table {
     /// Wakes the subscriptions that changes up to the closed revision concern, and asks the groups to close that hold
     /// this revision back.
     pub(crate) fn announce(&self) {
-        self.telling.store(false, Ordering::Release);
+        self.notification_pending.store(false, Ordering::Release);
         let closed = self.revision();
         let mut changes = Vec::new();
         loop {
@@ -49,7 +49,7 @@ impl Table {
                 break;
             }
             changes.clear();
-            let of = Stretch { after: announced, through: closed, max: APPLY_UNDER_LOCK_MAX };
+            let of = ChangeRange { after: announced, through: closed, max: APPLY_UNDER_LOCK_MAX };
             let read = self.read_changes(of, &mut changes);
             let through = read.unwrap_or_else(|_| {
                 self.subscribers.wake_all(closed);

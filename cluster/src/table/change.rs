@@ -58,12 +58,12 @@ impl Change {
     /// The store drops its reference some seconds after the change, so that history does not hold encodings. A watcher
     /// that comes later makes the value again.
     pub fn shared<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut slot = self.shared.lock();
-        if let Some(shared) = slot.clone().and_then(|shared| shared.downcast::<T>().ok()) {
+        let mut cached = self.shared.lock();
+        if let Some(shared) = cached.clone().and_then(|shared| shared.downcast::<T>().ok()) {
             return shared;
         }
         let shared = Arc::new(make());
-        *slot = Some(shared.clone());
+        *cached = Some(shared.clone());
         shared
     }
 

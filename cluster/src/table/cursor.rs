@@ -41,7 +41,7 @@ struct Position {
 
 /// Merges the next objects of all shards in key order.
 struct Merge {
-    shards: Vec<Ahead>,
+    shards: Vec<ReadAhead>,
     /// The next object of each shard from which one was read ahead.
     next: BinaryHeap<Next>,
     /// Shards of which nothing is read ahead, and whose end is not reached.
@@ -49,7 +49,7 @@ struct Merge {
 }
 
 /// The objects of one shard that were read ahead.
-struct Ahead {
+struct ReadAhead {
     position: Position,
     objects: std::vec::IntoIter<Arc<Object>>,
 }
@@ -92,7 +92,7 @@ impl Cursor {
         let shards = match count {
             1 => Shards::One(position),
             _ => {
-                let ahead = || Ahead { position: position.clone(), objects: Vec::new().into_iter() };
+                let ahead = || ReadAhead { position: position.clone(), objects: Vec::new().into_iter() };
                 let shards = (0..count).map(|_| ahead()).collect();
                 Shards::Many(Merge { shards, next: BinaryHeap::with_capacity(count), empty: (0..count).collect() })
             }

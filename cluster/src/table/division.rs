@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::log::Stretch;
+use super::log::ChangeRange;
 use super::merge;
 use super::shard::Shard;
 use crate::clock::GroupClock;
@@ -10,7 +10,7 @@ use crate::shard_map::{Epoch, shard_of, takes_writes};
 use crate::{Change, Compacted, Revision};
 
 /// A shard and the clock of its group.
-pub(crate) struct Place {
+pub(crate) struct PlacedShard {
     pub(crate) shard: Arc<Shard>,
     pub(crate) clock: Arc<GroupClock>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 /// A division of a table into shards: a past one, the present one, or the next one.
 pub(crate) struct Division {
     epoch: Epoch,
-    places: Box<[Place]>,
+    shards: Box<[PlacedShard]>,
     /// The clocks of its groups, each once.
     clocks: Box<[Arc<GroupClock>]>,
 }
@@ -33,19 +33,19 @@ pub(crate) enum Extent {
 }
 
 impl Division {
-    pub(crate) fn new(epoch: Epoch, places: Vec<Place>) -> Division {
-        let mut clocks: Vec<Arc<GroupClock>> = places.iter().map(|place| place.clock.clone()).collect();
-        clocks.sort_by_key(|clock| clock.slot());
-        clocks.dedup_by_key(|clock| clock.slot());
-        Division { epoch, places: places.into(), clocks: clocks.into() }
+    pub(crate) fn new(epoch: Epoch, shards: Vec<PlacedShard>) -> Division {
+        let mut clocks: Vec<Arc<GroupClock>> = shards.iter().map(|placed| placed.clock.clone()).collect();
+        clocks.sort_by_key(|clock| clock.group_number());
+        clocks.dedup_by_key(|clock| clock.group_number());
+        Division { epoch, shards: shards.into(), clocks: clocks.into() }
     }
 
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    pub(crate) fn places(&self) -> &[Place] {
-        &self.places
+    pub(crate) fn shards(&self) -> &[PlacedShard] {
+        &self.shards
     }
 
     pub(crate) fn clocks(&self) -> &[Arc<GroupClock>] {
@@ -54,24 +54,24 @@ impl Division {
 
     /// Returns the number of the shard that a key belongs to.
     pub(crate) fn number_of(&self, key: &str) -> u16 {
-        shard_of(key, self.places.len()) as u16
+        shard_of(key, self.shards.len()) as u16
     }
 
     /// Returns the shard that a key belongs to, with the clock of its group.
-    pub(crate) fn place(&self, key: &str) -> &Place {
-        &self.places[shard_of(key, self.places.len())]
+    pub(crate) fn shard_for(&self, key: &str) -> &PlacedShard {
+        &self.shards[shard_of(key, self.shards.len())]
     }
 
     /// Returns whether all shards have been opened for writes.
     pub(crate) fn is_open(&self) -> bool {
-        self.places.iter().all(|place| place.shard.stage().opened().is_some())
+        self.shards.iter().all(|placed| placed.shard.stage().opened().is_some())
     }
 
     /// Returns the revision above which the division takes writes; `None` until all shards have been opened.
     pub(crate) fn base(&self) -> Option<Revision> {
-        self.places
+        self.shards
             .iter()
-            .map(|place| place.shard.stage().opened())
+            .map(|placed| placed.shard.stage().opened())
             .try_fold(Revision::ZERO, |base, opened| opened.map(|opened| base.max(opened)))
     }
 
@@ -81,9 +81,9 @@ impl Division {
     /// takes writes, that one will end above the revision up to which its own group is closed.
     pub(crate) fn extent(&self) -> Extent {
         let (mut closed, mut end, mut base): (Option<Revision>, _, _) = (None, Revision::ZERO, Revision::ZERO);
-        for place in &self.places {
-            let of_group = place.clock.closed(); // before the stage: the group closes further once the shard has ended
-            let stage = place.shard.stage();
+        for placed in &self.shards {
+            let of_group = placed.clock.closed(); // before the stage: the group closes further once the shard has ended
+            let stage = placed.shard.stage();
             base = base.max(stage.opened().unwrap_or_default());
             match stage.ended() {
                 Some(ended) => end = end.max(ended),
@@ -100,20 +100,20 @@ impl Division {
         }
     }
 
-    /// Appends the changes of a stretch whose end is closed, at least one if there is any. Returns the revision up to
+    /// Appends the changes of a range whose end is closed, at least one if there is any. Returns the revision up to
     /// which these are all changes.
-    pub(crate) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
-        merge::changes(&self.places, of, out)
+    pub(crate) fn changes(&self, of: ChangeRange, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
+        merge::changes(&self.shards, of, out)
     }
 
     /// Returns the oldest revision that can be read, and from which changes can be followed.
     pub(crate) fn floor(&self) -> Revision {
-        self.places.iter().map(|place| place.shard.floor()).max().unwrap_or_default()
+        self.shards.iter().map(|placed| placed.shard.floor()).max().unwrap_or_default()
     }
 
     /// Returns the revision of the last change of any shard, closed or not.
     pub(crate) fn last_change(&self) -> Revision {
-        self.places.iter().map(|place| place.shard.last_change()).max().unwrap_or_default()
+        self.shards.iter().map(|placed| placed.shard.last_change()).max().unwrap_or_default()
     }
 }
 
@@ -138,10 +138,10 @@ pub(crate) fn front(divisions: &[Arc<Division>]) -> (usize, Revision) {
 
 /// Returns the division and the shard in which a key is written now: the newest division whose shard of the key is
 /// open.
-pub(crate) fn newest<'a>(divisions: &'a [Arc<Division>], key: &str) -> (&'a Division, &'a Place) {
-    let open = divisions.iter().rev().map(|division| (&**division, division.place(key)));
-    let newest = open.clone().find(|(_, place)| place.shard.stage().opened().is_some());
-    newest.unwrap_or_else(|| (&divisions[0], divisions[0].place(key)))
+pub(crate) fn newest<'a>(divisions: &'a [Arc<Division>], key: &str) -> (&'a Division, &'a PlacedShard) {
+    let open = divisions.iter().rev().map(|division| (&**division, division.shard_for(key)));
+    let newest = open.clone().find(|(_, placed)| placed.shard.stage().opened().is_some());
+    newest.unwrap_or_else(|| (&divisions[0], divisions[0].shard_for(key)))
 }
 
 /// Returns the index of the division in which a revision is read: the newest that begins at it or before.

@@ -11,7 +11,7 @@ use super::counts::Counts;
 use super::index::Index;
 use super::versions::Versions;
 use crate::entry::{Command, Operation};
-use crate::{Compacted, Expectation, Key, Marks, Object, Outcome, Revision, Scope};
+use crate::{Compacted, Expectation, Key, Object, Outcome, Revision, Scope, TermFilter};
 
 /// Objects by key, with the versions that the history window keeps.
 pub(crate) struct Keyspace {
@@ -48,7 +48,7 @@ impl Keyspace {
         }
         let object = match (&command.operation, &current) {
             (Operation::Put(object), _) => object.clone(),
-            (Operation::Delete(attempt), Some(current)) => Arc::new(current.buried(command.revision, *attempt)),
+            (Operation::Delete(write_id), Some(current)) => Arc::new(current.buried(command.revision, *write_id)),
             (Operation::Delete(_), None) => return (Outcome::Conflict { current }, None),
         };
         let change = self.record(object.clone(), current.clone());
@@ -234,8 +234,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) after: Option<&'a Key>,
     /// Only objects with this value of this selectable field.
     pub(crate) field: Option<(&'a str, &'a str)>,
-    /// Only objects whose marks may contain, for each of these alternatives, at least one of its terms.
-    pub(crate) required: &'a [Vec<Marks>],
+    /// Only objects whose filter may contain, for each of these alternatives, at least one of its terms.
+    pub(crate) required: &'a [Vec<TermFilter>],
 }
 
 fn take<'a>(

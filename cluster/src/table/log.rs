@@ -8,7 +8,7 @@ use crate::{Compacted, Revision};
 
 /// A range of changes: those after one revision and up to another, at most `max` of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct ChangeRange {
     pub(crate) after: Revision,
     pub(crate) through: Revision,
     pub(crate) max: usize,
@@ -35,10 +35,10 @@ impl ChangeLog {
         self.changes.push_back(change);
     }
 
-    /// Appends the changes of a stretch, oldest first.
+    /// Appends the changes of a range, oldest first.
     pub(crate) fn read(
         &self,
-        Stretch { after, through, max }: Stretch,
+        ChangeRange { after, through, max }: ChangeRange,
         out: &mut Vec<Arc<Change>>,
     ) -> Result<(), Compacted> {
         if after < self.floor {

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use super::Change;
-use super::division::Place;
-use super::log::Stretch;
+use super::division::PlacedShard;
+use super::log::ChangeRange;
 use crate::{Compacted, Revision};
 
-/// Appends the changes of a stretch, at least one if there is any. Returns the revision up to which these are all
-/// changes: the end of the stretch, unless there may be more.
-pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
-    let Stretch { through, max, .. } = of;
+/// Appends the changes of a range, at least one if there is any. Returns the revision up to which these are all
+/// changes: the end of the range, unless there may be more.
+pub(super) fn changes(
+    shards: &[PlacedShard],
+    of: ChangeRange,
+    out: &mut Vec<Arc<Change>>,
+) -> Result<Revision, Compacted> {
+    let ChangeRange { through, max, .. } = of;
     let from = out.len();
     if let [only] = shards {
         only.shard.changes(of, out)?;
@@ -20,8 +24,8 @@ pub(super) fn changes(shards: &[Place], of: Stretch, out: &mut Vec<Arc<Change>>)
     // A shard that returned only part of its changes bounds which changes of the others may be shown.
     let (mut runs, mut run, mut complete) = (Vec::new(), Vec::new(), through);
     let each = max.div_ceil(shards.len());
-    for place in shards {
-        place.shard.changes(Stretch { max: each, ..of }, &mut run)?;
+    for placed in shards {
+        placed.shard.changes(ChangeRange { max: each, ..of }, &mut run)?;
         if run.len() == each {
             complete = complete.min(run.last().map_or(through, |last| last.revision()));
         }

@@ -37,11 +37,11 @@ use tokio::sync::Notify;
 use self::broadcast::Broadcaster;
 pub use self::change::{Change, ChangeKind};
 pub use self::cursor::Cursor;
-pub(crate) use self::division::{Division, Divisions, Extent, Place};
-pub(crate) use self::log::Stretch;
+pub(crate) use self::division::{Division, Divisions, Extent, PlacedShard};
+pub(crate) use self::log::ChangeRange;
 pub use self::snapshot::{Selection, Snapshot};
 use crate::clock::GroupClock;
-use crate::shard_map::{Epoch, Slot};
+use crate::shard_map::{Epoch, GroupNumber};
 use crate::watch::{Interest, Subscribers, Subscription};
 use crate::{Compacted, Revision, TableId};
 
@@ -59,15 +59,15 @@ pub struct Table {
     announced: AtomicU64,
     /// How often the closed revision of the table was found to have gone back.
     age: AtomicU64,
-    /// Whether the broadcaster has been told of changes that it has not looked for yet.
-    telling: AtomicBool,
+    /// Whether the broadcaster has been notified of changes that it has not looked for yet.
+    notification_pending: AtomicBool,
     broadcaster: OnceLock<Addr<Broadcaster>>,
     snapshot_hold: Duration,
 }
 
 /// The shard in which a key is written.
 #[derive(Clone)]
-pub(crate) struct Home {
+pub(crate) struct WriteShard {
     /// The division of the table.
     pub(crate) epoch: Epoch,
     /// The number of the shard in the division.
@@ -87,7 +87,7 @@ impl Table {
             subscribers: Subscribers::default(),
             announced: AtomicU64::new(base.get()),
             age: AtomicU64::default(),
-            telling: AtomicBool::default(),
+            notification_pending: AtomicBool::default(),
             broadcaster: OnceLock::new(),
             snapshot_hold,
         }
@@ -144,12 +144,12 @@ impl Table {
 
     #[cfg(test)]
     fn shard(&self, number: u16) -> Arc<shard::Shard> {
-        self.front().places()[usize::from(number)].shard.clone()
+        self.front().shards()[usize::from(number)].shard.clone()
     }
 
     #[cfg(test)]
     fn shard_count(&self) -> u16 {
-        self.front().places().len() as u16
+        self.front().shards().len() as u16
     }
 
     /// Returns the division after the given one; `None` as long as it is not known here.
@@ -164,18 +164,18 @@ impl Table {
     }
 
     /// Returns the shard in which a key is written.
-    pub(crate) fn home(&self, key: &str) -> Home {
+    pub(crate) fn write_shard(&self, key: &str) -> WriteShard {
         let divisions = self.divisions();
-        let (division, place) = division::newest(&divisions, key);
-        Home { epoch: division.epoch(), shard: division.number_of(key), clock: place.clock.clone() }
+        let (division, placed) = division::newest(&divisions, key);
+        WriteShard { epoch: division.epoch(), shard: division.number_of(key), clock: placed.clock.clone() }
     }
 
-    /// Returns whether `home` is still where a key is written, as far as is known here. Also true while no later shard
+    /// Returns whether a key is still written in this shard, as far as is known here. Also true while no later shard
     /// takes writes for it yet.
-    pub(crate) fn is_home(&self, key: &str, home: &Home) -> bool {
+    pub(crate) fn is_write_shard(&self, key: &str, write_shard: &WriteShard) -> bool {
         let divisions = self.divisions();
-        let (division, place) = division::newest(&divisions, key);
-        division.epoch() == home.epoch && place.shard.stage().ended().is_none()
+        let (division, placed) = division::newest(&divisions, key);
+        division.epoch() == write_shard.epoch && placed.shard.stage().ended().is_none()
     }
 
     /// Waits until a key is written in a later division than `from`.
@@ -184,7 +184,7 @@ impl Table {
             let turned = self.turned.notified();
             tokio::pin!(turned);
             turned.as_mut().enable(); // before looking, so that no change is missed
-            if self.home(key).epoch > from {
+            if self.write_shard(key).epoch > from {
                 return;
             }
             turned.await;
@@ -201,14 +201,16 @@ impl Table {
     /// Returns the clocks of the groups that replicate the table now or will soon.
     pub(crate) fn clocks(&self) -> Vec<Arc<GroupClock>> {
         let mut clocks: Vec<_> = self.current().flat_map(|division| division.clocks().to_vec()).collect();
-        clocks.sort_by_key(|clock| clock.slot());
-        clocks.dedup_by_key(|clock| clock.slot());
+        clocks.sort_by_key(|clock| clock.group_number());
+        clocks.dedup_by_key(|clock| clock.group_number());
         clocks
     }
 
     /// Returns whether a group replicates any shard of the table, or did.
-    pub(crate) fn concerns(&self, slot: Slot) -> bool {
-        self.divisions().iter().any(|division| division.clocks().iter().any(|clock| clock.slot() == slot))
+    pub(crate) fn concerns(&self, group_number: GroupNumber) -> bool {
+        self.divisions()
+            .iter()
+            .any(|division| division.clocks().iter().any(|clock| clock.group_number() == group_number))
     }
 
     /// Returns the name of the table.
@@ -238,12 +240,12 @@ impl Table {
     /// index is built.
     pub fn index(&self, field: &str) {
         let divisions = self.divisions();
-        divisions.iter().flat_map(|division| division.places()).for_each(|place| place.shard.index(field));
+        divisions.iter().flat_map(|division| division.shards()).for_each(|placed| placed.shard.index(field));
     }
 
     /// Returns the present number of objects.
     pub fn len(&self) -> u64 {
-        self.front().places().iter().map(|place| place.shard.keyspace.read().len()).sum()
+        self.front().shards().iter().map(|placed| placed.shard.keyspace.read().len()).sum()
     }
 
     /// Returns whether there is no object now.
@@ -255,12 +257,12 @@ impl Table {
     pub fn usage(&self) -> TableUsage {
         let mut usage = TableUsage { subscriptions: self.subscribers.len(), ..TableUsage::default() };
         let front = self.front();
-        for Place { shard, .. } in front.places() {
+        for PlacedShard { shard, .. } in front.shards() {
             let keyspace = shard.keyspace.read();
             usage.objects += keyspace.len();
             usage.object_bytes += keyspace.live_bytes();
         }
-        for Place { shard, .. } in self.divisions().iter().flat_map(|division| division.places()) {
+        for PlacedShard { shard, .. } in self.divisions().iter().flat_map(|division| division.shards()) {
             {
                 let log = shard.log.read();
                 usage.changes += log.len();

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::division;
-use super::{Change, Extent, Snapshot, Stretch, Table};
+use super::{Change, ChangeRange, Extent, Snapshot, Table};
 use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
 
 /// How often a read of a snapshot or of one of its objects is tried again because its revision left the history
@@ -44,7 +44,7 @@ impl Table {
     pub fn get_at(&self, key: &str, revision: Revision) -> Result<Option<Arc<Object>>, Compacted> {
         let divisions = self.divisions();
         let division = &divisions[division::at(&divisions, revision)];
-        Ok(division.place(key).shard.keyspace.read().at(key, revision)?.cloned())
+        Ok(division.shard_for(key).shard.keyspace.read().at(key, revision)?.cloned())
     }
 
     /// Returns the closed revision: everything up to it is visible here, and nothing can be added at or below it. It is
@@ -150,7 +150,7 @@ impl Table {
             return Err(TooLarge { current }.into());
         }
         let division = &divisions[division::at(&divisions, revision)];
-        let holds = division.places().iter().map(|place| place.shard.pin(revision, hold));
+        let holds = division.shards().iter().map(|placed| placed.shard.pin(revision, hold));
         let holds = holds.collect::<Result<Vec<_>, _>>()?;
         Ok(Snapshot::new(revision, division.clone(), holds))
     }
@@ -162,7 +162,7 @@ impl Table {
     pub fn changes(&self, mut after: Revision, max: usize) -> Result<Vec<Arc<Change>>, Compacted> {
         let (mut changes, through) = (Vec::new(), self.revision());
         while after < through && changes.len() < max {
-            let of = Stretch { after, through, max: max - changes.len() };
+            let of = ChangeRange { after, through, max: max - changes.len() };
             after = self.read_changes(of, &mut changes)?;
         }
         Ok(changes)
@@ -174,8 +174,8 @@ impl Table {
         let divisions = self.divisions();
         let mut changes = Vec::with_capacity(1);
         for division in divisions.iter().rev() {
-            let shard = &division.place(key).shard;
-            let only = Stretch { after: revision.previous(), through: revision, max: 1 };
+            let shard = &division.shard_for(key).shard;
+            let only = ChangeRange { after: revision.previous(), through: revision, max: 1 };
             if shard.stage().opened().is_some_and(|base| base < revision)
                 && shard.log.read().read(only, &mut changes).is_ok()
                 && !changes.is_empty()
@@ -194,27 +194,27 @@ impl Table {
         let divisions = self.divisions();
         let mut changes = Vec::new();
         for division in divisions.iter() {
-            let shard = &division.place(key).shard;
+            let shard = &division.shard_for(key).shard;
             let Some(base) = shard.stage().opened() else { continue };
             if shard.stage().ended().is_none_or(|end| end > after) {
                 let after = if std::ptr::eq(division, &divisions[0]) { after } else { after.max(base) };
-                let all = Stretch { after, through: Revision::LAST, max: usize::MAX };
+                let all = ChangeRange { after, through: Revision::LAST, max: usize::MAX };
                 shard.log.read().read(all, &mut changes)?;
             }
         }
         Ok(changes)
     }
 
-    /// Appends the changes of a stretch whose end is closed, as far as a single division has them. Returns the revision
+    /// Appends the changes of a range whose end is closed, as far as a single division has them. Returns the revision
     /// up to which these are all changes.
-    pub(crate) fn read_changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
+    pub(crate) fn read_changes(&self, of: ChangeRange, out: &mut Vec<Arc<Change>>) -> Result<Revision, Compacted> {
         let divisions = self.divisions();
         let division = &divisions[division::at(&divisions, of.after)];
         let through = match division.extent() {
             Extent::Ended(end) => of.through.min(end), // the next division has the later ones
             Extent::Closed(_) => of.through,
         };
-        division.changes(Stretch { through, ..of }, out)
+        division.changes(ChangeRange { through, ..of }, out)
     }
 
     /// Returns the revision of the last change of any shard, closed or not, or the floor of the history when there is

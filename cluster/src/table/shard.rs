@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::change::Change;
 use super::horizon::Horizon;
 use super::keyspace::{Keyspace, Scan};
-use super::log::{ChangeLog, Stretch};
+use super::log::{ChangeLog, ChangeRange};
 use super::stage::{Stage, StageContent};
 use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
@@ -85,8 +85,8 @@ impl Shard {
         self.horizon.lock().floor()
     }
 
-    /// Appends the changes of a stretch, oldest first.
-    pub(super) fn changes(&self, of: Stretch, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
+    /// Appends the changes of a range, oldest first.
+    pub(super) fn changes(&self, of: ChangeRange, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
         // Most shards of a table have nothing new, and this check needs no lock. The floor is never above the last
         // change.
         if self.last_change() <= of.after {
@@ -127,7 +127,7 @@ impl Shard {
             let previous = keyspace.live(key.as_str()).cloned();
             let object = match (operation, &previous) {
                 (Operation::Put(object), _) => object,
-                (Operation::Delete(attempt), Some(previous)) => Arc::new(previous.buried(revision, attempt)),
+                (Operation::Delete(write_id), Some(previous)) => Arc::new(previous.buried(revision, write_id)),
                 (Operation::Delete(_), None) => continue,
             };
             log.push(Arc::new(keyspace.record(object, previous)));
@@ -264,7 +264,7 @@ impl Capture {
         if self.stage.opened.is_none() {
             return Ok(());
         }
-        let of = Stretch { after, through: self.closed, max: CHANGES_UNDER_LOCK_MAX };
+        let of = ChangeRange { after, through: self.closed, max: CHANGES_UNDER_LOCK_MAX };
         self.hold.shard.log.read().read(of, out)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::division::Division;
 use super::shard::{Hold, Shard};
-use crate::{Compacted, Key, Marks, Object, Revision, Scope};
+use crate::{Compacted, Key, Object, Revision, Scope, TermFilter};
 
 /// A table at one revision. It stays readable while this or a clone of it lives, but not longer than the options allow.
 /// Cheap to clone.
@@ -34,7 +34,7 @@ pub struct Selection {
     pub field: Option<(compact_str::CompactString, compact_str::CompactString)>,
     /// Only objects that may have, for each of these alternatives, at least one of its terms. This is a filter that
     /// saves loading most of the other objects; the reader must still drop those that pass it without matching.
-    pub required: Vec<Vec<Marks>>,
+    pub required: Vec<Vec<TermFilter>>,
 }
 
 impl Snapshot {
@@ -43,11 +43,11 @@ impl Snapshot {
     }
 
     pub(super) fn shard(&self, number: usize) -> &Arc<Shard> {
-        &self.pinned.division.places()[number].shard
+        &self.pinned.division.shards()[number].shard
     }
 
     pub(super) fn shard_count(&self) -> usize {
-        self.pinned.division.places().len()
+        self.pinned.division.shards().len()
     }
 
     /// Returns the revision at which everything is read.
@@ -60,8 +60,8 @@ impl Snapshot {
     /// # Errors
     /// Fails when the snapshot was held for too long.
     pub fn count(&self, scope: &Scope) -> Result<u64, Compacted> {
-        let places = self.pinned.division.places().iter();
-        places.map(|place| place.shard.keyspace.read().count(scope, self.revision())).sum()
+        let shards = self.pinned.division.shards().iter();
+        shards.map(|placed| placed.shard.keyspace.read().count(scope, self.revision())).sum()
     }
 
     /// Returns one object; `None` when it did not exist at the revision.
@@ -69,7 +69,7 @@ impl Snapshot {
     /// # Errors
     /// Fails when the snapshot was held for too long.
     pub fn get(&self, key: &str) -> Result<Option<Arc<Object>>, Compacted> {
-        let shard = &self.pinned.division.place(key).shard;
+        let shard = &self.pinned.division.shard_for(key).shard;
         Ok(shard.keyspace.read().at(key, self.revision())?.cloned())
     }
 

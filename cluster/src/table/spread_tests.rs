@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shard::Shard;
-use super::{Change, ChangeKind, Division, Place, Selection, Snapshot, Table};
+use super::{Change, ChangeKind, Division, PlacedShard, Selection, Snapshot, Table};
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
-use crate::shard_map::Slot;
+use crate::shard_map::GroupNumber;
 use crate::watch::{Interest, Subscription};
-use crate::{Draft, Expectation, Key, Layout, Marks, Outcome, Revision, Scope, TableId, Terms};
+use crate::{Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, TermFilter, Terms};
 
 const BASE: u64 = 400_000_000_000_000_000;
 const HISTORY: Duration = Duration::from_secs(300);
@@ -40,7 +40,7 @@ struct World {
     table: Arc<Table>,
     time: u64,
     /// The entries that each group has yet to apply: writes, and revisions to close up to.
-    logs: BTreeMap<Slot, VecDeque<(Revision, Option<Command>)>>,
+    logs: BTreeMap<GroupNumber, VecDeque<(Revision, Option<Command>)>>,
     state: State,
     /// The state after every revision.
     states: BTreeMap<Revision, State>,
@@ -51,14 +51,20 @@ struct World {
 impl World {
     fn new(seed: u64, groups: u8, shards: u16) -> World {
         let base = Revision::new(BASE);
-        let clock = |slot: Slot| {
-            Arc::new(GroupClock::new(format!("g{slot}").into(), slot, Arc::default(), HybridClock::default(), HISTORY))
+        let clock = |group_number: GroupNumber| {
+            Arc::new(GroupClock::new(
+                format!("g{group_number}").into(),
+                group_number,
+                Arc::default(),
+                HybridClock::default(),
+                HISTORY,
+            ))
         };
         let clocks: Vec<Arc<GroupClock>> = (0..groups).map(clock).collect();
         clocks.iter().for_each(|clock| clock.raise(base));
         let shard = |number: u16| {
             let shard = Arc::new(Shard::new(base, ["spec.nodeName".into()]));
-            Place { shard, clock: clocks[usize::from(number) % usize::from(groups)].clone() }
+            PlacedShard { shard, clock: clocks[usize::from(number) % usize::from(groups)].clone() }
         };
         let divisions = [Arc::new(Division::new(1, (0..shards).map(shard).collect()))].into();
         let table = Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)));
@@ -67,25 +73,25 @@ impl World {
         World { random, table, time: 0, logs, state: State::new(), states, changes }
     }
 
-    fn revision(&mut self, slot: Slot) -> Revision {
+    fn revision(&mut self, group_number: GroupNumber) -> Revision {
         self.time += 1;
-        Revision::new(BASE + self.time * 256 + u64::from(slot))
+        Revision::new(BASE + self.time * 256 + u64::from(group_number))
     }
 
     /// Writes a random key.
     fn write(&mut self) {
         let (namespace, name) = (self.random.below(3) as usize, self.random.below(12));
         let key = format!("{}/o{name}", NAMESPACES[namespace]);
-        let slot = self.table.home(&key).clock.slot();
-        let revision = self.revision(slot);
+        let group_number = self.table.write_shard(&key).clock.group_number();
+        let revision = self.revision(group_number);
         let current = self.state.get(&key).map(|(revision, _)| *revision);
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let node = format!("n{}", self.random.below(3));
         let deletes = current.is_some() && self.random.below(3) == 0;
         let operation = if deletes { Operation::Delete(None) } else { put(&key, &node, revision) };
-        let (table, shard) = (TableId::new("pods"), self.table.home(&key).shard);
+        let (table, shard) = (TableId::new("pods"), self.table.write_shard(&key).shard);
         let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
-        self.logs.entry(slot).or_default().push_back((revision, Some(command)));
+        self.logs.entry(group_number).or_default().push_back((revision, Some(command)));
         match deletes {
             true => drop(self.state.remove(&key)),
             false => drop(self.state.insert(key.clone(), (revision, node))),
@@ -96,16 +102,16 @@ impl World {
 
     /// Makes a group commit that it is closed up to now.
     fn close(&mut self) {
-        let slot = self.random.below(self.table.clocks().len() as u64) as Slot;
-        let revision = self.revision(slot);
-        self.logs.entry(slot).or_default().push_back((revision, None));
+        let group_number = self.random.below(self.table.clocks().len() as u64) as GroupNumber;
+        let revision = self.revision(group_number);
+        self.logs.entry(group_number).or_default().push_back((revision, None));
     }
 
     /// Makes a group apply the next entries of its log and close up to the last of them.
-    fn apply(&mut self, slot: Slot, count: usize) {
+    fn apply(&mut self, group_number: GroupNumber, count: usize) {
         let mut last = None;
         for _ in 0..count {
-            let Some((revision, command)) = self.logs.entry(slot).or_default().pop_front() else { break };
+            let Some((revision, command)) = self.logs.entry(group_number).or_default().pop_front() else { break };
             if let Some(command) = command {
                 let number = command.shard;
                 let outcome = self.table.shard(number).apply(&[&command]).remove(0);
@@ -114,16 +120,16 @@ impl World {
             last = Some(revision);
         }
         let Some(last) = last else { return };
-        self.table.clocks()[usize::from(slot)].raise(last);
+        self.table.clocks()[usize::from(group_number)].raise(last);
         if self.random.below(4) > 0 {
             self.table.announce();
         }
     }
 
     /// Makes every group apply everything and close up to the last change.
-    fn settle(&mut self) {
-        let slots = self.table.clocks().len() as Slot;
-        (0..slots).for_each(|slot| self.apply(slot, usize::MAX));
+    fn close_all(&mut self) {
+        let group_numbers = self.table.clocks().len() as GroupNumber;
+        (0..group_numbers).for_each(|group_number| self.apply(group_number, usize::MAX));
         let last = self.table.last_change();
         self.table.clocks().iter().for_each(|clock| clock.raise(last));
         self.table.announce();
@@ -157,7 +163,7 @@ impl World {
             };
             assert_eq!(list(snapshot, &selection, None, chunk), expected(&|_, on| on == node));
             // The filter passes every object that has the node, and some others.
-            let required = vec![vec![Marks::field("spec.nodeName", node)]];
+            let required = vec![vec![TermFilter::field("spec.nodeName", node)]];
             let listed = list(snapshot, &Selection { required, ..Selection::default() }, None, chunk);
             assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
         }
@@ -201,29 +207,29 @@ struct Watcher {
     subscription: Subscription,
     interest: Interest,
     since: Revision,
-    told: Vec<(Revision, String, bool)>,
+    delivered: Vec<(Revision, String, bool)>,
 }
 
 impl Watcher {
     fn new(table: &Arc<Table>, interest: Interest, since: Revision) -> Watcher {
         let subscription = table.subscribe(interest.clone(), since).unwrap();
-        Watcher { subscription, interest, since, told: Vec::new() }
+        Watcher { subscription, interest, since, delivered: Vec::new() }
     }
 
     fn read(&mut self, max: usize) {
         let mut changes: Vec<Arc<Change>> = Vec::new();
         self.subscription.read(max, &mut changes).unwrap();
         assert!(changes.len() <= max);
-        let told = |change: &Arc<Change>| {
+        let delivered = |change: &Arc<Change>| {
             (change.revision(), change.object().key().to_string(), change.kind() == ChangeKind::Deleted)
         };
-        self.told.extend(changes.iter().map(told));
+        self.delivered.extend(changes.iter().map(delivered));
     }
 
     /// Resumes as a client would: from the last change that it received, or from a bookmark.
     fn resume(&mut self, table: &Arc<Table>, from_bookmark: bool) {
         let position = self.subscription.position();
-        let last = self.told.last().map_or(self.since, |(revision, ..)| *revision);
+        let last = self.delivered.last().map_or(self.since, |(revision, ..)| *revision);
         assert!(position >= last, "a bookmark is never before what was told");
         let after = if from_bookmark { position } else { last };
         self.subscription = table.subscribe(self.interest.clone(), after).unwrap();
@@ -251,8 +257,8 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
                 0..4 => world.write(),
                 4 => world.close(),
                 5..8 => {
-                    let (slot, count) = (world.random.below(u64::from(groups)), world.random.below(5) as usize);
-                    world.apply(slot as Slot, count);
+                    let (group_number, count) = (world.random.below(u64::from(groups)), world.random.below(5) as usize);
+                    world.apply(group_number as GroupNumber, count);
                 }
                 8 => {
                     let snapshot = world.table.snapshot();
@@ -275,7 +281,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
                 }
             }
         }
-        world.settle();
+        world.close_all();
         assert!(world.table.revision() >= world.changes.last().unwrap().0);
         for snapshot in held {
             world.check_snapshot(&snapshot);
@@ -292,7 +298,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
                     && watcher.interest.name.as_ref().is_none_or(|wanted| wanted == name)
             };
             let expected = world.changes.iter().filter(|(at, key, _)| *at > watcher.since && concerns(key));
-            assert_eq!(watcher.told, expected.cloned().collect::<Vec<_>>(), "seed {seed}");
+            assert_eq!(watcher.delivered, expected.cloned().collect::<Vec<_>>(), "seed {seed}");
             assert!(watcher.subscription.position() >= world.table.last_change());
         }
     }
@@ -302,7 +308,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
 fn what_is_above_the_closed_revision_is_not_shown() {
     let mut world = World::new(3, 4, 8);
     world.write();
-    (0..4).for_each(|slot| world.apply(slot, 1));
+    (0..4).for_each(|group_number| world.apply(group_number, 1));
     let (first, key) = (world.changes[0].0, world.changes[0].1.clone());
     let start = world.table.revision();
     assert!(start < first, "three groups may still write before it");
@@ -315,7 +321,7 @@ fn what_is_above_the_closed_revision_is_not_shown() {
     world.table.announce();
     assert!(!before.has_changed() && !after.has_changed());
     assert_eq!((before.position(), after.position()), (start, first));
-    world.settle();
+    world.close_all();
     let mut changes = Vec::new();
     before.read(10, &mut changes).unwrap();
     assert_eq!(changes.iter().map(|change| change.revision()).collect::<Vec<_>>(), [first]);
@@ -330,20 +336,20 @@ fn history_is_kept_from_the_closed_revision_on() {
     for _ in 0..50 {
         world.write();
     }
-    world.settle();
+    world.close_all();
     let closed = world.table.revision();
     // One group goes on writing while the others are idle: the revision up to which they are closed must stay readable.
     let key = world.changes[0].1.clone();
-    let slot = world.table.home(&key).clock.slot();
+    let group_number = world.table.write_shard(&key).clock.group_number();
     while world.changes.last().unwrap().0 < Revision::new(closed.get() + 20 * 256) {
-        let revision = world.revision(slot);
+        let revision = world.revision(group_number);
         let current = world.table.get(&key).map(|object| object.revision());
         let expectation = current.map_or(Expectation::Absent, Expectation::Revision);
         let (table, operation) = (TableId::new("pods"), put(&key, "n0", revision));
-        let shard = world.table.home(&key).shard;
+        let shard = world.table.write_shard(&key).shard;
         let command = Command { table, epoch: 1, shard, key: Key::new(&key), revision, expectation, operation };
         world.table.shard(shard).apply(&[&command]);
-        world.table.home(&key).clock.raise(revision);
+        world.table.write_shard(&key).clock.raise(revision);
         world.changes.push((revision, key.clone(), false));
     }
     for number in 0..world.table.shard_count() {
@@ -360,8 +366,8 @@ fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
     let mut world = World::new(7, 2, 2);
     let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY));
     ahead.raise(Revision::new(BASE + 1_000_000));
-    let place = Place { shard: Arc::new(Shard::new(Revision::new(BASE), [])), clock: ahead };
-    let divisions = [Arc::new(Division::new(0, vec![place]))].into();
+    let placed = PlacedShard { shard: Arc::new(Shard::new(Revision::new(BASE), [])), clock: ahead };
+    let divisions = [Arc::new(Division::new(0, vec![placed]))].into();
     // As after a restart, when the shard map is not known yet.
     let table = Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)));
     table.announce();
@@ -372,7 +378,7 @@ fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
     world.table = table;
     let mut watcher = Watcher::new(&world.table, Interest::default(), Revision::new(BASE));
     (0..20).for_each(|_| world.write());
-    world.settle();
+    world.close_all();
     watcher.read(usize::MAX);
-    assert_eq!(watcher.told.len(), 20);
+    assert_eq!(watcher.delivered.len(), 20);
 }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::log::Stretch;
+use super::log::ChangeRange;
 use super::shard::{Content, Shard};
-use super::{Change, ChangeKind, Division, Place, Selection, Table};
+use super::{Change, ChangeKind, Division, PlacedShard, Selection, Table};
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
 use crate::watch::Interest;
-use crate::{Draft, Expectation, Key, Layout, Marks, Object, Outcome, Revision, Scope, SnapshotError, TableId, Terms};
+use crate::{
+    Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, TermFilter, Terms,
+};
 
 const BASE: u64 = 400_000_000_000_000_000;
 const HISTORY: Duration = Duration::from_secs(300);
@@ -22,8 +24,8 @@ fn table() -> Arc<Table> {
     let shard = Shard::new(Revision::new(BASE), ["spec.nodeName".into()]);
     let clock = GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY);
     clock.raise(Revision::new(BASE));
-    let places = vec![Place { shard: Arc::new(shard), clock: Arc::new(clock) }];
-    let divisions = [Arc::new(Division::new(1, places))].into();
+    let shards = vec![PlacedShard { shard: Arc::new(shard), clock: Arc::new(clock) }];
+    let divisions = [Arc::new(Division::new(1, shards))].into();
     Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)))
 }
 
@@ -105,7 +107,7 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
             Selection { scope: Scope::All, field: Some(("spec.nodeName".into(), node.into())), ..Selection::default() };
         assert_eq!(list(&snapshot, &selection, chunk), expected(&|_, on| on == node));
         // The filter passes every object that has the node, and some others.
-        let required = vec![vec![Marks::field("spec.nodeName", node)]];
+        let required = vec![vec![TermFilter::field("spec.nodeName", node)]];
         let listed = list(&snapshot, &Selection { required, ..Selection::default() }, chunk);
         assert!(expected(&|_, on| on == node).iter().all(|object| listed.contains(object)));
     }
@@ -328,7 +330,7 @@ fn changes_are_found_behind_any_revision() {
         }
         for after in 0..=2 * count + 1 {
             let mut changes = Vec::new();
-            let of = Stretch { after: revision(after), through: revision(2 * count), max: usize::MAX };
+            let of = ChangeRange { after: revision(after), through: revision(2 * count), max: usize::MAX };
             table.read_changes(of, &mut changes).unwrap();
             let found: Vec<Revision> = changes.iter().map(|change| change.revision()).collect();
             assert_eq!(found, (after / 2 + 1..=count).map(|number| revision(2 * number)).collect::<Vec<_>>());

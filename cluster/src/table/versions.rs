@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Marks, Object, Revision};
+use crate::{Object, Revision, TermFilter};
 
 /// All kept versions of one key; never empty. The latest is stored inline, because most keys have no other.
 pub(crate) struct Versions {
@@ -11,12 +11,12 @@ pub(crate) struct Versions {
     #[expect(clippy::box_collection, reason = "one word instead of three for the many keys without history")]
     older: Option<Box<Vec<Arc<Object>>>>,
     /// The terms of all versions together.
-    marks: Marks,
+    filter: TermFilter,
 }
 
 impl Versions {
     pub(crate) fn new(first: Arc<Object>) -> Versions {
-        Versions { marks: Marks::of(first.terms()), latest: first, older: None }
+        Versions { filter: TermFilter::of(first.terms()), latest: first, older: None }
     }
 
     /// Returns the latest version, which may be a deletion.
@@ -44,8 +44,8 @@ impl Versions {
 
     /// Returns whether some version may have, for each of these alternatives, at least one of its terms. Does not read
     /// the versions.
-    pub(crate) fn may_have(&self, required: &[Vec<Marks>]) -> bool {
-        required.iter().all(|terms| terms.iter().any(|term| self.marks.may_have(*term)))
+    pub(crate) fn may_have(&self, required: &[Vec<TermFilter>]) -> bool {
+        required.iter().all(|terms| terms.iter().any(|term| self.filter.may_have(*term)))
     }
 
     /// Calls `show` with every kept version.
@@ -56,7 +56,7 @@ impl Versions {
 
     /// Makes `version` the latest.
     pub(crate) fn push(&mut self, version: Arc<Object>) {
-        self.marks = self.marks.with(Marks::of(version.terms()));
+        self.filter = self.filter.with(TermFilter::of(version.terms()));
         let before = std::mem::replace(&mut self.latest, version);
         self.older.get_or_insert_default().push(before);
     }
@@ -78,7 +78,7 @@ impl Versions {
             older.drain(..unseen).for_each(|version| dropped(&version));
             if older.is_empty() {
                 self.older = None;
-                self.marks = Marks::of(self.latest.terms());
+                self.filter = TermFilter::of(self.latest.terms());
             } else if older.capacity() > 4 * older.len() {
                 older.shrink_to_fit();
             }

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 
 use parking_lot::Mutex;
 
-use super::drive::{Drive, Driven};
 use super::record::Record;
+use super::runner::{LogRunner, RunningLog};
 use super::simulated_disk::SimulatedDisk;
 use super::wal_tests::{append, at, body, check, open, options};
 use super::writer::{Preparer, Writer};
@@ -17,13 +17,13 @@ use super::{Wal, WalOptions};
 /// A log whose writer never runs.
 struct Idle;
 
-impl Drive for Idle {
-    fn start(&self, _: Writer, _: Preparer) -> std::io::Result<Box<dyn Driven>> {
+impl LogRunner for Idle {
+    fn start(&self, _: Writer, _: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
         Ok(Box::new(Idle))
     }
 }
 
-impl Driven for Idle {
+impl RunningLog for Idle {
     fn finish(self: Box<Self>) {}
 }
 
@@ -31,8 +31,8 @@ impl Driven for Idle {
 #[derive(Clone, Default)]
 struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
 
-impl Drive for ByHand {
-    fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn Driven>> {
+impl LogRunner for ByHand {
+    fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
         writer.begin()?;
         *self.0.lock() = Some((writer, preparer));
         Ok(Box::new(Idle))
@@ -55,13 +55,13 @@ impl ByHand {
 
 #[test]
 fn segments_are_given_back_only_by_what_is_durable() {
-    let (disk, drive) = (SimulatedDisk::default(), ByHand::default());
-    let by_hand = WalOptions { drive: Arc::new(drive.clone()), ..options(&Arc::default()) };
+    let (disk, runner) = (SimulatedDisk::default(), ByHand::default());
+    let by_hand = WalOptions { runner: Arc::new(runner.clone()), ..options(&Arc::default()) };
     let wal = Wal::open(Arc::new(disk.clone()), by_hand, &["default".into(), "leases".into()]).unwrap();
     let append = |group: u16, index| {
         let callback = Box::new(|result: std::io::Result<()>| result.unwrap());
         wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
-        assert!(drive.step());
+        assert!(runner.step());
     };
     append(1, 0);
     (0..200).for_each(|index| append(0, index));
@@ -70,7 +70,7 @@ fn segments_are_given_back_only_by_what_is_durable() {
     // No caller waits until this is durable, and a crash would restore the dropped entries.
     wal.append(1, None, |appender| appender.truncate(None));
     wal.purge(0, at(199));
-    while drive.step() {}
+    while runner.step() {}
     assert!(wal.usage().segments < before / 2, "{} of {before} segments are left", wal.usage().segments);
     let wal = open(&disk.crash(|_, _| false)).unwrap();
     assert_eq!((wal.state(0).last, wal.state(1).last), (Some(at(199)), None));
@@ -87,7 +87,7 @@ fn what_a_log_is_opened_with_is_durable() {
     wal.close();
     disk.heal();
     // Only the process was restarted, not the machine, so it sees what was written.
-    let idle = WalOptions { drive: Arc::new(Idle), ..options(&Arc::default()) };
+    let idle = WalOptions { runner: Arc::new(Idle), ..options(&Arc::default()) };
     let seen = Wal::open(Arc::new(disk.clone()), idle, &["default".into()]).unwrap().state(0).last;
     assert_eq!(seen, Some(at(1)));
     let after = open(&disk.crash(|_, _| false)).unwrap();

@@ -127,8 +127,8 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
 /// Returns whether a later frame begins anywhere in `bytes`, whose start is aligned.
 fn follows(bytes: Option<&[u8]>, segment: u64, sequence: u64) -> bool {
     let later = |header: Header| header.segment == segment && header.sequence > sequence;
-    let mut places = bytes.unwrap_or_default().chunks(ALIGNMENT);
-    places.any(|place| place.starts_with(&MAGIC.to_le_bytes()) && Header::decode(place).is_some_and(later))
+    let mut blocks = bytes.unwrap_or_default().chunks(ALIGNMENT);
+    blocks.any(|block| block.starts_with(&MAGIC.to_le_bytes()) && Header::decode(block).is_some_and(later))
 }
 
 /// Returns whether something was written to every sector of the frame.

@@ -14,7 +14,7 @@ pub(crate) struct Position {
 
 /// An entry of a group.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct LedgerEntry {
     pub(crate) at: LogRef,
     /// Its position on disk; `None` until it is written.
     pub(crate) position: Option<Position>,
@@ -26,7 +26,7 @@ pub(crate) struct Ledger {
     pub(crate) vote: Option<Ballot>,
     pub(crate) committed: Option<LogRef>,
     pub(crate) purged: Option<LogRef>,
-    slots: VecDeque<Slot>,
+    entries: VecDeque<LedgerEntry>,
 }
 
 /// The records of a group have a gap.
@@ -39,22 +39,22 @@ impl Ledger {
         match record {
             Record::Group(_) => {}
             Record::Entry(at, _) => {
-                if self.slots.back().is_some_and(|last| last.at.index + 1 != at.index) {
+                if self.entries.back().is_some_and(|last| last.at.index + 1 != at.index) {
                     return Err(Gap);
                 }
-                self.slots.push_back(Slot { at: *at, position });
+                self.entries.push_back(LedgerEntry { at: *at, position });
             }
             Record::Vote(ballot) => self.vote = Some(*ballot),
             Record::Committed(at) => self.committed = Some(*at),
             Record::Truncate(last) => {
-                while self.slots.back().is_some_and(|slot| last.is_none_or(|last| slot.at.index > last)) {
-                    self.slots.pop_back();
+                while self.entries.back().is_some_and(|entry| last.is_none_or(|last| entry.at.index > last)) {
+                    self.entries.pop_back();
                 }
             }
             Record::Purge(at) => {
                 self.purged = self.purged.max(Some(*at));
-                while self.slots.front().is_some_and(|slot| slot.at.index <= at.index) {
-                    self.slots.pop_front();
+                while self.entries.front().is_some_and(|entry| entry.at.index <= at.index) {
+                    self.entries.pop_front();
                 }
             }
         }
@@ -68,45 +68,45 @@ impl Ledger {
 
     /// Returns whether the entries begin where the purged ones end.
     pub(crate) fn is_whole(&self) -> bool {
-        let first = self.slots.front().map(|slot| slot.at.index);
+        let first = self.entries.front().map(|entry| entry.at.index);
         first.is_none_or(|first| first == self.purged.map_or(0, |purged| purged.index + 1))
     }
 
     /// Sets the position of an entry that was written, unless it was truncated meanwhile.
     pub(crate) fn written(&mut self, at: LogRef, position: Position) {
-        if let Some(slot) = self.slot_mut(at.index).filter(|slot| slot.at == at) {
-            slot.position = Some(position);
+        if let Some(entry) = self.entry_mut(at.index).filter(|entry| entry.at == at) {
+            entry.position = Some(position);
         }
     }
 
     /// Returns the last entry, or the last purged one when there is none.
     pub(crate) fn last(&self) -> Option<LogRef> {
-        self.slots.back().map(|slot| slot.at).or(self.purged)
+        self.entries.back().map(|entry| entry.at).or(self.purged)
     }
 
     /// Returns the index of the first entry; `None` when there is none.
     pub(crate) fn first_index(&self) -> Option<u64> {
-        self.slots.front().map(|slot| slot.at.index)
+        self.entries.front().map(|entry| entry.at.index)
     }
 
-    pub(crate) fn slot(&self, index: u64) -> Option<Slot> {
+    pub(crate) fn entry(&self, index: u64) -> Option<LedgerEntry> {
         let first = self.first_index()?;
-        self.slots.get(usize::try_from(index.checked_sub(first)?).ok()?).copied()
+        self.entries.get(usize::try_from(index.checked_sub(first)?).ok()?).copied()
     }
 
-    fn slot_mut(&mut self, index: u64) -> Option<&mut Slot> {
+    fn entry_mut(&mut self, index: u64) -> Option<&mut LedgerEntry> {
         let first = self.first_index()?;
-        self.slots.get_mut(usize::try_from(index.checked_sub(first)?).ok()?)
+        self.entries.get_mut(usize::try_from(index.checked_sub(first)?).ok()?)
     }
 
     /// Returns the oldest segment with an entry of the group; `None` when none is on disk.
     pub(crate) fn oldest_segment(&self) -> Option<u64> {
         // Positions rise with indexes, so the first entry on disk is in the oldest segment.
-        self.slots.iter().find_map(|slot| slot.position).map(|position| position.segment)
+        self.entries.iter().find_map(|entry| entry.position).map(|position| position.segment)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.entries.len()
     }
 
     /// Returns the group's records with which a new segment begins, so that earlier segments are not needed to read it.

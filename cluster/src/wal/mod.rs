@@ -2,7 +2,7 @@
 //!
 //! The log is a sequence of preallocated segments. A segment has [`frame`]s, each of which was made durable by one
 //! fsync; a frame has [`record`]s. A [`ledger`] per group indexes the records. [`recovery`] reads the log back;
-//! [`writer`] writes it, on a thread that [`drive`] starts.
+//! [`writer`] writes it, on a thread that [`runner`] starts.
 //!
 //! - Space is reserved before anything is proposed ([`room`]): an admitted write always finds room.
 //! - Everything found when the log is opened is made durable before any of it is acknowledged.
@@ -11,25 +11,25 @@
 
 pub(crate) mod disk;
 mod draft;
-mod drive;
 #[cfg(test)]
 mod durability_tests;
+mod entry_on_disk;
 mod error;
 mod frame;
 mod ledger;
 mod pages;
-mod place;
 mod reach;
 mod record;
 mod recovery;
 mod room;
 #[cfg(test)]
 mod room_tests;
+mod runner;
 mod segment;
 #[cfg(test)]
 pub(crate) mod simulated_disk;
 #[cfg(test)]
-pub(crate) mod simulated_drive;
+pub(crate) mod simulated_runner;
 #[cfg(test)]
 mod wal_tests;
 mod writer;
@@ -47,14 +47,14 @@ use tokio::sync::Notify;
 use self::disk::{Disk, DiskFile};
 pub(crate) use self::draft::Appender;
 use self::draft::Draft;
-use self::drive::Driven;
-pub(crate) use self::drive::{Drive, Threads};
+pub(crate) use self::entry_on_disk::{Announced, Announcer, EntryOnDisk};
 pub use self::error::WalError;
 use self::ledger::Ledger;
 pub(crate) use self::pages::Pages;
-pub(crate) use self::place::{Announced, Announcer, Place};
 pub(crate) use self::record::{Ballot, LogRef, Record};
 pub(crate) use self::recovery::{Recovered, is_begun, missing_end};
+use self::runner::RunningLog;
+pub(crate) use self::runner::{LogRunner, Threads};
 use crate::limits::WAL_FRAME_BYTES;
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
@@ -77,7 +77,7 @@ pub(crate) struct WalOptions {
     /// Called on the writer's thread when a write or fsync failed.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
     /// Runs the writer and the preparer.
-    pub(crate) drive: Arc<dyn Drive>,
+    pub(crate) runner: Arc<dyn LogRunner>,
 }
 
 impl WalOptions {
@@ -118,7 +118,7 @@ struct Shared {
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
     segments: Mutex<Segments>,
-    spare: segment::Spare,
+    spare: segment::SpareSegment,
     /// Bytes left in the active segment.
     active_left: AtomicU64,
     reserved: AtomicUsize,
@@ -142,7 +142,7 @@ impl Shared {
 #[derive(Clone)]
 pub(crate) struct Wal {
     shared: Arc<Shared>,
-    driven: Arc<Mutex<Option<Box<dyn Driven>>>>,
+    running: Arc<Mutex<Option<Box<dyn RunningLog>>>>,
     is_new: bool,
 }
 
@@ -168,7 +168,7 @@ impl Wal {
         };
         let left = recovered.active.size.saturating_sub(recovered.active.offset);
         let shared = Arc::new(Shared {
-            spare: segment::Spare::default(),
+            spare: segment::SpareSegment::default(),
             options,
             disk,
             names: Mutex::new(recovered.names),
@@ -185,9 +185,9 @@ impl Wal {
         });
         let (writer, preparer) = writer::over(&shared, recovered.active);
         let failed = |source| WalError::Io { path: shared.options.directory.clone(), source };
-        let driven = shared.options.drive.start(writer, preparer).map_err(failed)?;
+        let running = shared.options.runner.start(writer, preparer).map_err(failed)?;
         shared.spare.want();
-        Ok(Wal { shared, driven: Arc::new(Mutex::new(Some(driven))), is_new })
+        Ok(Wal { shared, running: Arc::new(Mutex::new(Some(running))), is_new })
     }
 
     /// Returns whether there was no log before it was opened.
@@ -288,7 +288,7 @@ impl Wal {
 
     /// Returns the entry of a group at an index; `None` when it is not in the log.
     pub(crate) fn entry_at(&self, group: GroupId, index: u64) -> Option<LogRef> {
-        Some(self.shared.ledgers.lock()[usize::from(group)].slot(index)?.at)
+        Some(self.shared.ledgers.lock()[usize::from(group)].entry(index)?.at)
     }
 
     /// Reads an entry from disk with `decode`, through a buffer that grows as needed. `None` when the log does not have
@@ -300,13 +300,13 @@ impl Wal {
         buffer: &mut Vec<u8>,
         decode: impl FnOnce(LogRef, &[u8]) -> T,
     ) -> Result<Option<T>, WalError> {
-        self.place(group, index).map(|place| place.read(buffer, decode)).transpose()
+        self.entry_on_disk(group, index).map(|entry| entry.read(buffer, decode)).transpose()
     }
 
     /// Returns the position of an entry on disk. `None` when the log does not have the entry or it is not on disk yet.
-    pub(crate) fn place(&self, group: GroupId, index: u64) -> Option<Place> {
-        let slot = self.shared.ledgers.lock()[group as usize].slot(index)?;
-        Place::of(slot.at, slot.position?, &self.shared.segments.lock())
+    pub(crate) fn entry_on_disk(&self, group: GroupId, index: u64) -> Option<EntryOnDisk> {
+        let entry = self.shared.ledgers.lock()[group as usize].entry(index)?;
+        EntryOnDisk::of(entry.at, entry.position?, &self.shared.segments.lock())
     }
 
     /// Returns the bytes of the log, of any groups, that cannot be freed because of the oldest entry of a group.
@@ -319,12 +319,12 @@ impl Wal {
 
     /// Returns whether an entry is on disk, so that [`Wal::read`] finds it.
     pub(crate) fn is_written(&self, group: GroupId, index: u64) -> bool {
-        self.shared.ledgers.lock()[group as usize].slot(index).is_some_and(|slot| slot.position.is_some())
+        self.shared.ledgers.lock()[group as usize].entry(index).is_some_and(|entry| entry.position.is_some())
     }
 
     /// Returns whether the log has an entry, on disk or not yet.
     pub(crate) fn has(&self, group: GroupId, at: LogRef) -> bool {
-        self.shared.ledgers.lock()[group as usize].slot(at.index).is_some_and(|slot| slot.at == at)
+        self.shared.ledgers.lock()[group as usize].entry(at.index).is_some_and(|entry| entry.at == at)
     }
 
     /// Returns counters since the log was opened, and present sizes.
@@ -345,8 +345,8 @@ impl Wal {
     pub(crate) fn close(&self) {
         self.shared.queue.lock().closing = true;
         self.shared.queued.notify_one();
-        let driven = self.driven.lock().take();
-        driven.into_iter().for_each(Driven::finish);
+        let running = self.running.lock().take();
+        running.into_iter().for_each(RunningLog::finish);
     }
 }
 

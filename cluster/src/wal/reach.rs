@@ -70,9 +70,9 @@ pub(super) fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>>
         return Ok(None);
     }
     let file = disk.open(&path)?;
-    let note = |place: u64| {
+    let note = |number: u64| {
         let mut bytes = [0; LENGTH];
-        file.read_at(place * DISTANCE as u64, &mut bytes)?;
+        file.read_at(number * DISTANCE as u64, &mut bytes)?;
         Ok::<_, io::Error>(parse(MAGIC, &bytes))
     };
     let notes = (0..NOTES).map(note).collect::<io::Result<Vec<_>>>()?;

@@ -10,7 +10,7 @@ use super::frame::{self, Found, HEADER};
 use super::ledger::{Ledger, Position};
 use super::pages::Pages;
 use super::record::Record;
-use super::segment::{self, Headed, SEGMENT_HEADER};
+use super::segment::{self, HeaderContent, SEGMENT_HEADER};
 use super::writer::Active;
 use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
@@ -64,14 +64,14 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
     let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
-    for (place, number) in numbers.iter().enumerate() {
+    for (index, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
-        progress.at(place as u64);
-        if place > 0 && numbers[place - 1] + 1 != *number {
+        progress.at(index as u64);
+        if index > 0 && numbers[index - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
         }
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
-        let is_last = place + 1 == numbers.len();
+        let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };
         reader.segments.insert(*number, segment.into());
         let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
@@ -189,11 +189,11 @@ fn read_segment(
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
-        Headed::Segment(_, Some(size)) if window.size < size as usize => {
+        HeaderContent::Segment(_, Some(size)) if window.size < size as usize => {
             return Err(damaged(window.size, "the end of the file is missing"));
         }
-        Headed::Segment(found, _) if found == number => {}
-        Headed::Newer(version) => {
+        HeaderContent::Segment(found, _) if found == number => {}
+        HeaderContent::Newer(version) => {
             return Err(WalError::Newer { path: path.to_path_buf(), version, supported: segment::FORMAT });
         }
         _ => return Err(damaged(0, "the header of the segment does not match its checksum")),
@@ -335,21 +335,21 @@ impl Reader {
             let (number, record, length) = Record::decode(&body[at..]).ok_or((at, "a record cannot be read"))?;
             if let Record::Group(name) = record {
                 let known = self.names.iter().position(|candidate| candidate == name);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     self.names.push(name.to_owned());
                     self.ledgers.push(Ledger::default());
                     self.names.len() - 1
                 });
-                self.groups.insert(number, place);
+                self.groups.insert(number, index);
             }
-            let place = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
+            let index = *self.groups.get(&number).ok_or((at, "a record is of no group"))?;
             let position = Position { segment, offset: start + at as u64, length: length as u32 };
-            let noted = self.ledgers[place].note(&record, Some(position));
+            let noted = self.ledgers[index].note(&record, Some(position));
             noted.map_err(|_| (at, "an entry does not follow the one before it"))?;
-            if place == 0
+            if index == 0
                 && let Some(announcer) = &mut self.announcer
             {
-                announcer.note(&record, &self.ledgers[place], &self.segments);
+                announcer.note(&record, &self.ledgers[index], &self.segments);
             }
             at += length;
         }

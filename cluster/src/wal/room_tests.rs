@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::room::NoRoom;
 use super::simulated_disk::SimulatedDisk;
-use super::simulated_drive::{Pace, Tasks};
+use super::simulated_runner::{Pace, Tasks};
 use super::wal_tests::{SEGMENT, append, at, body, check, open, options};
 use super::{Ballot, Wal, WalOptions};
 use crate::limits::WAL_FRAMES_WAITING_MAX;
@@ -16,7 +16,7 @@ async fn a_disk_that_is_far_behind_is_waited_for() {
     let stands_still = Arc::new(AtomicBool::new(false));
     let slow = stands_still.clone();
     let pace: Pace = Arc::new(move || Duration::from_secs(if slow.load(Ordering::Relaxed) { 60 } else { 0 }));
-    let options = WalOptions { drive: Arc::new(Tasks { pace }), ..options(&Arc::default()) };
+    let options = WalOptions { runner: Arc::new(Tasks { pace }), ..options(&Arc::default()) };
     let tasks = tokio::task::LocalSet::new();
     let appended = tasks.run_until(async {
         let wal = Wal::open(Arc::new(SimulatedDisk::default()), options, &["default".into()]).unwrap();

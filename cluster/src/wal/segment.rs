@@ -27,7 +27,7 @@ pub(crate) fn number(path: &Path) -> Option<u64> {
 }
 
 /// A blank segment that was prepared and has no number yet.
-pub(crate) struct Blank {
+pub(crate) struct BlankSegment {
     pub(crate) file: Box<dyn DiskFile>,
     path: PathBuf,
     size: u64,
@@ -39,15 +39,15 @@ pub(crate) fn is_blank_segment(path: &Path) -> bool {
 }
 
 /// Creates the blank segment of this attempt. Each has its own name, since one may be numbered while the next is made.
-pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) -> io::Result<Blank> {
+pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) -> io::Result<BlankSegment> {
     let path = directory.join(format!("blank-{count:x}.tmp"));
     let file = disk.preallocate(&path, size).inspect_err(|_| {
         let _ = disk.remove(&path); // an incomplete file would take space that is needed
     })?;
-    Ok(Blank { file, path, size })
+    Ok(BlankSegment { file, path, size })
 }
 
-impl Blank {
+impl BlankSegment {
     /// Makes this the segment with the given number.
     pub(crate) fn number(self, disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<Box<dyn DiskFile>> {
         let mut page = header(number, self.size);
@@ -75,7 +75,7 @@ pub(crate) fn header(number: u64, size: u64) -> Vec<u8> {
 }
 
 /// The content of a segment's header.
-pub(crate) enum Headed {
+pub(crate) enum HeaderContent {
     /// A segment with this number, and this size if the header states it.
     Segment(u64, Option<u64>),
     /// A segment of a later release, in this format.
@@ -85,25 +85,25 @@ pub(crate) enum Headed {
 }
 
 /// Reads the header of a segment.
-pub(crate) fn read_header(header: &[u8]) -> Headed {
+pub(crate) fn read_header(header: &[u8]) -> HeaderContent {
     let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     let checked = |end: usize| crc32c::crc32c(&header[..end]) == word(end);
     if header.len() < SEGMENT_HEADER || !header.starts_with(MAGIC) {
-        return Headed::Damaged;
+        return HeaderContent::Damaged;
     }
     match word(8) {
-        version if version > FORMAT => Headed::Newer(version), // the rest may have another layout
-        _ if !checked(20) => Headed::Damaged,
-        _ if (long(24), word(32)) == (0, 0) => Headed::Segment(long(12), None),
-        _ if !checked(32) => Headed::Damaged,
-        _ => Headed::Segment(long(12), Some(long(24))),
+        version if version > FORMAT => HeaderContent::Newer(version), // the rest may have another layout
+        _ if !checked(20) => HeaderContent::Damaged,
+        _ if (long(24), word(32)) == (0, 0) => HeaderContent::Segment(long(12), None),
+        _ if !checked(32) => HeaderContent::Damaged,
+        _ => HeaderContent::Segment(long(12), Some(long(24))),
     }
 }
 
 /// The next segment, which a thread of its own makes before it is needed.
 #[derive(Default)]
-pub(crate) struct Spare {
+pub(crate) struct SpareSegment {
     state: Mutex<SpareState>,
     changed: Condvar,
     /// Whether there is none because the last attempt to make one failed.
@@ -112,14 +112,14 @@ pub(crate) struct Spare {
 
 #[derive(Default)]
 struct SpareState {
-    ready: Option<Blank>,
+    ready: Option<BlankSegment>,
     wanted: bool,
     closing: bool,
     /// The number of attempts to make one that have ended.
     attempts: u64,
 }
 
-impl Spare {
+impl SpareSegment {
     pub(crate) fn is_ready(&self) -> bool {
         self.state.lock().ready.is_some()
     }
@@ -160,7 +160,7 @@ impl Spare {
     }
 
     /// Records the end of an attempt: a new segment, or `None` when it could not be made.
-    pub(crate) fn made(&self, segment: Option<Blank>) {
+    pub(crate) fn made(&self, segment: Option<BlankSegment>) {
         let mut state = self.state.lock();
         state.wanted = false;
         state.attempts += 1;
@@ -171,7 +171,7 @@ impl Spare {
     }
 
     /// Takes the segment, and waits while one is being made. `None` when it could not be made.
-    pub(crate) fn take(&self) -> Option<Blank> {
+    pub(crate) fn take(&self) -> Option<BlankSegment> {
         let mut state = self.state.lock();
         if state.ready.is_none() {
             state.wanted = true;

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile};
-use super::simulated_drive::Pace;
+use super::simulated_runner::Pace;
 
 const SECTOR: usize = 512;
 
@@ -151,7 +151,7 @@ struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    fn tell(&self, access: Access) {
+    fn report(&self, access: Access) {
         let witness = self.disk.0.lock().witness.clone();
         witness.iter().for_each(|witness| witness(&self.path, access));
     }
@@ -163,7 +163,7 @@ impl DiskFile for SimulatedFile {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
-        self.tell(Access::Read);
+        self.report(Access::Read);
         let content = self.content.lock();
         let bytes = content.current.get(offset as usize..).unwrap_or_default();
         let length = bytes.len().min(out.len());
@@ -172,7 +172,7 @@ impl DiskFile for SimulatedFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.tell(Access::Write);
+        self.report(Access::Write);
         let mut disk = self.disk.0.lock(); // before the file, as everywhere
         let mut content = self.content.lock();
         let end = offset as usize + bytes.len();

@@ -20,7 +20,7 @@ pub(super) fn options(fatal: &Arc<AtomicBool>) -> WalOptions {
         directory: PathBuf::from("/wal"),
         segment_bytes: SEGMENT,
         on_fatal: Arc::new(move |_| fatal.store(true, Ordering::SeqCst)),
-        drive: Arc::new(Threads),
+        runner: Arc::new(Threads),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Watching: cursors into change logs, woken only by the changes that concern them.
 
 mod interest;
+mod notifying;
 mod subscribers;
 mod subscription;
-mod telling;
 
 pub use self::interest::Interest;
+pub(crate) use self::notifying::notify;
+pub use self::notifying::wake_after_notifying;
 pub(crate) use self::subscribers::{Signal, Subscribers};
 pub use self::subscription::Subscription;
-pub(crate) use self::telling::tell;
-pub use self::telling::wake_when_told;

@@ -8,7 +8,7 @@ use compact_str::CompactString;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::{Interest, tell};
+use super::{Interest, notify};
 use crate::{Change, Revision};
 
 /// The unread changes of one subscription: those that concern it lie between these two revisions, both included.
@@ -185,7 +185,7 @@ impl Subscribers {
 
     /// Wakes the subscriptions that any of these changes concerns.
     pub(crate) fn wake(&self, changes: &[Arc<Change>]) {
-        tell(|| {
+        notify(|| {
             let buckets = self.0.lock();
             changes.iter().for_each(|change| buckets.wake(change));
         });
@@ -199,6 +199,6 @@ impl Subscribers {
         let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
         // In the order of subscription, as they are woken otherwise.
         let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
-        tell(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
+        notify(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
     }
 }

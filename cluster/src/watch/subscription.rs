@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::{Interest, Signal};
 use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
-use crate::table::Stretch;
+use crate::table::ChangeRange;
 use crate::{Change, Compacted, Revision, Table};
 
 /// Follows the changes of a table that concern an interest. It is a cursor, never a queue.
@@ -76,7 +76,7 @@ impl Subscription {
         while position < last && out.len() - start < max && examined < CHANGES_PER_READ_MAX {
             let from = out.len();
             let wanted = CHANGES_UNDER_LOCK_MAX.min(max - (from - start));
-            let of = Stretch { after: position, through: last, max: wanted };
+            let of = ChangeRange { after: position, through: last, max: wanted };
             position = self.table.read_changes(of, out)?;
             examined += out.len() - from;
             let mut known = from;

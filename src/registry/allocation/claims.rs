@@ -42,7 +42,7 @@ pub(super) fn draft(claims: &[Claim]) -> Draft {
     bytes.extend_from_slice(b"\",\"claims\":");
     json::write(&Value::from(claims.iter().map(written).collect::<Vec<_>>()), &mut bytes);
     bytes.extend_from_slice(b"}\n");
-    Draft { bytes, layout: Layout { revision_at, ..Layout::default() }, terms: Terms::default(), is_sound: true }
+    Draft { bytes, layout: Layout { revision_at, ..Layout::default() }, terms: Terms::default(), is_decodable: true }
 }
 
 fn written(claim: &Claim) -> Value {

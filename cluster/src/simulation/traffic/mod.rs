@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::draw;
 use super::history::{History, Interval, Key, Micros, Revision, Seen, Start, Table, WriteOutcome};
-use super::host::{Door, Gone};
+use super::host::{RequestError, StoreClient};
 use super::time::Time;
 use super::trace::Trace;
 use super::world::{PLAIN, SPREAD, World};
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// The state that all clients share. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Traffic {
-    doors: Vec<Door>,
+    clients: Vec<StoreClient>,
     time: Time,
     trace: Trace,
     history: Rc<RefCell<History>>,
@@ -50,7 +50,7 @@ pub(super) struct Traffic {
 impl Traffic {
     pub(super) fn new(world: &World) -> Traffic {
         Traffic {
-            doors: world.doors(),
+            clients: world.clients(),
             time: world.time.clone(),
             trace: world.trace.clone(),
             history: Rc::default(),
@@ -128,7 +128,7 @@ impl Traffic {
 
     /// Reads everything from every host once more.
     pub(super) fn conclude(&self, world: &World) {
-        for host in 0..self.doors.len() {
+        for host in 0..self.clients.len() {
             for table in TABLES {
                 self.spawn(world, reader::conclude(self.clone(), host, table));
             }
@@ -154,7 +154,7 @@ impl Traffic {
 
     /// Draws a host.
     fn anywhere(&self) -> usize {
-        draw::below(self.doors.len() as u64) as usize
+        draw::below(self.clients.len() as u64) as usize
     }
 
     /// Runs work on a host. Returns its result, and when it was asked and answered.
@@ -162,9 +162,9 @@ impl Traffic {
         &self,
         host: usize,
         work: impl FnOnce(Store) -> F + 'static,
-    ) -> (Interval, Result<T, Gone>) {
+    ) -> (Interval, Result<T, RequestError>) {
         let invoked = self.now();
-        let answer = timeout(PATIENCE, self.doors[host].ask(work)).await.unwrap_or(Err(Gone::Lost));
+        let answer = timeout(PATIENCE, self.clients[host].ask(work)).await.unwrap_or(Err(RequestError::Lost));
         (Interval { invoked, returned: self.now() }, answer)
     }
 

@@ -2,9 +2,9 @@
 
 use tokio::time::Instant;
 
+use super::super::changes::is_member;
 use super::super::draw;
 use super::super::history::{Interval, List, Scope, Seen, Table};
-use super::super::reform::is_member;
 use super::{PATIENCE, Traffic, objects};
 use crate::{Key, Revision, Selection};
 
@@ -81,7 +81,7 @@ async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, 
         None => {
             match is_recent {
                 true => drop(store.barrier(&read).await.ok()?),
-                false => store.settled(&read).await,
+                false => store.wait_for_last_change(&read).await,
             }
             (read.snapshot(), None)
         }

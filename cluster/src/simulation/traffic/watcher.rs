@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::super::changes::is_member;
 use super::super::draw;
 use super::super::history::{Delivery, End, EventKind, Key, Scope, Seen, Session, Start, Stream, Table};
-use super::super::reform::is_member;
 use super::{Traffic, objects};
 use crate::{ChangeKind, Interest, Revision, Selection, Store};
 
@@ -36,7 +36,7 @@ pub(super) fn plans(table: Table, start: Start) -> Vec<Plan> {
 }
 
 /// A message of a host to a watcher.
-enum Told {
+enum WatchMessage {
     Event(EventKind, Key, Seen),
     Bookmark(u64, bool),
     Expired,
@@ -65,8 +65,9 @@ pub(super) async fn watch(traffic: Traffic, plan: Plan) {
             Start::After { revision, .. } => Some(revision),
             Start::InitialEvents => None,
         };
-        let told = session.deliveries.iter().map(revision_of).max().max(began);
-        stream.is_caught_up = last.is_some_and(|last| told.is_some_and(|told| told >= last));
+        let last_delivered = session.deliveries.iter().map(revision_of).max().max(began);
+        stream.is_caught_up =
+            last.is_some_and(|last| last_delivered.is_some_and(|last_delivered| last_delivered >= last));
         stream.sessions.push(session);
         if draw::once_in(BACK_ONE_IN) {
             start = resume_within(draw::one_of(&stream.sessions)).unwrap_or(start);
@@ -112,22 +113,24 @@ impl Traffic {
     async fn follow(&self, scope: &Scope, start: Start) -> Session {
         let (member, invoked) = (self.anywhere(), self.now());
         let mut session = Session { member, start, invoked, told_at: 0, deliveries: Vec::new(), end: End::Closed };
-        let (tell, mut told) = mpsc::unbounded_channel();
-        let (served, door) = (scope.clone(), self.doors[member].clone());
+        let (sender, mut messages) = mpsc::unbounded_channel();
+        let (served, client) = (scope.clone(), self.clients[member].clone());
         // The host stops serving a watch when the receiver is dropped.
-        let serving = door.ask(move |store| serve(store, served, start, tell));
+        let serving = client.ask(move |store| serve(store, served, start, sender));
         tokio::pin!(serving);
         let until = Instant::now() + Duration::from_millis(draw::within(50..3_000));
         let listening = async {
-            while let Ok(Some(next)) = tokio::time::timeout_at(until, told.recv()).await {
+            while let Ok(Some(next)) = tokio::time::timeout_at(until, messages.recv()).await {
                 let at = self.now();
                 session.told_at = at;
                 match next {
-                    Told::Event(kind, key, seen) => session.deliveries.push(Delivery::Event { kind, key, seen, at }),
-                    Told::Bookmark(revision, ends_initial) => {
+                    WatchMessage::Event(kind, key, seen) => {
+                        session.deliveries.push(Delivery::Event { kind, key, seen, at })
+                    }
+                    WatchMessage::Bookmark(revision, ends_initial) => {
                         session.deliveries.push(Delivery::Bookmark { revision, ends_initial });
                     }
-                    Told::Expired => session.end = End::Expired,
+                    WatchMessage::Expired => session.end = End::Expired,
                 }
             }
         };
@@ -141,7 +144,7 @@ impl Traffic {
 }
 
 /// Serves one session on a host, until the receiver is dropped.
-async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSender<Told>) {
+async fn serve(store: Store, scope: Scope, start: Start, sender: mpsc::UnboundedSender<WatchMessage>) {
     if !is_member(&store) {
         return;
     }
@@ -155,21 +158,21 @@ async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSe
             revision
         }
         Start::InitialEvents => {
-            let Some(revision) = begin(&store, &scope, &tell).await else { return };
+            let Some(revision) = begin(&store, &scope, &sender).await else { return };
             revision
         }
     };
     let interest = Interest { namespace: scope.namespace.as_deref().map(Into::into), ..Interest::default() };
     let mut subscription = match table.subscribe(interest, after) {
         Ok(subscription) => subscription,
-        Err(_) => return drop(tell.send(Told::Expired)),
+        Err(_) => return drop(sender.send(WatchMessage::Expired)),
     };
     let mut marked = after;
-    while !tell.is_closed() && is_member(&store) {
+    while !sender.is_closed() && is_member(&store) {
         let waited = timeout(BOOKMARK_INTERVAL, subscription.changed()).await;
         let mut changes = Vec::new();
         if waited.is_ok() && subscription.read(8, &mut changes).is_err() {
-            return drop(tell.send(Told::Expired));
+            return drop(sender.send(WatchMessage::Expired));
         }
         for change in changes {
             let kind = match change.kind() {
@@ -178,18 +181,18 @@ async fn serve(store: Store, scope: Scope, start: Start, tell: mpsc::UnboundedSe
                 ChangeKind::Deleted => EventKind::Deleted,
             };
             let (key, seen) = objects::read(scope.table, change.object());
-            let _ = tell.send(Told::Event(kind, key, seen));
+            let _ = sender.send(WatchMessage::Event(kind, key, seen));
         }
         let position = subscription.position();
         if position > marked {
             marked = position;
-            let _ = tell.send(Told::Bookmark(position.get(), false));
+            let _ = sender.send(WatchMessage::Bookmark(position.get(), false));
         }
     }
 }
 
 /// Sends the present objects. Returns their revision; `None` when they cannot be read.
-async fn begin(store: &Store, scope: &Scope, tell: &mpsc::UnboundedSender<Told>) -> Option<Revision> {
+async fn begin(store: &Store, scope: &Scope, sender: &mpsc::UnboundedSender<WatchMessage>) -> Option<Revision> {
     let table = store.table(&objects::store_table(scope.table));
     store.barrier(&table).await.ok()?;
     let snapshot = table.snapshot();
@@ -198,9 +201,9 @@ async fn begin(store: &Store, scope: &Scope, tell: &mpsc::UnboundedSender<Told>)
     for object in present {
         let (key, seen) = objects::read(scope.table, &object);
         if scope.holds(&key) {
-            let _ = tell.send(Told::Event(EventKind::Added, key, seen));
+            let _ = sender.send(WatchMessage::Event(EventKind::Added, key, seen));
         }
     }
-    let _ = tell.send(Told::Bookmark(snapshot.revision().get(), true));
+    let _ = sender.send(WatchMessage::Bookmark(snapshot.revision().get(), true));
     Some(snapshot.revision())
 }

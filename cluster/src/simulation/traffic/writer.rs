@@ -2,10 +2,10 @@
 
 use futures_util::future::join;
 
+use super::super::changes::is_member;
 use super::super::draw;
 use super::super::history::{Get, Intent, Key, Seen, Table, Write, WriteOutcome};
-use super::super::host::Gone;
-use super::super::reform::is_member;
+use super::super::host::RequestError;
 use super::{Traffic, objects};
 use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
 
@@ -36,7 +36,7 @@ pub(super) async fn write(traffic: Traffic, table: Table) {
 }
 
 /// Describes an answer in a few words.
-fn told(answer: &Result<Result<Outcome, WriteError>, Gone>) -> String {
+fn describe(answer: &Result<Result<Outcome, WriteError>, RequestError>) -> String {
     match answer {
         Ok(Ok(Outcome::Committed { object, .. })) => format!("committed at {}", object.revision()),
         Ok(Ok(Outcome::Conflict { current })) => {
@@ -113,13 +113,18 @@ impl Traffic {
                 store.write_from(write, tenure).await
             })
             .await;
-        self.trace.tell(|| format!("{key} through host{}: {intent:?} is {}", host + 1, told(&answer)));
+        self.trace.print(|| format!("{key} through host{}: {intent:?} is {}", host + 1, describe(&answer)));
         let outcome = self.outcome(key, &intent, answer);
         self.history.borrow_mut().writes.push(Write { key: key.clone(), intent, at, outcome });
     }
 
     /// Returns the outcome of a write, and records what it shows of the key.
-    fn outcome(&self, key: &Key, intent: &Intent, answer: Result<Result<Outcome, WriteError>, Gone>) -> WriteOutcome {
+    fn outcome(
+        &self,
+        key: &Key,
+        intent: &Intent,
+        answer: Result<Result<Outcome, WriteError>, RequestError>,
+    ) -> WriteOutcome {
         let learn = |seen: Option<Seen>| {
             // Sometimes the outdated state is used again.
             if !draw::once_in(8) {
@@ -151,10 +156,10 @@ impl Traffic {
                     (_, false) => WriteOutcome::NotFound,
                 }
             }
-            Err(Gone::Lost) | Ok(Err(WriteError::Unknown)) => WriteOutcome::Unknown,
+            Err(RequestError::Lost) | Ok(Err(WriteError::Unknown)) => WriteOutcome::Unknown,
             // The process may be ending, after it has proposed the write.
             Ok(Err(WriteError::Closed)) => WriteOutcome::Unknown,
-            Err(Gone::Refused) | Ok(Err(_)) => WriteOutcome::NotDone,
+            Err(RequestError::Refused) | Ok(Err(_)) => WriteOutcome::NotDone,
         }
     }
 }

@@ -7,13 +7,13 @@ use std::thread::{self, JoinHandle};
 use super::writer::{Preparer, Writer};
 
 /// Runs the writer of a log and the preparer of its segments.
-pub(crate) trait Drive: Send + Sync {
+pub(crate) trait LogRunner: Send + Sync {
     /// Starts both.
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn Driven>>;
+    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>>;
 }
 
 /// A log whose writer and preparer run.
-pub(crate) trait Driven: Send {
+pub(crate) trait RunningLog: Send {
     /// Waits until everything queued is written and the files are closed. The log must be closing already.
     fn finish(self: Box<Self>);
 }
@@ -27,8 +27,8 @@ struct Started {
     spare: Arc<super::Shared>,
 }
 
-impl Drive for Threads {
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn Driven>> {
+impl LogRunner for Threads {
+    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let spare = preparer.shared().clone();
         let preparer = thread::Builder::new().name("wal-prepare".into()).spawn(move || preparer.run())?;
         let writer = thread::Builder::new().name("wal".into()).spawn(move || writer.run())?;
@@ -36,7 +36,7 @@ impl Drive for Threads {
     }
 }
 
-impl Driven for Started {
+impl RunningLog for Started {
     fn finish(self: Box<Self>) {
         let _ = self.writer.join(); // first, since it may still need the next segment
         self.spare.spare.close();

@@ -9,11 +9,11 @@ use std::collections::{HashMap, VecDeque};
 use parking_lot::Mutex;
 
 use crate::limits::REPEATED_WRITES_MAX;
-use crate::object::Attempt;
+use crate::object::WriteId;
 
 /// The writes that were attempted more than once, with the number of their latest attempt.
 #[derive(Default)]
-pub(crate) struct Repeats(Mutex<Known>);
+pub(crate) struct LatestAttempts(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -22,16 +22,16 @@ struct Known {
     order: VecDeque<u64>,
 }
 
-impl Repeats {
+impl LatestAttempts {
     /// Returns whether an attempt may be made that had `before` earlier attempts: only when no later one has arrived.
-    pub(crate) fn admits(&self, attempt: Attempt, before: u32) -> bool {
+    pub(crate) fn admits(&self, write_id: WriteId, before: u32) -> bool {
         let mut known = self.0.lock();
         let Known { times, order } = &mut *known;
         if before == 0 {
-            return times.is_empty() || !times.contains_key(&attempt.number());
+            return times.is_empty() || !times.contains_key(&write_id.number());
         }
-        let last = times.entry(attempt.number()).or_insert_with(|| {
-            order.push_back(attempt.number());
+        let last = times.entry(write_id.number()).or_insert_with(|| {
+            order.push_back(write_id.number());
             before
         });
         let admits = before >= *last;
@@ -49,15 +49,17 @@ mod tests {
 
     #[test]
     fn what_was_repeated_is_not_made_when_it_comes_late() {
-        let (repeats, write) = (Repeats::default(), Attempt::draw());
-        assert!(repeats.admits(write, 0) && repeats.admits(write, 0), "it was not repeated");
-        assert!(repeats.admits(write, 2));
-        assert!(!repeats.admits(write, 0) && !repeats.admits(write, 1) && repeats.admits(write, 2));
-        assert!(repeats.admits(Attempt::draw(), 0));
+        let (latest_attempts, write) = (LatestAttempts::default(), WriteId::draw());
+        assert!(latest_attempts.admits(write, 0) && latest_attempts.admits(write, 0), "it was not repeated");
+        assert!(latest_attempts.admits(write, 2));
+        assert!(
+            !latest_attempts.admits(write, 0) && !latest_attempts.admits(write, 1) && latest_attempts.admits(write, 2)
+        );
+        assert!(latest_attempts.admits(WriteId::draw(), 0));
         for _ in 0..REPEATED_WRITES_MAX {
-            assert!(repeats.admits(Attempt::draw(), 1));
+            assert!(latest_attempts.admits(WriteId::draw(), 1));
         }
-        assert!(repeats.admits(write, 0), "it is forgotten");
-        assert_eq!(repeats.0.lock().times.len(), REPEATED_WRITES_MAX);
+        assert!(latest_attempts.admits(write, 0), "it is forgotten");
+        assert_eq!(latest_attempts.0.lock().times.len(), REPEATED_WRITES_MAX);
     }
 }

@@ -15,23 +15,23 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::groups::Groups;
-use super::leader::{Asked, Decided, Leader};
+use super::leader_client::{LeaderClient, WriteDecision, WriteRequest};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
-use crate::object::Attempt;
-use crate::table::Home;
+use crate::object::WriteId;
+use crate::table::WriteShard;
 use crate::{Change, ChangeKind, Expectation, Mutation, Outcome, Revision, Table, Tenure, Write, WriteError};
 
 /// One write, and what is known of its attempts.
-pub(crate) struct Attempts<'a> {
+pub(crate) struct RetriedWrite<'a> {
     groups: &'a Groups,
     table: Arc<Table>,
     write: Write,
     /// The id of the write.
-    attempt: Attempt,
+    write_id: WriteId,
     /// The number of attempts that were not answered.
     repeated: u32,
     /// The shard in which the write must be made.
-    home: Home,
+    write_shard: WriteShard,
     /// The closed revision of the key's group before the first attempt.
     since: Revision,
     /// Whether an unanswered attempt may have been made.
@@ -40,12 +40,12 @@ pub(crate) struct Attempts<'a> {
     probe: Option<Write>,
 }
 
-impl<'a> Attempts<'a> {
-    pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> Attempts<'a> {
-        let home = table.home(write.key.as_str());
-        let since = home.clock.closed();
-        let attempt = Attempt::draw();
-        Attempts { groups, table, write, attempt, repeated: 0, home, since, unknown: false, probe: None }
+impl<'a> RetriedWrite<'a> {
+    pub(crate) fn new(groups: &'a Groups, table: Arc<Table>, write: Write) -> RetriedWrite<'a> {
+        let write_shard = table.write_shard(write.key.as_str());
+        let since = write_shard.clock.closed();
+        let write_id = WriteId::draw();
+        RetriedWrite { groups, table, write, write_id, repeated: 0, write_shard, since, unknown: false, probe: None }
     }
 
     /// Makes the write on whichever replica leads, and returns once it is decided.
@@ -53,38 +53,38 @@ impl<'a> Attempts<'a> {
     /// # Errors
     /// See [`WriteError`]; `Unknown` only when no leader could be asked for a long time.
     pub(crate) async fn make(mut self, bytes: usize, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
-        let leader = self.leader()?;
-        let _permit = leader.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
+        let client = self.client()?;
+        let _permit = client.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
-            let decided = match self.leader() {
-                Ok(leader) => leader.write(&self.asked(), tenure).await,
+            let decision = match self.client() {
+                Ok(client) => client.write(&self.request(), tenure).await,
                 Err(error) => Err(error),
             };
-            match decided {
-                Ok(decided) if self.probe.is_some() => {
-                    self.applied(decided).await?;
-                    if let Some(change) = self.made_before()? {
+            match decision {
+                Ok(decision) if self.probe.is_some() => {
+                    self.outcome_once_applied(decision).await?;
+                    if let Some(change) = self.find_earlier_change()? {
                         return Ok(committed(&change));
                     }
                     self.probe = None;
                 }
-                Ok(decided) => return self.outcome(decided).await,
+                Ok(decision) => return self.outcome(decision).await,
                 // A write that was decided in a tenure of the default group cannot be made in another group.
                 Err(WriteError::Moved) if tenure.is_none() && Instant::now() < deadline => {
                     // In a box, since it is rarely needed.
-                    let made = if self.unknown { Box::pin(self.made_here()).await? } else { None };
+                    let made = if self.unknown { Box::pin(self.find_change_after_catching_up()).await? } else { None };
                     if let Some(change) = made {
-                        return Ok(self.told(&change).await);
+                        return Ok(self.promised_outcome(&change).await);
                     }
                     self.follow(deadline).await;
                 }
                 Err(WriteError::Unknown) if Instant::now() < deadline => {
-                    self.miss();
+                    self.note_lost_answer();
                     tokio::time::sleep(ATTEMPT_INTERVAL).await;
                 }
                 Err(WriteError::NotLeader { .. }) if self.unknown && tenure.is_some() => {
-                    return Box::pin(self.found()).await; // hardly ever
+                    return Box::pin(self.outcome_in_past_term()).await; // hardly ever
                 }
                 Err(_) if self.unknown => return Err(WriteError::Unknown),
                 Err(WriteError::Moved) if tenure.is_some() => return Err(WriteError::NotLeader { leader: None }),
@@ -95,7 +95,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Records that the outcome of an attempt is not known.
-    fn miss(&mut self) {
+    fn note_lost_answer(&mut self) {
         (self.unknown, self.repeated) = (true, self.repeated + 1);
         if seeded!(DuplicateOnRetry) {
             self.write.expectation = self.present();
@@ -106,49 +106,49 @@ impl<'a> Attempts<'a> {
 
     /// Returns the outcome of an attempt in a term that is over: no leader can commit it any more, so it is in the log
     /// already or is never made.
-    async fn found(&self) -> Result<Outcome, WriteError> {
-        match self.made_here().await? {
-            Some(change) => Ok(self.told(&change).await),
+    async fn outcome_in_past_term(&self) -> Result<Outcome, WriteError> {
+        match self.find_change_after_catching_up().await? {
+            Some(change) => Ok(self.promised_outcome(&change).await),
             None => Err(WriteError::NotLeader { leader: None }),
         }
     }
 
-    /// Returns the outcome of a change. Its leader may have told no one of it, so this first waits for the promises of
+    /// Returns the outcome of a change. Its leader may not have announced it, so this first waits for the promises of
     /// all groups.
-    async fn told(&self, change: &Change) -> Outcome {
-        if let Ok(leader) = self.leader() {
-            leader.node().promised(change.object().revision()).await;
+    async fn promised_outcome(&self, change: &Change) -> Outcome {
+        if let Ok(client) = self.client() {
+            client.node().promised(change.object().revision()).await;
         }
         committed(change)
     }
 
     /// Returns the change of an earlier attempt when no further attempt can be made in its group: its term is over, or
     /// its shard takes no writes. First catches up with that group, since this replica may lag behind in it.
-    async fn made_here(&self) -> Result<Option<Arc<Change>>, WriteError> {
-        let leader = self.leader().map_err(|_| WriteError::Unknown)?;
-        let index = leader.read_index().await.map_err(|_| WriteError::Unknown)?;
-        let reached = tokio::time::timeout(WRITE_TIMEOUT, leader.node().reached(index)).await;
+    async fn find_change_after_catching_up(&self) -> Result<Option<Arc<Change>>, WriteError> {
+        let client = self.client().map_err(|_| WriteError::Unknown)?;
+        let index = client.read_index().await.map_err(|_| WriteError::Unknown)?;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, client.node().reached(index)).await;
         reached.map_err(|_| WriteError::Unknown)?.map_err(|_| WriteError::Unknown)?;
-        self.made_before()
+        self.find_earlier_change()
     }
 
-    fn asked(&self) -> Asked<'_> {
-        let shard = (self.home.epoch, self.home.shard);
+    fn request(&self) -> WriteRequest<'_> {
+        let shard = (self.write_shard.epoch, self.write_shard.shard);
         let write = self.probe.as_ref().unwrap_or(&self.write);
-        Asked { write, attempt: self.attempt, repeated: self.repeated, shard }
+        WriteRequest { write, write_id: self.write_id, repeated: self.repeated, shard }
     }
 
-    fn leader(&self) -> Result<Leader, WriteError> {
-        let group = self.groups.get(self.home.clock.name()).ok_or(WriteError::Unavailable)?;
-        Ok(group.leader.clone())
+    fn client(&self) -> Result<LeaderClient, WriteError> {
+        let group = self.groups.get(self.write_shard.clock.name()).ok_or(WriteError::Unavailable)?;
+        Ok(group.client.clone())
     }
 
     /// Continues in the shard that takes writes of the key, as soon as that is another one.
     async fn follow(&mut self, deadline: Instant) {
         let key = self.write.key.as_str();
-        let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.home.epoch)).await;
-        self.home = self.table.home(key);
-        let closed = self.home.clock.closed();
+        let _ = tokio::time::timeout_at(deadline, self.table.moved(key, self.write_shard.epoch)).await;
+        self.write_shard = self.table.write_shard(key);
+        let closed = self.write_shard.clock.closed();
         // An earlier attempt is somewhere after the closed revision at which the first attempt began.
         self.since = if self.unknown { self.since.min(closed) } else { closed };
     }
@@ -160,18 +160,18 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns the outcome of a decided write, once this replica has applied it.
-    async fn applied(&self, decided: Decided) -> Result<Outcome, WriteError> {
-        match decided {
-            Decided::Here(outcome) => Ok(outcome),
-            Decided::Elsewhere { committed, closed } => self.shown(committed, closed).await,
+    async fn outcome_once_applied(&self, decision: WriteDecision) -> Result<Outcome, WriteError> {
+        match decision {
+            WriteDecision::Here(outcome) => Ok(outcome),
+            WriteDecision::Elsewhere { committed, closed } => self.outcome_here(committed, closed).await,
         }
     }
 
     /// Returns the final outcome of the write. A conflict is a success when an earlier attempt made the change.
-    async fn outcome(&self, decided: Decided) -> Result<Outcome, WriteError> {
-        let outcome = self.applied(decided).await?;
+    async fn outcome(&self, decision: WriteDecision) -> Result<Outcome, WriteError> {
+        let outcome = self.outcome_once_applied(decision).await?;
         match outcome {
-            Outcome::Conflict { .. } if self.unknown && !seeded!(LostAnswer) => match self.made_before()? {
+            Outcome::Conflict { .. } if self.unknown && !seeded!(LostAnswer) => match self.find_earlier_change()? {
                 Some(change) => Ok(committed(&change)),
                 None => Ok(outcome),
             },
@@ -180,9 +180,9 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns the outcome of a write that was decided on another replica, once this replica has applied it.
-    async fn shown(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
+    async fn outcome_here(&self, revision: Option<Revision>, closed: Revision) -> Result<Outcome, WriteError> {
         let key = self.write.key.as_str();
-        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.home.clock.reached(closed)).await;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, self.write_shard.clock.reached(closed)).await;
         reached.map_err(|_| WriteError::Unknown)?;
         match revision {
             None => Ok(Outcome::Conflict { current: self.table.get(key) }),
@@ -193,10 +193,10 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns the change that an earlier attempt made; `None` if none did.
-    fn made_before(&self) -> Result<Option<Arc<Change>>, WriteError> {
+    fn find_earlier_change(&self) -> Result<Option<Arc<Change>>, WriteError> {
         let changes = self.table.changes_beside(self.write.key.as_str(), self.since);
         let changes = changes.map_err(|_| WriteError::Unknown)?;
-        Ok(changes.into_iter().find(|change| made(&self.write, self.attempt, change)))
+        Ok(changes.into_iter().find(|change| made(&self.write, self.write_id, change)))
     }
 }
 
@@ -214,7 +214,7 @@ fn probe(write: &Write) -> Option<Write> {
 }
 
 /// Returns whether a change was made by this write: another one may have done the same to the same version.
-fn made(write: &Write, attempt: Attempt, change: &Change) -> bool {
+fn made(write: &Write, write_id: WriteId, change: &Change) -> bool {
     let is_alike = || {
         let before = change.previous().map(|previous| previous.revision());
         let expected = match write.expectation {
@@ -223,7 +223,7 @@ fn made(write: &Write, attempt: Attempt, change: &Change) -> bool {
         };
         before == expected && matches!(write.mutation, Mutation::Delete) == (change.kind() == ChangeKind::Deleted)
     };
-    change.object().attempt() == Some(attempt) || seeded!(ChangeOfAnother) && is_alike()
+    change.object().write_id() == Some(write_id) || seeded!(ChangeOfAnother) && is_alike()
 }
 
 #[cfg(test)]
@@ -255,10 +255,10 @@ mod tests {
         for mutation in [Some(b'1'), None] {
             let expected = Expectation::Revision(table.get("ns/a").unwrap().revision());
             let (mut own, mut other) =
-                (store.attempts(write(expected, mutation)), store.attempts(write(expected, mutation)));
-            own.leader().unwrap().write(&own.asked(), None).await.unwrap();
-            own.miss();
-            other.miss();
+                (store.retried_write(write(expected, mutation)), store.retried_write(write(expected, mutation)));
+            own.client().unwrap().write(&own.request(), None).await.unwrap();
+            own.note_lost_answer();
+            other.note_lost_answer();
             let conflict = other.make(60, None).await.unwrap();
             assert!(matches!(conflict, Outcome::Conflict { .. }), "{mutation:?}: {conflict:?}");
             let outcome = own.make(60, None).await.unwrap();
@@ -271,12 +271,12 @@ mod tests {
     async fn a_create_is_not_made_again_when_somebody_has_deleted_what_it_made() {
         let (store, table, first) = store().await;
         store.write(write(Expectation::Revision(first.revision()), None)).await.unwrap();
-        let mut attempts = store.attempts(write(Expectation::Absent, Some(b'0')));
-        attempts.leader().unwrap().write(&attempts.asked(), None).await.unwrap();
+        let mut retried = store.retried_write(write(Expectation::Absent, Some(b'0')));
+        retried.client().unwrap().write(&retried.request(), None).await.unwrap();
         let made = table.get("ns/a").unwrap().revision();
         store.write(write(Expectation::Revision(made), None)).await.unwrap();
-        attempts.miss(); // the answer
-        let outcome = attempts.make(60, None).await.unwrap();
+        retried.note_lost_answer(); // the answer
+        let outcome = retried.make(60, None).await.unwrap();
         assert!(matches!(outcome, Outcome::Committed { object, .. } if object.revision() == made));
         assert!(table.get("ns/a").is_none());
         store.shutdown().await;

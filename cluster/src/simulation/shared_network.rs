@@ -22,7 +22,7 @@ use crate::limits::PEER_TCP_TIMEOUT;
 pub(super) const WINDOW_BYTES: usize = 1 << 20;
 
 /// The network that all hosts share.
-pub(super) struct Fabric {
+pub(super) struct SharedNetwork {
     pub(super) state: Mutex<State>,
     pub(super) time: Time,
     trace: Trace,
@@ -90,11 +90,11 @@ pub(super) enum Dialed {
     Silence,
 }
 
-impl Fabric {
-    pub(super) fn new(hosts: usize, time: Time, trace: Trace) -> Arc<Fabric> {
+impl SharedNetwork {
+    pub(super) fn new(hosts: usize, time: Time, trace: Trace) -> Arc<SharedNetwork> {
         let ports = (0..hosts).map(|_| Port { is_powered: true, ..Port::default() }).collect();
         let state = State { ports, jitter_ms: 2, ..State::default() };
-        Arc::new(Fabric { state: Mutex::new(state), time, trace })
+        Arc::new(SharedNetwork { state: Mutex::new(state), time, trace })
     }
 
     /// Cuts or heals a link in one direction.

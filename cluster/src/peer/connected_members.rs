@@ -12,7 +12,7 @@ use crate::clock::HybridClock;
 use crate::limits::PEER_MEMBERS_MAX;
 
 /// Counts the control connections with every member, and records when something was received over them.
-pub(super) struct Attendance {
+pub(super) struct ConnectedMembers {
     members: Mutex<Members>,
     liveness: watch::Sender<Liveness>,
     /// The clock in which promises of members that are gone are given up.
@@ -31,32 +31,37 @@ struct Member {
     connections: usize,
     /// The process of the member that has the last connection.
     life: u64,
-    said: Said,
+    state: MemberState,
     contacts: Contacts,
 }
 
 /// What a member last announced.
 #[derive(Default)]
-struct Said {
+struct MemberState {
     /// Whether it should lead nothing.
     drained: bool,
     /// Whether its disk has no room for the log to grow.
     full: bool,
-    /// The number of voting members that hear it and are heard by it.
-    hears: u32,
+    /// The number of voting members that it is connected with in both directions.
+    reached_voters: u32,
     /// The address at which clients reach it; may be empty.
     serves: String,
 }
 
-impl Said {
-    fn of(hello: &Hello) -> Said {
-        Said { drained: hello.drained, full: hello.full, hears: hello.hears, serves: hello.serves.clone() }
+impl MemberState {
+    fn of(hello: &Hello) -> MemberState {
+        MemberState {
+            drained: hello.drained,
+            full: hello.full,
+            reached_voters: hello.reached_voters,
+            serves: hello.serves.clone(),
+        }
     }
 }
 
-impl Attendance {
-    pub(super) fn new(clock: HybridClock) -> Attendance {
-        Attendance { members: Mutex::default(), liveness: watch::Sender::default(), clock }
+impl ConnectedMembers {
+    pub(super) fn new(clock: HybridClock) -> ConnectedMembers {
+        ConnectedMembers { members: Mutex::default(), liveness: watch::Sender::default(), clock }
     }
 
     pub(super) fn liveness(&self) -> watch::Receiver<Liveness> {
@@ -65,28 +70,28 @@ impl Attendance {
 
     /// Returns whether a member should lead nothing.
     pub(super) fn is_drained(&self, member: u64) -> bool {
-        self.members.lock().members.get(&member).is_some_and(|known| known.said.drained)
+        self.members.lock().members.get(&member).is_some_and(|known| known.state.drained)
     }
 
     /// Returns whether the disk of a member has no room for the log to grow.
     pub(super) fn is_full(&self, member: u64) -> bool {
-        self.members.lock().members.get(&member).is_some_and(|known| known.said.full)
+        self.members.lock().members.get(&member).is_some_and(|known| known.state.full)
     }
 
-    /// Returns how many voting members hear a member and are heard by it.
-    pub(super) fn hears(&self, member: u64) -> u32 {
-        self.members.lock().members.get(&member).map_or(0, |known| known.said.hears)
+    /// Returns how many voting members a member is connected with in both directions.
+    pub(super) fn reached_voters(&self, member: u64) -> u32 {
+        self.members.lock().members.get(&member).map_or(0, |known| known.state.reached_voters)
     }
 
-    fn heard(&self, hello: &Hello) {
+    fn update(&self, hello: &Hello) {
         // The last hello of a process may arrive after a later process has started.
         if let Some(known) = self.members.lock().members.get_mut(&hello.member).filter(|known| known.life == hello.life)
         {
-            known.said = Said::of(hello);
+            known.state = MemberState::of(hello);
         }
     }
 
-    /// Returns when each reachable member was last heard.
+    /// Returns when something was last received from each reachable member.
     pub(super) fn contacts(&self) -> BTreeMap<u64, Contacts> {
         let members = self.members.lock();
         let reachable = members.members.iter().filter(|(_, member)| member.connections > 0);
@@ -97,31 +102,34 @@ impl Attendance {
     pub(super) fn servers(&self) -> BTreeMap<u64, String> {
         let members = self.members.lock();
         let reachable = members.members.iter().filter(|(_, known)| known.connections > 0);
-        reachable.map(|(id, known)| (*id, known.said.serves.clone())).filter(|(_, serves)| !serves.is_empty()).collect()
+        reachable
+            .map(|(id, known)| (*id, known.state.serves.clone()))
+            .filter(|(_, serves)| !serves.is_empty())
+            .collect()
     }
 
     /// Records a connection that came up. Returns its number.
-    fn come(&self, hello: &Hello, caller: Side) -> u64 {
+    fn connect(&self, hello: &Hello, caller: Side) -> u64 {
         self.change(hello.member, |known, connection| {
             known.connections += 1;
             known.life = hello.life;
-            known.said = Said::of(hello);
-            *known.contacts.of(caller) = Some(Contact { connection, heard: Instant::now() });
+            known.state = MemberState::of(hello);
+            *known.contacts.of(caller) = Some(Contact { connection, last_received: Instant::now() });
         })
     }
 
-    fn go(&self, member: u64, caller: Side, connection: u64) {
+    fn disconnect(&self, member: u64, caller: Side, connection: u64) {
         self.change(member, |known, _| {
             known.connections -= 1;
             known.contacts.of(caller).take_if(|contact| contact.connection == connection);
         });
     }
 
-    fn hear(&self, member: u64, caller: Side) {
+    fn note_received(&self, member: u64, caller: Side) {
         if let Some(known) = self.members.lock().members.get_mut(&member)
             && let Some(contact) = known.contacts.of(caller)
         {
-            contact.heard = Instant::now();
+            contact.last_received = Instant::now();
         }
     }
 
@@ -129,8 +137,8 @@ impl Attendance {
         if member == 0 {
             return 0; // a replica that has no id yet
         }
-        let mut attendance = self.members.lock();
-        let Members { members, connections } = &mut *attendance;
+        let mut connected = self.members.lock();
+        let Members { members, connections } = &mut *connected;
         if members.len() >= PEER_MEMBERS_MAX && !members.contains_key(&member) {
             members.retain(|_, known| known.connections > 0);
         }
@@ -153,37 +161,37 @@ impl Attendance {
 }
 
 /// One control connection with a member.
-pub(super) struct Presence {
-    attendance: Arc<Attendance>,
+pub(super) struct ControlConnection {
+    connected: Arc<ConnectedMembers>,
     member: u64,
     caller: Side,
     connection: u64,
 }
 
-impl Presence {
-    pub(super) fn new(attendance: Arc<Attendance>, hello: &Hello, caller: Side) -> Self {
-        let connection = attendance.come(hello, caller);
-        Self { attendance, member: hello.member, caller, connection }
+impl ControlConnection {
+    pub(super) fn new(connected: Arc<ConnectedMembers>, hello: &Hello, caller: Side) -> Self {
+        let connection = connected.connect(hello, caller);
+        Self { connected, member: hello.member, caller, connection }
     }
 
     /// Records that something was received over the connection.
-    pub(super) fn hear(&self) {
-        self.attendance.hear(self.member, self.caller);
+    pub(super) fn note_received(&self) {
+        self.connected.note_received(self.member, self.caller);
     }
 
     /// Records a new hello of the member at the other end, which may even have another id.
     pub(super) fn changed(&mut self, hello: &Hello) {
-        self.attendance.heard(hello);
+        self.connected.update(hello);
         if hello.member != self.member {
-            let connection = self.attendance.come(hello, self.caller);
-            self.attendance.go(self.member, self.caller, self.connection);
+            let connection = self.connected.connect(hello, self.caller);
+            self.connected.disconnect(self.member, self.caller, self.connection);
             (self.member, self.connection) = (hello.member, connection);
         }
     }
 }
 
-impl Drop for Presence {
+impl Drop for ControlConnection {
     fn drop(&mut self) {
-        self.attendance.go(self.member, self.caller, self.connection);
+        self.connected.disconnect(self.member, self.caller, self.connection);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::draw;
-use super::host::Door;
+use super::host::StoreClient;
 use super::network::address;
 use super::world::World;
 use crate::{MembersError, Standing, Store, TableId};
@@ -21,9 +21,9 @@ const SHARDS_MAX: u64 = 4;
 
 /// Makes changes of members, one at a time, since a majority of the disks that were not lost must remain.
 #[derive(Clone, Default)]
-pub(super) struct Reform(Rc<Cell<bool>>);
+pub(super) struct MemberChanges(Rc<Cell<bool>>);
 
-impl Reform {
+impl MemberChanges {
     /// Returns whether a change of members is in progress.
     pub(super) fn is_going_on(&self) -> bool {
         self.0.get()
@@ -41,12 +41,12 @@ impl Reform {
 
     fn begin(&self, world: &World, host: usize, removes: bool) {
         self.0.set(true);
-        let (doors, name, is_going_on) = (world.doors(), world.hosts[host].name.clone(), self.0.clone());
+        let (clients, name, is_going_on) = (world.clients(), world.hosts[host].name.clone(), self.0.clone());
         let trace = world.trace.clone();
         world.spawn(async move {
             if removes {
                 let named = name.clone();
-                until(&doors, host, move |store, _| {
+                until(&clients, host, move |store, _| {
                     let name = named.clone();
                     async move {
                         match store.remove(&name).await {
@@ -61,7 +61,7 @@ impl Reform {
                 sleep(Duration::from_millis(draw::within(1..2_000))).await;
             }
             let named = name.clone();
-            until(&doors, host, move |store, address| {
+            until(&clients, host, move |store, address| {
                 let name = named.clone();
                 async move { store.admit(&name, &address).await.map_err(|error| error.to_string()) }
             })
@@ -74,16 +74,16 @@ impl Reform {
 
 /// Asks random other hosts to do something about one, until one of them has done it.
 async fn until<F: Future<Output = Result<(), String>> + 'static>(
-    doors: &[Door],
+    clients: &[StoreClient],
     about: usize,
     work: impl Fn(Store, String) -> F + Clone + 'static,
 ) {
     loop {
-        let asked = (about + 1 + draw::below(doors.len() as u64 - 1) as usize) % doors.len();
+        let asked = (about + 1 + draw::below(clients.len() as u64 - 1) as usize) % clients.len();
         let (work, address) = (work.clone(), address(about).to_string());
         let answer = timeout(
             PATIENCE,
-            doors[asked].ask(move |store| async move {
+            clients[asked].ask(move |store| async move {
                 match is_member(&store) {
                     true => work(store, address).await,
                     false => Err("it is no member".into()),
@@ -104,18 +104,18 @@ pub(super) fn is_member(store: &Store) -> bool {
 
 /// Asks a host to make another one the leader of everything.
 pub(super) fn transfer(world: &World, host: usize, to: usize) {
-    let (door, name) = (world.hosts[host].door.clone(), world.hosts[to].name.clone());
+    let (client, name) = (world.hosts[host].client.clone(), world.hosts[to].name.clone());
     world.spawn(async move {
-        let _ = door.ask(move |store| async move { drop(store.transfer(None, &name).await) }).await;
+        let _ = client.ask(move |store| async move { drop(store.transfer(None, &name).await) }).await;
     });
 }
 
 /// Asks a host to divide a table into another number of shards.
 pub(super) fn divide(world: &World, host: usize, table: &'static str) {
-    let (door, shards) = (world.hosts[host].door.clone(), 1 + draw::below(SHARDS_MAX) as u16);
+    let (client, shards) = (world.hosts[host].client.clone(), 1 + draw::below(SHARDS_MAX) as u16);
     world.trace.note(&format!("{table} is to have {shards} shards"));
     world.spawn(async move {
         let table = TableId::new(table);
-        let _ = door.ask(move |store| async move { drop(store.divide(&table, shards).await) }).await;
+        let _ = client.ask(move |store| async move { drop(store.divide(&table, shards).await) }).await;
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::drive::{Drive, Driven};
+use super::runner::{LogRunner, RunningLog};
 use super::writer::{Preparer, Writer};
 use super::{Draft, Shared};
 
@@ -31,8 +31,8 @@ struct Work {
     ended: bool,
 }
 
-impl Drive for Tasks {
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn Driven>> {
+impl LogRunner for Tasks {
+    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let shared = preparer.shared().clone();
         let work = Arc::new(Mutex::new(Work { shared, writer, preparer, put: None, ended: false }));
         tokio::task::spawn_local(prepare(work.clone(), self.pace.clone()));
@@ -115,7 +115,7 @@ impl Work {
 
 struct Finishing(Arc<Mutex<Work>>);
 
-impl Driven for Finishing {
+impl RunningLog for Finishing {
     fn finish(self: Box<Self>) {
         let mut work = self.0.lock();
         work.flush();

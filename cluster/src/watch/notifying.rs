@@ -8,15 +8,15 @@ use std::task::Waker;
 
 thread_local! {
     /// The tasks to wake when this thread has notified all subscribers; `None` while it is not notifying.
-    static TOLD: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
+    static WAITING: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
 }
 
 /// Wakes a task once this thread has notified all subscribers; at once when it is not notifying. For wakers of
 /// subscriptions whose task handles many of them.
-pub fn wake_when_told(waker: Waker) {
-    let waker = TOLD.with_borrow_mut(|told| match told {
-        Some(told) => {
-            told.push(waker);
+pub fn wake_after_notifying(waker: Waker) {
+    let waker = WAITING.with_borrow_mut(|waiting| match waiting {
+        Some(waiting) => {
+            waiting.push(waker);
             None
         }
         None => Some(waker),
@@ -24,19 +24,19 @@ pub fn wake_when_told(waker: Waker) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-/// Runs `tell`, which notifies subscribers, and wakes the tasks of [`wake_when_told`] after it.
-pub(crate) fn tell<T>(tell: impl FnOnce() -> T) -> T {
-    let is_first = TOLD.with_borrow_mut(|told| told.is_none() && told.insert(Vec::new()).is_empty());
-    let _telling = is_first.then(|| Telling);
-    tell()
+/// Runs `notify`, which notifies subscribers, and wakes the tasks of [`wake_after_notifying`] after it.
+pub(crate) fn notify<T>(notify: impl FnOnce() -> T) -> T {
+    let is_first = WAITING.with_borrow_mut(|waiting| waiting.is_none() && waiting.insert(Vec::new()).is_empty());
+    let _notifying = is_first.then(|| Notifying);
+    notify()
 }
 
 /// Wakes the tasks when this thread has finished notifying.
-struct Telling;
+struct Notifying;
 
-impl Drop for Telling {
+impl Drop for Notifying {
     fn drop(&mut self) {
-        TOLD.take().into_iter().flatten().for_each(Waker::wake);
+        WAITING.take().into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -58,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_woken_behind_the_outermost_telling() {
+    fn tasks_are_woken_behind_the_outermost_notifying() {
         let count = Arc::new(Count::default());
         let woken = || count.0.load(Ordering::Relaxed);
-        let ring = || wake_when_told(Arc::clone(&count).into());
+        let ring = || wake_after_notifying(Arc::clone(&count).into());
         ring();
         assert_eq!(woken(), 1);
-        tell(|| {
+        notify(|| {
             ring();
-            tell(ring);
+            notify(ring);
             assert_eq!(woken(), 1);
         });
         assert_eq!(woken(), 3);
@@ -75,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_woken_when_telling_panics() {
+    fn tasks_are_woken_when_notifying_panics() {
         let count = Arc::new(Count::default());
-        let ring = || wake_when_told(Arc::clone(&count).into());
+        let ring = || wake_after_notifying(Arc::clone(&count).into());
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            tell(|| {
+            notify(|| {
                 ring();
                 panic!("while telling");
             })

@@ -1,4 +1,4 @@
-//! Positions of entries on disk, and the announcement of committed ones while the log is still being read.
+//! Entries on disk, and the announcement of committed ones while the log is still being read.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::{Segment, Segments, WalError};
 use crate::limits::{ANNOUNCED_ENTRIES_MAX, ANNOUNCED_MESSAGES_MAX};
 
 /// An entry on disk.
-pub(crate) struct Place {
+pub(crate) struct EntryOnDisk {
     pub(crate) at: LogRef,
     segment: Arc<Segment>,
     position: Position,
 }
 
-impl Place {
-    /// Returns the place of an entry. `None` when its segment was removed.
-    pub(super) fn of(at: LogRef, position: Position, segments: &Segments) -> Option<Place> {
+impl EntryOnDisk {
+    /// Returns the entry as it is on disk. `None` when its segment was removed.
+    pub(super) fn of(at: LogRef, position: Position, segments: &Segments) -> Option<EntryOnDisk> {
         let segment = segments.get(&position.segment)?.clone();
-        Some(Place { at, segment, position })
+        Some(EntryOnDisk { at, segment, position })
     }
 
     /// Returns the length of the entry's record, in bytes.
@@ -44,7 +44,7 @@ impl Place {
 /// A message about a group while its log is being read.
 pub(crate) enum Announced {
     /// The next entries that are known to be committed, so that the log cannot revoke them.
-    Entries(Vec<Place>),
+    Entries(Vec<EntryOnDisk>),
     /// The log did revoke such entries: the state made of them is invalid.
     Void,
 }
@@ -53,40 +53,41 @@ pub(crate) enum Announced {
 /// likely still in the page cache when they are read again. While too many messages wait, nothing is announced. The
 /// ledger has all entries, so the rest follows with a later record, or is read once the log is open.
 pub(crate) struct Announcer {
-    tell: mpsc::Sender<Announced>,
+    sender: mpsc::Sender<Announced>,
     /// The index of the next entry to announce.
     next: u64,
 }
 
 impl Announcer {
     pub(crate) fn new() -> (Announcer, mpsc::Receiver<Announced>) {
-        let (tell, told) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for `Announced::Void`
-        (Announcer { tell, next: 0 }, told)
+        let (sender, receiver) = mpsc::channel(ANNOUNCED_MESSAGES_MAX + 1); // one more, for `Announced::Void`
+        (Announcer { sender, next: 0 }, receiver)
     }
 
     /// Handles a record of the group that was read, and that its ledger has already.
     pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
         match record {
-            Record::Committed(at) if ledger.slot(at.index).is_some_and(|slot| slot.at == *at) => {
-                self.tell_up_to(at.index, ledger, segments);
+            Record::Committed(at) if ledger.entry(at.index).is_some_and(|entry| entry.at == *at) => {
+                self.announce_up_to(at.index, ledger, segments);
             }
             // One message is enough: the receiver stops at the first of these.
             Record::Truncate(last) if last.map_or(0, |last| last + 1) < self.next => {
-                let _ = self.tell.try_send(Announced::Void);
+                let _ = self.sender.try_send(Announced::Void);
             }
             _ => {}
         }
     }
 
-    fn tell_up_to(&mut self, last: u64, ledger: &Ledger, segments: &Segments) {
+    fn announce_up_to(&mut self, last: u64, ledger: &Ledger, segments: &Segments) {
         self.next = self.next.max(ledger.first_index().unwrap_or(0));
-        while self.next <= last && self.tell.capacity() > 1 {
+        while self.next <= last && self.sender.capacity() > 1 {
             let end = last.min(self.next + ANNOUNCED_ENTRIES_MAX as u64 - 1);
-            let slots = (self.next..=end).filter_map(|index| ledger.slot(index));
-            let places = slots.filter_map(|slot| Place::of(slot.at, slot.position?, segments)).collect::<Vec<_>>();
+            let entries = (self.next..=end).filter_map(|index| ledger.entry(index));
+            let on_disk =
+                entries.filter_map(|entry| EntryOnDisk::of(entry.at, entry.position?, segments)).collect::<Vec<_>>();
             self.next = end + 1;
-            if !places.is_empty() {
-                let _ = self.tell.try_send(Announced::Entries(places)); // fails if the receiver has stopped
+            if !on_disk.is_empty() {
+                let _ = self.sender.try_send(Announced::Entries(on_disk)); // fails if the receiver has stopped
             }
         }
     }

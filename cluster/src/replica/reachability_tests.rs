@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, join_all, ready};
 use tokio::sync::watch;
 
 use super::replica_tests::{Cluster, create, read, until};
-use crate::limits::{HEMMED_PATIENCE, PEER_SILENCE_MAX};
+use crate::limits::{PEER_SILENCE_MAX, REACHES_FEWER_PATIENCE};
 use crate::machine::Machine;
 use crate::peer::{Connected, Connecting, Listener, Network, TlsNetwork};
 use crate::{PeerTls, Store};
@@ -113,7 +113,7 @@ async fn nobody_lets_others_lead_because_a_member_is_gone() {
     stores[0].transfer(None, "a").await.unwrap();
     until("a leads everything", || leads(&stores[1])[0].0 == 2).await;
     stores.pop().unwrap().shutdown().await;
-    let until_noticed = Instant::now() + 2 * (PEER_SILENCE_MAX + HEMMED_PATIENCE);
+    let until_noticed = Instant::now() + 2 * (PEER_SILENCE_MAX + REACHES_FEWER_PATIENCE);
     while Instant::now() < until_noticed {
         assert_eq!(leads(&stores[0])[..2], [(2, false), (0, false)]);
         assert_eq!(leads(&stores[1])[..2], [(2, false), (0, false)]);

@@ -10,13 +10,13 @@ use prost::Message;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::repeats::Repeats;
+use super::latest_attempts::LatestAttempts;
 use super::write_messages::{put_write, write_error};
 use crate::clock::{Close, GroupClock};
 use crate::entry::Step;
 use crate::group::{Admission, Advance, Propose, Proposer};
 use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
-use crate::object::Attempt;
+use crate::object::WriteId;
 use crate::peer::{Lane, PeerError, Peers, Target};
 use crate::raft::{Node, Proposals};
 use crate::shard_map::Epoch;
@@ -24,21 +24,21 @@ use crate::{Outcome, ReadError, Revision, Tenure, Write, WriteError};
 
 /// A client of the leader of one group. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Leader {
+pub(crate) struct LeaderClient {
     node: Node,
     id: u64,
     clock: Arc<GroupClock>,
     admission: Arc<Admission>,
-    repeats: Arc<Repeats>,
+    latest_attempts: Arc<LatestAttempts>,
     proposer: Addr<Proposer<Proposals>>,
     peers: Option<Arc<dyn Peers>>,
 }
 
 /// A write, as it is sent to the leader.
-pub(crate) struct Asked<'a> {
+pub(crate) struct WriteRequest<'a> {
     pub(crate) write: &'a Write,
     /// The id of the write.
-    pub(crate) attempt: Attempt,
+    pub(crate) write_id: WriteId,
     /// The number of earlier attempts that were not answered.
     pub(crate) repeated: u32,
     /// The division of the table, and the number of the shard there.
@@ -46,7 +46,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// A write that the leader has decided.
-pub(crate) enum Decided {
+pub(crate) enum WriteDecision {
     /// This replica leads: the outcome.
     Here(Outcome),
     /// Another replica leads: the outcome becomes visible here once this replica has closed up to a revision.
@@ -59,7 +59,7 @@ pub(crate) enum Decided {
 }
 
 /// Where the leader is.
-pub(super) enum Place {
+pub(super) enum LeaderLocation {
     Here,
     /// On another replica, in this term.
     There(Target, u64),
@@ -67,14 +67,14 @@ pub(super) enum Place {
 
 /// A search for the leader, up to a deadline.
 pub(super) struct Search<'a> {
-    leader: &'a Leader,
+    client: &'a LeaderClient,
     deadline: Instant,
 }
 
 impl Search<'_> {
     /// Returns where the leader is. `None` when none becomes known before the deadline.
-    pub(super) async fn place(&self) -> Option<Place> {
-        self.leader.place(self.deadline).await
+    pub(super) async fn locate(&self) -> Option<LeaderLocation> {
+        self.client.locate(self.deadline).await
     }
 
     /// Waits a moment and returns true when the leader should be asked again: the replica that was asked may have just
@@ -88,15 +88,15 @@ impl Search<'_> {
     }
 }
 
-impl Leader {
+impl LeaderClient {
     pub(crate) fn new(
         node: Node,
         id: u64,
         clock: Arc<GroupClock>,
         proposer: Addr<Proposer<Proposals>>,
         peers: Option<Arc<dyn Peers>>,
-    ) -> Leader {
-        Leader { node, id, clock, admission: Arc::default(), repeats: Arc::default(), proposer, peers }
+    ) -> LeaderClient {
+        LeaderClient { node, id, clock, admission: Arc::default(), latest_attempts: Arc::default(), proposer, peers }
     }
 
     /// Returns this replica's node in the group.
@@ -115,30 +115,30 @@ impl Leader {
     }
 
     /// Returns the repeated writes that this replica was asked for as the leader.
-    pub(crate) fn repeats(&self) -> &Repeats {
-        &self.repeats
+    pub(crate) fn latest_attempts(&self) -> &LatestAttempts {
+        &self.latest_attempts
     }
 
     pub(super) fn search(&self) -> Search<'_> {
-        Search { leader: self, deadline: Instant::now() + LEADER_WAIT }
+        Search { client: self, deadline: Instant::now() + LEADER_WAIT }
     }
 
     /// Returns where the leader is. `None` when none is known before the deadline.
-    async fn place(&self, deadline: Instant) -> Option<Place> {
+    async fn locate(&self, deadline: Instant) -> Option<LeaderLocation> {
         let (leader, term, address) = tokio::time::timeout_at(deadline, self.node.leader_located()).await.ok()??;
         Some(match leader == self.id {
-            true => Place::Here,
-            false => Place::There(Target { address, member: Some(leader) }, term),
+            true => LeaderLocation::Here,
+            false => LeaderLocation::There(Target { address, member: Some(leader) }, term),
         })
     }
 
     /// Returns what the leader answers, or the error `otherwise` as soon as another replica leads: a leader that is
     /// frozen or cut off does not answer.
-    async fn unless_succeeded<T, E>(&self, asked: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
+    async fn unless_succeeded<T, E>(&self, answer: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
         let succeeded = self.node.leader_changed();
         tokio::select! {
             biased;
-            answer = asked => answer,
+            answered = answer => answered,
             _ = succeeded => Err(otherwise),
         }
     }
@@ -166,10 +166,14 @@ impl Leader {
     ///
     /// # Errors
     /// See [`WriteError`].
-    pub(crate) async fn write(&self, asked: &Asked<'_>, tenure: Option<Tenure>) -> Result<Decided, WriteError> {
-        let here = |tenure| self.propose(asked.write.clone(), Some(asked.attempt), asked.shard, 0, tenure);
+    pub(crate) async fn write(
+        &self,
+        request: &WriteRequest<'_>,
+        tenure: Option<Tenure>,
+    ) -> Result<WriteDecision, WriteError> {
+        let here = |tenure| self.propose(request.write.clone(), Some(request.write_id), request.shard, 0, tenure);
         if tenure.is_some() {
-            return match here(tenure).await.map(Decided::Here) {
+            return match here(tenure).await.map(WriteDecision::Here) {
                 Err(WriteError::NoSpace) if self.has_room_elsewhere() => {
                     let _ = tokio::time::timeout(LEADER_WAIT, self.node.leader_changed()).await;
                     Err(WriteError::NotLeader { leader: None })
@@ -179,19 +183,19 @@ impl Leader {
         }
         let search = self.search();
         loop {
-            let decided = match search.place().await.ok_or(WriteError::Unavailable)? {
-                Place::Here => here(None).await.map(Decided::Here),
-                Place::There(target, term) => {
-                    self.unless_succeeded(self.write_there(&target, term, asked), WriteError::Unknown).await
+            let decision = match search.locate().await.ok_or(WriteError::Unavailable)? {
+                LeaderLocation::Here => here(None).await.map(WriteDecision::Here),
+                LeaderLocation::There(target, term) => {
+                    self.unless_succeeded(self.write_there(&target, term, request), WriteError::Unknown).await
                 }
             };
-            let is_elsewhere = match &decided {
+            let is_elsewhere = match &decision {
                 Err(WriteError::NotLeader { .. } | WriteError::Unavailable) => true,
                 Err(WriteError::NoSpace) => self.has_room_elsewhere(), // the leader will hand over
                 _ => false,
             };
             if !search.goes_on(is_elsewhere).await {
-                return decided.map_err(|error| match error {
+                return decision.map_err(|error| match error {
                     WriteError::NotLeader { .. } => WriteError::Unavailable,
                     error => error,
                 });
@@ -213,14 +217,14 @@ impl Leader {
     pub(crate) async fn propose(
         &self,
         write: Write,
-        attempt: Option<Attempt>,
+        write_id: Option<WriteId>,
         shard: (Epoch, u16),
         bytes: usize,
         tenure: Option<Tenure>,
     ) -> Result<Outcome, WriteError> {
         let permit = self.admission.admit(bytes).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
-        self.proposer.try_send(Propose { write, attempt, shard, tenure, reply, permit }).map_err(|refused| {
+        self.proposer.try_send(Propose { write, write_id, shard, tenure, reply, permit }).map_err(|refused| {
             match refused {
                 actix::dev::SendError::Full(_) => WriteError::QueueFull,
                 actix::dev::SendError::Closed(_) => WriteError::Closed,
@@ -239,15 +243,20 @@ impl Leader {
         taken.await.unwrap_or(Err(WriteError::Unknown))
     }
 
-    async fn write_there(&self, target: &Target, term: u64, asked: &Asked<'_>) -> Result<Decided, WriteError> {
-        let request = Bytes::from(put_write(self.clock.name(), term, asked).encode_to_vec());
+    async fn write_there(
+        &self,
+        target: &Target,
+        term: u64,
+        request: &WriteRequest<'_>,
+    ) -> Result<WriteDecision, WriteError> {
+        let request = Bytes::from(put_write(self.clock.name(), term, request).encode_to_vec());
         let answer: Result<message::WriteOutcome, PeerError> =
             self.call(target, Lane::Bulk, Method::Write, request, WRITE_TIMEOUT).await;
         let answer = answer.map_err(|error| unanswered(&error))?;
         let (revision, closed) = (Revision::new(answer.revision), Revision::new(answer.closed));
         match answer.result {
-            write_result::COMMITTED => Ok(Decided::Elsewhere { committed: Some(revision), closed }),
-            write_result::CONFLICT => Ok(Decided::Elsewhere { committed: None, closed }),
+            write_result::COMMITTED => Ok(WriteDecision::Elsewhere { committed: Some(revision), closed }),
+            write_result::CONFLICT => Ok(WriteDecision::Elsewhere { committed: None, closed }),
             _ => Err(write_error(&answer)),
         }
     }
@@ -260,9 +269,9 @@ impl Leader {
     pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
         let search = self.search();
         loop {
-            let index = match search.place().await.ok_or(ReadError::Unavailable)? {
-                Place::Here => self.node.read_index().await,
-                Place::There(target, _) => {
+            let index = match search.locate().await.ok_or(ReadError::Unavailable)? {
+                LeaderLocation::Here => self.node.read_index().await,
+                LeaderLocation::There(target, _) => {
                     self.unless_succeeded(self.read_index_there(&target), ReadError::Unavailable).await
                 }
             };
@@ -285,7 +294,7 @@ impl Leader {
     }
 }
 
-impl Leader {
+impl LeaderClient {
     /// Makes the leader commit that the group assigns no revision up to this one any more.
     ///
     /// # Errors
@@ -293,9 +302,9 @@ impl Leader {
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
         let search = self.search();
         loop {
-            let closed = match search.place().await.ok_or(ReadError::Unavailable)? {
-                Place::Here => self.close_here(revision).await,
-                Place::There(target, _) => {
+            let closed = match search.locate().await.ok_or(ReadError::Unavailable)? {
+                LeaderLocation::Here => self.close_here(revision).await,
+                LeaderLocation::There(target, _) => {
                     self.unless_succeeded(self.close_there(&target, revision), ReadError::Unavailable).await
                 }
             };
