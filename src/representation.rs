@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flotilla_cluster::Object;
 use flotilla_proto::schema::Column;
 use flotilla_proto::value::Value;
-use flotilla_proto::{json, protobuf, value};
+use flotilla_proto::{json, order, protobuf, value};
 
 use crate::answer::{self, Encoded};
 use crate::printing;
@@ -143,7 +143,8 @@ pub fn tree(registry: &Registry, served: &Served, entity: &Entity) -> ApiResult<
 
 /// Returns an object's metadata as `PartialObjectMetadata`.
 pub fn partial(object: &Value, version: &str) -> Value {
-    let metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(Value::object);
+    order::reorder_metadata(&mut metadata);
     value!({"kind": "PartialObjectMetadata", "apiVersion": (format!("meta.k8s.io/{version}")), "metadata": metadata})
 }
 

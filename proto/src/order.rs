@@ -1,5 +1,6 @@
 //! The order of members: that of the type, as Go encodes structs.
 
+use crate::catalogue;
 use crate::conform::{holds_structs, item_of, position};
 use crate::schema::{Shape, Type};
 use crate::value::Value;
@@ -13,6 +14,14 @@ pub fn order(of: &Type, value: &mut Value, before: &Value) {
 /// Does what [`order`] does, for a value that was conformed to another type or to none.
 pub fn reorder(of: &Type, value: &mut Value) {
     order_struct(of, value, &Value::Null, false);
+}
+
+/// Puts the members of an object's metadata into the order of their type. That of a custom resource has them by name, as
+/// the object itself.
+pub fn reorder_metadata(metadata: &mut Value) {
+    if let Some(of) = catalogue::type_by_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") {
+        reorder(of, metadata);
+    }
 }
 
 fn order_struct(of: &Type, value: &mut Value, before: &Value, conformed: bool) {

@@ -1,7 +1,7 @@
 //! JSON Patch (RFC 6902), as lenient as the reference: `replace` and `test` accept an absent member, indices may be
 //! negative, and text before the first slash of a pointer is ignored.
 
-use flotilla_proto::json::{DEPTH_MAX, parse_tracking, to_vec};
+use flotilla_proto::json::{DEPTH_MAX, members_of_items, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
 use super::{decoding, rejected, unmarshal};
@@ -128,6 +128,18 @@ impl Operations {
             return parsed.whole().map(|_| Self(Vec::new())).map_err(|error| error.to_string());
         }
         Self::read(parsed.value, false).map(|(operations, _)| operations).map_err(|error| error.message)
+    }
+
+    /// Returns the same operations with values that are written as they are in the body, from which these were read.
+    pub fn with_texts(&self, body: &str) -> Self {
+        let mut texts = members_of_items(body, "value").into_iter();
+        let stated = |operation: &Operation| {
+            let text = texts.next().flatten();
+            let is_container = matches!(operation.value, Some(Value::Object(_) | Value::Array(_)));
+            let text = text.filter(|_| is_container).map(|text| Value::Hole(Hole::Literal(text.into())));
+            Operation { value: text.or_else(|| operation.value.clone()), ..operation.clone() }
+        };
+        Self(self.0.iter().map(stated).collect())
     }
 
     /// Returns whether there are no operations.

@@ -48,6 +48,8 @@ pub struct Patch {
     pub complaints: Vec<String>,
     /// Whether the body has numbers that a tree cannot hold and that were not decoded yet.
     pub has_holes: bool,
+    /// The operations with their values as text, if keys occur more than once in these.
+    as_text: Option<json::Operations>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,9 +90,14 @@ impl Patch {
             true => parsed.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect(),
             false => Vec::new(),
         };
+        let mut as_text = None;
+        let body_text = body;
         let body = match format {
             Format::Json => {
                 let (operations, unknown) = json::Operations::read(parsed.value, checked)?;
+                if !complaints.is_empty() {
+                    as_text = Some(operations.with_texts(&String::from_utf8_lossy(body_text)));
+                }
                 complaints.extend(unknown);
                 complaints.iter_mut().for_each(|complaint| complaint.insert_str(0, "json patch "));
                 Body::Json(operations)
@@ -102,7 +109,7 @@ impl Patch {
                 other => return Err(ApiError::bad_request(unmarshal(&other, "map[string]interface {}"))),
             },
         };
-        Ok(Self { body, complaints, has_holes })
+        Ok(Self { body, complaints, has_holes, as_text })
     }
 
     /// Returns whether this is a strategic merge patch. Its result needs no kind.
@@ -128,6 +135,22 @@ impl Patch {
                 Ok(patched)
             }
         }
+    }
+
+    /// The text of what the patch makes of `current`, if keys may occur in it more than once: the reference keeps the
+    /// values of a JSON patch as text, and decodes them in what was made of the object. `None` where that makes no
+    /// difference, or an operation looks into such a value.
+    pub fn text(&self, current: &Value) -> Option<String> {
+        let operations = self.as_text.as_ref()?;
+        let mut made = operations.apply(current.clone()).ok()?;
+        operations.sort_touched(&mut made);
+        String::from_utf8(text::to_vec_as_stated(&made)).ok()
+    }
+
+    /// The answer when what the patch made cannot be decoded, whose text is known.
+    pub fn undecodable_text(text: &str, why: &str) -> ApiError {
+        let (field, shown, detail) = ("patch".to_owned(), quote(text), why.to_owned());
+        ApiError::invalid("", "", "", &[FieldError { kind: ErrorKind::Invalid, field, shown, detail }])
     }
 
     /// Returns the error 422 for a result that cannot be decoded. It shows the part that cannot. `why` is the decoder's

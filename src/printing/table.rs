@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use flotilla_proto::json::{self, Part};
+use flotilla_proto::order;
 use flotilla_proto::schema::Column;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
@@ -305,7 +306,11 @@ impl<'a> Table<'a> {
                 out.extend_from_slice(br#"","metadata":"#);
                 match (encoded.metadata, object.get("metadata")) {
                     (Some(bytes), _) => out.extend_from_slice(bytes),
-                    (None, Some(metadata)) => json::write(metadata, out),
+                    (None, Some(metadata)) => {
+                        let mut metadata = metadata.clone();
+                        order::reorder_metadata(&mut metadata);
+                        json::write(&metadata, out);
+                    }
                     (None, None) => out.extend_from_slice(b"{}"),
                 }
                 out.push(b'}');

@@ -71,11 +71,19 @@ pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) 
     }
 }
 
-/// Drops members that are empty and were not in `before`, in an object of the version of the request: see
-/// [`conform::forget_empty`]. Custom resources keep them.
+/// Replaces what is empty by `null` in an object of the stored version, before it is stored: see
+/// [`conform::forget_empty`]. Custom resources keep it.
 pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
     if served.custom.is_none() {
-        conform::forget_empty(served.of(), object, before);
+        conform::forget_empty(&served.stored.of, object, before);
+    }
+}
+
+/// Does what [`forget_empty`] does where `before` has `null`, in an object of the version of the request: what stays
+/// empty was changed, and is validated as the client sent it.
+pub fn forget_equal(served: &Served, object: &mut Value, before: &Value) {
+    if served.custom.is_none() {
+        conform::forget_equal(served.of(), object, before);
     }
 }
 

@@ -84,7 +84,6 @@ impl Registry {
             convert::default(served, &mut object)?;
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
-        convert::forget_empty(served, &mut object, &Value::Null);
         let mut object = convert::to_stored(served, object);
         self.admit_create(target, &mut object, options, caller).await?;
         self.store_new(target, object, options, caller).await
@@ -158,6 +157,7 @@ impl Registry {
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Asked::create(target, object, options), caller)).await?;
         }
+        convert::forget_empty(served, object, &Value::Null);
         self.charge_quotas(target, object, None, options, caller).await?;
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;
@@ -168,6 +168,7 @@ impl Registry {
         let served = target.served;
         let mut errors = Errors::default();
         let (strategy, namespaced) = (served.strategy, served.resource.namespaced);
+        self.check_admin_access(target, object, None, &mut errors)?;
         if !strategy.metadata_last {
             metadata::validate_create(strategy.name, namespaced, object, &mut errors);
             if strategy.known_finalizers {

@@ -184,14 +184,23 @@ pub fn text(object: &Object) -> ApiResult<&[u8]> {
     Ok(object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes()))
 }
 
-/// Returns the text of the metadata, to be sent as it is. It may be sound although another part of the object is not.
+/// Appends the metadata as it is shown without the object: with its members in the order of their type. It may be sound
+/// although another part of the object is not.
 ///
 /// # Errors
 /// 500: the metadata cannot be decoded.
-pub fn metadata_text(object: &Object) -> ApiResult<&[u8]> {
+pub fn show_metadata(served: &Served, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
     let is_sound = |error| json::check(object.metadata()).map_err(|_| error);
     unreadable::prove(object).or_else(is_sound)?;
-    Ok(object.metadata())
+    let text = object.metadata();
+    let by_name = served.custom.as_ref().and_then(|_| value::read(&object.bytes().slice_ref(text)));
+    let Some(mut metadata) = by_name else {
+        out.extend_from_slice(text);
+        return Ok(());
+    };
+    order::reorder_metadata(&mut metadata);
+    json::write(&metadata, out);
+    Ok(())
 }
 
 /// Returns an object that holds only the metadata of an object that cannot be decoded. `None` if the object can be

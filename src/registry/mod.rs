@@ -44,7 +44,7 @@ pub use allocation::{NodePorts, claimant, held_addresses};
 pub use create::place;
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{
-    mentions, metadata_alone, metadata_text, order_members, stored_part, stored_tree, stored_value, text as stored_text,
+    mentions, metadata_alone, order_members, show_metadata, stored_part, stored_tree, stored_value, text as stored_text,
 };
 pub use list::{OneByOne, Page, UnreadPage, selects};
 pub use listing::Listing;

@@ -1,12 +1,14 @@
 //! Changes objects by PATCH bodies.
 
+use std::sync::Arc;
+
 use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::options::FieldValidation;
 use super::update::{Change, check_identity};
-use super::{Registry, Target, WriteOptions, Written, convert, type_meta};
+use super::{Registry, Served, Target, WriteOptions, Written, convert, type_meta};
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::patch::{Format, Patch};
@@ -32,7 +34,8 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         self.must_exist(target, caller).await?;
-        let parsed = Patched::parse(target, body, options);
+        let versions = self.resources.versions(&target.served.table);
+        let parsed = Patched::parse(target, body, options).map(|patched| Patched { versions, ..patched });
         if parsed.is_err() {
             // A missing object is reported before an error in the patch.
             self.stands(target, None, caller).await?;
@@ -47,12 +50,14 @@ pub(super) struct Patched<'a> {
     target: Target<'a>,
     validation: FieldValidation,
     untracked: bool,
+    /// The versions that serve the objects, if there are several.
+    versions: Option<Arc<[Arc<Served>]>>,
 }
 
 impl<'a> Patched<'a> {
     pub(super) fn parse(target: Target<'a>, body: PatchBody<'_>, options: &WriteOptions) -> ApiResult<Self> {
         let patch = Patch::parse(body.format, body.bytes, options.validation != FieldValidation::Ignore)?;
-        Ok(Self { patch, target, validation: options.validation, untracked: false })
+        Ok(Self { patch, target, validation: options.validation, untracked: false, versions: None })
     }
 }
 
@@ -82,6 +87,39 @@ impl Patched<'_> {
     }
 }
 
+impl Patched<'_> {
+    /// Converts what the patch made if it states another version of its kind: the reference decodes it as what it says
+    /// that it is. A strategic patch cannot change that.
+    fn converted(&self, patched: Value, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
+        let (served, version) = (self.target.served, patched.str_at(&["apiVersion"]));
+        let others = self.versions.as_deref().unwrap_or_default().iter();
+        let is_stated =
+            |other: &&Arc<Served>| other.api_version() == version && other.kind().name == patched.str_at(&["kind"]);
+        let is_own = version == served.kind().api_version();
+        if is_own || self.patch.is_strategic() || served.custom.is_some() || !self.target.subresource.is_empty() {
+            return Ok(patched);
+        }
+        let Some(other) = others.clone().find(is_stated) else { return Ok(patched) };
+        let mut value = patched.clone();
+        let undecodable = |why: &str| self.patch.undecodable(Some(other.of()), current, &patched, why);
+        let mut unknown = other.conform(&mut value, &Value::Null).map_err(|error| undecodable(&error.to_string()))?;
+        unknown.sort();
+        let told: Vec<String> = unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+        match self.validation {
+            FieldValidation::Strict if !told.is_empty() => {
+                return Err(undecodable(&format!("strict decoding error: {}", told.join(", "))));
+            }
+            FieldValidation::Warn => caller.warnings.extend(told),
+            _ => {}
+        }
+        convert::default(other, &mut value)?;
+        let mut shown = convert::to_served(served, convert::to_stored(other, value))?;
+        shown.set_at(&["kind"], &*served.kind().name);
+        shown.set_at(&["apiVersion"], served.kind().api_version());
+        Ok(shown)
+    }
+}
+
 impl Change for Patched<'_> {
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
         let served = self.target.served;
@@ -91,6 +129,7 @@ impl Change for Patched<'_> {
         if !self.patch.is_strategic() {
             self.check_stated(&patched, caller)?;
         }
+        let patched = self.converted(patched, current, caller)?;
         let again = || self.patch.apply(of, current.clone());
         let mut decoded = decode(&self.patch, self.target, (patched, current), &again, self.validation, caller)?;
         convert::default_changed(served, &mut decoded, current)?;
@@ -115,9 +154,11 @@ fn decode(
     let kind = target.served.kind();
     let of = Some(target.served.of());
     check_kind(target, &patched, patch)?;
-    let undecodable = |why: &str| match again() {
-        Ok(patched) => patch.undecodable(of, current, &patched, why),
-        Err(error) => error,
+    let text = patch.text(current);
+    let undecodable = |why: &str| match (&text, again()) {
+        (Some(text), _) => Patch::undecodable_text(text, why),
+        (None, Ok(patched)) => patch.undecodable(of, current, &patched, why),
+        (None, Err(error)) => error,
     };
     let custom = target.served.custom.as_ref();
     if patch.has_holes
@@ -135,8 +176,12 @@ fn decode(
     let conformed = target.served.conform(&mut value, current);
     let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
+    let repeated = text.as_deref().map(|text| json::strict::complaints(text, of.filter(|_| custom.is_none())));
+    if repeated.is_some() && custom.is_none() {
+        unknown.clear(); // the same decoder tells of both
+    }
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
-    settle(patch, unknown, undecodable, validation, caller)?;
+    settle(patch, repeated.into_iter().flatten().chain(unknown), undecodable, validation, caller)?;
     custom.map_or(Ok(()), |custom| custom.check_type(&value))?;
     Ok(value)
 }

@@ -247,7 +247,7 @@ impl Registry {
         if !change.owns_managed_fields() {
             ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
         }
-        convert::forget_empty(served, &mut new, &shown);
+        convert::forget_equal(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
         self.admit_update(target, &mut new, &old, caller).await?;
         if self.is_seen_outside(Phase::Admit, target, change, (&new, &old), caller) {
@@ -262,6 +262,7 @@ impl Registry {
         fieldmanager::settle(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.judge(target, change, (&mut new, &old), options, caller).await;
+        convert::forget_empty(served, &mut new, &old);
         let settled = match checked.and_then(|()| allocation.begin_writing()) {
             Ok(()) => self.settle(target, new, &old, current, options).await,
             Err(error) => Err(error),
@@ -366,6 +367,7 @@ impl Registry {
         metadata::validate_update(strategy, served.resource.namespaced, new, old, &mut errors);
         match (target.subresource, strategy.subresource(target.subresource)) {
             ("status", _) => {
+                self.check_admin_access(target, new, Some(old), &mut errors)?;
                 self.check_status_writer(target, new, old, caller, &mut errors);
                 (strategy.validate_status)(new, old, &mut errors);
             }

@@ -189,3 +189,128 @@ fn custom_resources_are_shown_and_described_as_they_are_defined() {
     assert_eq!(second["properties"]["spec"]["required"], Value::Null, "the field may be null");
     assert_eq!(second["properties"]["spec"]["properties"]["set"], json!({"x-kubernetes-list-type": "set"}));
 }
+
+/// Asks for devices of a class.
+fn devices(name: &str, exactly: &Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}})
+}
+
+#[test]
+fn claims_of_devices_are_charged_by_their_class() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+    let hard = json!({"gpu.deviceclass.resource.k8s.io/devices": "5", "count/resourceclaims.resource.k8s.io": "9"});
+    client.post(&format!("{NAMESPACE}/resourcequotas"), &json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}));
+    let path = format!("{NAMESPACE}/resourcequotas/q");
+    let used = |client: &mut Connection| client.get(&path).expect(200)["status"]["used"].clone();
+    let of_class = "gpu.deviceclass.resource.k8s.io/devices";
+    until("the quota is counted", || used(&mut client)[of_class] == "0");
+    client.post(claims, &devices("three", &json!({"deviceClassName": "gpu", "count": 3}))).expect(201);
+    client.post(claims, &devices("other", &json!({"deviceClassName": "nic", "count": 9}))).expect(201);
+    let alternatives =
+        json!([{"name": "a", "deviceClassName": "nic"}, {"name": "b", "deviceClassName": "gpu", "count": 2}]);
+    let either = json!({"metadata": {"name": "either"},
+        "spec": {"devices": {"requests": [{"name": "r", "firstAvailable": alternatives}]}}});
+    client.post(claims, &either).expect(201);
+    assert_eq!(used(&mut client), json!({of_class: "5", "count/resourceclaims.resource.k8s.io": "3"}));
+    let one = devices("one", &json!({"deviceClassName": "gpu"}));
+    let why = message(&client.post(claims, &one), 403);
+    assert!(why.ends_with(&format!("requested: {of_class}=1, used: {of_class}=5, limited: {of_class}=5")), "{why}");
+    let all = devices("all", &json!({"deviceClassName": "gpu", "allocationMode": "All"}));
+    assert!(message(&client.post(claims, &all), 403).contains(&format!("requested: {of_class}=32")));
+    client.delete(&format!("{claims}/three")).expect(200);
+    until("what is gone does not count", || used(&mut client)[of_class] == "2");
+    client.post(claims, &one).expect(201);
+}
+
+#[test]
+fn devices_are_administered_where_the_namespace_says_so() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let group = "/apis/resource.k8s.io/v1/namespaces/default";
+    let asks = json!({"deviceClassName": "gpu", "adminAccess": true});
+    let template = json!({"metadata": {"name": "t"}, "spec": {"spec": devices("", &asks)["spec"]}});
+    let claims = format!("{group}/resourceclaims");
+    let places = [(claims.clone(), devices("c", &asks)), (format!("{group}/resourceclaimtemplates"), template)];
+    for (path, object) in &places {
+        let why = message(&client.post(path, object), 422);
+        let field = "spec.devices.requests[0].adminAccess: Forbidden: admin access to devices requires the";
+        let label = "`resource.kubernetes.io/admin-access: true` label on the containing namespace";
+        assert!(why.ends_with(&format!("{field} {label}")), "{why}");
+    }
+    client.post(&claims, &devices("plain", &json!({"deviceClassName": "gpu", "adminAccess": false}))).expect(201);
+    let granted = json!({"request": "r", "driver": "d.e", "pool": "p", "device": "d", "adminAccess": true});
+    let status = json!({"status": {"allocation": {"devices": {"results": [granted]}}}});
+    let plain = format!("{claims}/plain/status");
+    let why = message(&patch(&mut client, &plain, &status), 422);
+    assert!(why.contains("status.allocation.devices.results[0].adminAccess: Forbidden"), "{why}");
+    let label = json!({"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}});
+    patch(&mut client, NAMESPACE, &label).expect(200);
+    for (path, object) in &places {
+        client.post(path, object).expect(201);
+    }
+    patch(&mut client, &plain, &status).expect(200);
+    let label = json!({"metadata": {"labels": {"resource.kubernetes.io/admin-access": null}}});
+    patch(&mut client, NAMESPACE, &label).expect(200);
+    patch(&mut client, &plain, &json!({"metadata": {"labels": {"a": "b"}}})).expect(200);
+}
+
+#[test]
+fn what_is_sent_empty_is_shown_empty_and_stored_as_nothing() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com",
+        "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"}, "versions": []}});
+    let why = message(&client.post(DEFINITIONS, &definition), 422);
+    assert!(why.contains("spec.versions: Invalid value: []: must have exactly one version"), "{why}");
+    assert!(why.contains("status.storedVersions: Invalid value: null: must have at least one"), "{why}");
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let made = client.post(roles, &json!({"metadata": {"name": "r"}, "rules": []})).expect(201);
+    assert_eq!(made["rules"], Value::Null);
+    let mut sent = made.clone();
+    sent["rules"] = json!([]);
+    assert_eq!(client.put(&format!("{roles}/r"), &sent).expect(200), made, "nothing was changed");
+    let rule = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
+    patch(&mut client, &format!("{roles}/r"), &rule).expect(200);
+    assert_eq!(patch(&mut client, &format!("{roles}/r"), &json!({"rules": []})).expect(200)["rules"], Value::Null);
+}
+
+#[test]
+fn a_patch_is_read_in_the_version_that_it_states() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    let [first, second] =
+        ["v1", "v2"].map(|version| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers"));
+    let target = json!({"apiVersion": "apps/v1", "kind": "D", "name": "d"});
+    let scaler = json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 3, "scaleTargetRef": target}});
+    client.post(&first, &scaler).expect(201);
+    let memory = json!({"type": "Resource",
+        "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 7}}});
+    let change = json!({"apiVersion": "autoscaling/v2", "spec": {"maxReplicas": 5, "metrics": [memory]}});
+    let changed = patch(&mut client, &format!("{first}/a"), &change).expect(200);
+    assert_eq!((&changed["apiVersion"], &changed["spec"]["maxReplicas"]), (&json!("autoscaling/v1"), &json!(5)));
+    let shown = client.get(&format!("{second}/a")).expect(200);
+    assert_eq!(shown["spec"]["metrics"], json!([memory]));
+    for version in ["autoscaling/v3", "apps/v1"] {
+        patch(&mut client, &format!("{first}/a"), &json!({"apiVersion": version})).expect(422);
+    }
+}
+
+#[test]
+fn what_a_json_patch_repeats_is_told() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    client.post(CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).expect(201);
+    let body =
+        br#"[{"op": "add", "path": "/data", "value": {"q": "1", "q": "<"}}, {"op": "add", "path": "/x", "value": 1}]"#;
+    let send = |client: &mut Connection, validation: &str| {
+        let path = format!("{CONFIG_MAPS}/m?fieldValidation={validation}");
+        client.request("PATCH", &path, "application/json-patch+json", body)
+    };
+    let why = message(&send(&mut client, "Strict"), 422);
+    assert!(why.contains(r#"\"data\":{\"q\":\"1\",\"q\":\"\\u003c\"}"#), "{why}");
+    let told = r#"json patch duplicate field "[0].value.q", duplicate field "data.q", unknown field "x""#;
+    assert!(why.ends_with(&format!("strict decoding error: {told}")), "{why}");
+    assert_eq!(send(&mut client, "Warn").expect(200)["data"], json!({"q": "<"}));
+}

@@ -131,6 +131,33 @@ fn members_of_custom_resources_are_sorted() {
 }
 
 #[test]
+fn metadata_alone_stands_in_the_order_of_its_type() {
+    let directory = DataDir::new();
+    let (_server, mut client) = start(&directory);
+    define_widgets(&mut client);
+    let body = r#"{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","labels":{"z":"1","a":"2"},
+        "ownerReferences":[{"uid":"u","name":"n","kind":"K","controller":true,"apiVersion":"a/v1"}]}}"#;
+    client.request("POST", WIDGETS, JSON, body.as_bytes()).expect(201);
+    let name = r#""metadata":{"name":"w","namespace":"default","uid":""#;
+    let owner = r#""ownerReferences":[{"apiVersion":"a/v1","kind":"K","name":"n","uid":"u","controller":true}]"#;
+    let manager = r#""managedFields":[{"manager":""#;
+    let one = format!("{WIDGETS}/w");
+    for (path, form) in [(&one[..], "PartialObjectMetadata"), (WIDGETS, "PartialObjectMetadataList")] {
+        for form in [form, "Table"] {
+            let accept = format!("application/json;as={form};v=v1;g=meta.k8s.io");
+            let text = client.call("GET", path, &[("Accept", &accept)], b"").expect("an answer").text();
+            for part in [name, r#""labels":{"a":"2","z":"1"}"#, owner, manager] {
+                assert!(text.contains(part), "{part} in {text}");
+            }
+        }
+    }
+    let whole = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let path = format!("{WIDGETS}?includeObject=Object");
+    let text = client.call("GET", &path, &[("Accept", whole)], b"").expect("an answer").text();
+    assert!(text.contains(r#""metadata":{"creationTimestamp":""#), "the object is as it is: {text}");
+}
+
+#[test]
 fn schemas_of_definitions_have_the_field_order_of_their_type() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);

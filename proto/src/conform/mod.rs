@@ -8,7 +8,7 @@ mod emptiness;
 mod place;
 mod scalar;
 
-pub use emptiness::forget_empty;
+pub use emptiness::{forget_empty, forget_equal};
 pub use scalar::go_type;
 
 use self::emptiness::is_forgotten;

@@ -4,6 +4,7 @@ mod check;
 mod outline;
 mod parse;
 pub(crate) mod pass;
+mod raw;
 pub(crate) mod scan;
 pub mod strict;
 mod write;
@@ -11,6 +12,7 @@ mod write;
 pub use check::check;
 pub use outline::{Part, parse_part};
 pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, READ_DEPTH_MAX, parse, parse_tracking};
+pub use raw::members_of_items;
 pub use write::{to_vec_as_stated, write, write_indented, write_pretty, write_str, write_within};
 
 /// Returns the compact JSON text of a value.

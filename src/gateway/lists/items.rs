@@ -188,7 +188,7 @@ impl ItemWriter for Partials {
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
         out.extend_from_slice(self.version.as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
-        out.extend_from_slice(registry::metadata_text(object)?);
+        registry::show_metadata(&self.common.served, object, out)?;
         out.push(b'}');
         Ok(())
     }

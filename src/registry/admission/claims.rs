@@ -7,11 +7,61 @@ use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, Authorizer, Decision, ResourceAttributes, User, forbidden};
 use crate::field::{Errors, Path};
-use crate::registry::Target;
+use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::rules::names;
+use crate::status::ApiResult;
 
 const GROUP: &str = "resource.k8s.io";
+/// The label of a namespace that lets its claims have access as an administrator, if it is `true`.
+const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
+
+/// Returns the field by which a claim or template that is created asks for access as an administrator, or by which the
+/// new status of a claim grants it; `None` if there is no such field, or the status granted it before.
+pub(super) fn admin_access(target: Target<'_>, new: &Value, old: Option<&Value>) -> Option<String> {
+    if target.served.group() != GROUP {
+        return None;
+    }
+    let asks = |of: &Value| of.at(&["adminAccess"]).as_bool() == Some(true);
+    if let Some(old) = old.filter(|_| target.subresource == "status") {
+        let granted =
+            |claim: &Value| claim.list_at(&["status", "allocation", "devices", "results"]).iter().position(asks);
+        let at = granted(new).filter(|_| granted(old).is_none())?;
+        return Some(format!("status.allocation.devices.results[{at}].adminAccess"));
+    }
+    let spec: &[&str] = match &*target.served.resource.name {
+        "resourceclaims" => &["spec", "devices", "requests"],
+        "resourceclaimtemplates" => &["spec", "spec", "devices", "requests"],
+        _ => return None,
+    };
+    let requests = new.list_at(spec).iter().filter(|_| old.is_none());
+    let at = requests.map(|request| request.at(&["exactly"])).position(asks)?;
+    Some(format!("spec.devices.requests[{at}].adminAccess"))
+}
+
+impl Registry {
+    /// Adds an error where devices are to be accessed as an administrator (KEP-5018) and the namespace lacks the label
+    /// that allows it.
+    ///
+    /// # Errors
+    /// 500: the namespace cannot be read.
+    pub(in super::super) fn check_admin_access(
+        &self,
+        target: Target<'_>,
+        new: &Value,
+        old: Option<&Value>,
+        errors: &mut Errors,
+    ) -> ApiResult<()> {
+        let Some(field) = admin_access(target, new, old) else { return Ok(()) };
+        let namespace = self.look_up("", "namespaces", "", target.namespace)?.unwrap_or(Value::Null);
+        if namespace.str_at(&["metadata", "labels", ADMIN_LABEL]) != "true" {
+            let why =
+                format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
+            errors.forbidden(&Path::root(&field), why);
+        }
+        Ok(())
+    }
+}
 
 /// Adds an error for every part of the status that changes and that the user may not change.
 pub(super) fn check_status(

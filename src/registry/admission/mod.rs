@@ -114,12 +114,17 @@ impl Registry {
     }
 
     /// Returns whether this one update is decided by more than the object, although most updates of its kind are not: a
-    /// pod whose significant fields change must meet the pod security standard of its namespace, and one that moves
-    /// between quotas is charged.
+    /// pod whose significant fields change must meet the pod security standard of its namespace, one that moves between
+    /// quotas is charged, and a claim is granted access as an administrator only where its namespace allows that.
     pub(super) fn looks_further(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let place = (&*target.served.stored.group, &*target.served.resource.name, target.subresource);
-        matches!(place, ("", "pods", "" | "ephemeralcontainers"))
-            && (is_significant(object, old) || quotas::moves(target, object, old))
+        match place {
+            ("", "pods", "" | "ephemeralcontainers") => {
+                is_significant(object, old) || quotas::moves(target, object, old)
+            }
+            (_, "resourceclaims", "status") => claims::admin_access(target, object, Some(old)).is_some(),
+            _ => false,
+        }
     }
 
     /// Admits a create. The object is in its stored version.
