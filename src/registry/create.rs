@@ -18,7 +18,7 @@ use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
 use crate::limits;
-use crate::request::Caller;
+use crate::request::{Basis, Caller};
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
@@ -50,9 +50,9 @@ impl Registry {
         tenure: Tenure,
     ) -> ApiResult<Option<Written>> {
         let told = caller.warnings.len();
-        caller.tenure = Some(tenure);
+        caller.basis = Basis::in_tenure(tenure);
         let created = self.create(target, incoming, options, caller).await;
-        caller.tenure = None;
+        caller.basis.end_tenure();
         let is_final = match &created {
             Ok(written) => written.stored,
             Err(error) => error.is_timeout(), // the write may have been made, so no second attempt
@@ -161,7 +161,7 @@ impl Registry {
         self.charge_quotas(target, object, None, options, caller).await?;
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;
-        self.insert(target, object, options, caller.tenure).await
+        self.insert(target, object, options, caller.basis.tenure()).await
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {

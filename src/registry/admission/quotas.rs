@@ -42,7 +42,7 @@ impl Registry {
         }
         let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
         let mut quotas = self.look_up_all("", "resourcequotas", Scope::namespace(target.namespace))?;
-        quotas.retain(|quota| !caller.charged.contains(&uid(quota)));
+        quotas.retain(|quota| !caller.basis.has_charged(&uid(quota)));
         if quotas.is_empty() {
             return Ok(());
         }
@@ -72,8 +72,8 @@ impl Registry {
             }
             charged.push(uid);
         }
-        if caller.tenure.is_some() && !options.dry_run {
-            caller.charged.extend(charged);
+        if !options.dry_run {
+            caller.basis.note_charged(charged);
         }
         revised
     }
