@@ -8,12 +8,12 @@ use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
-use super::admission::outside::Asked;
 use super::allocation::Allocation;
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
     stored_tree,
 };
+use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
@@ -49,7 +49,7 @@ impl Registry {
         caller: &mut Caller,
         tenure: Tenure,
     ) -> ApiResult<Option<Written>> {
-        let told = caller.warnings.len();
+        let warned = caller.warnings.len();
         caller.basis = Basis::in_tenure(tenure);
         let created = self.create(target, incoming, options, caller).await;
         caller.basis.end_tenure();
@@ -60,7 +60,7 @@ impl Registry {
         if !is_final {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
             if !self.store.holds(tenure) {
-                caller.warnings.truncate(told);
+                caller.warnings.truncate(warned);
                 return Ok(None);
             }
         }
@@ -86,7 +86,8 @@ impl Registry {
         }
         convert::forget_empty(served, &mut object, &Value::Null);
         let mut object = convert::to_stored(served, object);
-        self.admit_create(target, &mut object, options, caller).await?;
+        self.mutate_new(target, &mut object, options, caller).await?;
+        self.check_grants(target, &object, None, caller).await?;
         self.store_new(target, object, options, caller).await
     }
 
@@ -103,7 +104,7 @@ impl Registry {
         if prefix.is_empty() {
             return self.store_named(target, object, options, caller).await;
         }
-        let told = caller.warnings.len();
+        let warned = caller.warnings.len();
         for attempt in 1.. {
             let mut named = object.clone();
             if generated {
@@ -112,7 +113,7 @@ impl Registry {
             match self.store_named(target, named, options, caller).await {
                 Err(error) if error.reason != "AlreadyExists" => return Err(error),
                 Err(error) if !generated || attempt == limits::GENERATED_NAMES => return Err(cannot_generate(error)),
-                Err(_) => caller.warnings.truncate(told),
+                Err(_) => caller.warnings.truncate(warned),
                 written => return written,
             }
         }
@@ -151,17 +152,28 @@ impl Registry {
         let served = target.served;
         let stated = object.remove_at(&["metadata", "resourceVersion"]);
         prepare(served.strategy, &served.stored.of, object);
+        if let Some(set_requester) = served.strategy.set_requester {
+            set_requester(object, &requester(caller));
+        }
         encode::order_changed(object, &served.stored.of, &Value::Null);
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
-        self.check_create(target, object, caller)?;
-        if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
-            Box::pin(self.validate_outside(Asked::create(target, object, options), caller)).await?;
-        }
-        self.charge_quotas(target, object, None, options, caller).await?;
+        self.authorize_create(target, caller)?;
+        self.validate_new(target, object, options, caller).await?;
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;
         self.insert(target, object, options, caller.basis.tenure()).await
+    }
+
+    /// Returns 403 when an update or patch would create the object and the user may not create it.
+    fn authorize_create(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+        if !matches!(caller.verb, "update" | "patch") {
+            return Ok(());
+        }
+        let Target { served, namespace, name, subresource } = target;
+        let (group, resource, fields) = (served.group(), &*served.resource.name, "");
+        let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
+        self.authorizer.authorize(&caller.user, &Attributes::Resource(of))
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
@@ -314,6 +326,22 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     (strategy.prepare_create)(object);
 }
 
+/// Returns the user who makes a request as an object: see [`Strategy::set_requester`].
+fn requester(caller: &Caller) -> Value {
+    let user = &caller.user;
+    let groups: Vec<Value> = user.groups.iter().map(|group| group.to_string().into()).collect();
+    let extra = user.extra.iter().map(|(key, values)| {
+        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
+        (key.as_str(), Value::from(values))
+    });
+    let mut requester = Value::object();
+    requester.set_at(&["username"], user.name.as_str());
+    requester.set_at(&["uid"], user.uid.as_str());
+    requester.set_at(&["groups"], groups);
+    requester.set_at(&["extra"], Value::Object(extra.collect()));
+    requester
+}
+
 /// Resets `status` to that of an object about which nothing is known.
 pub(super) fn reset_status(of: &Type, object: &mut Value) {
     match of.field("status") {
@@ -338,7 +366,7 @@ fn generate(prefix: &str) -> String {
 }
 
 /// Returns random text that completes a name.
-pub(super) fn suffix() -> String {
+pub fn suffix() -> String {
     let mut random = rand::rng();
     (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
 }
