@@ -66,13 +66,13 @@ impl Registry {
     }
 
     /// Returns whether plugins decide about updates by other objects of the server, whatever the update changes.
-    pub fn updates_depend_on_tables(&self, target: Target<'_>) -> bool {
+    pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
         self.steps(target, Operation::Update).by_tables
     }
 
     /// Returns whether plugins decide about this update by other objects of the server, although they do not for most
     /// updates of the resource.
-    pub fn update_depends_on_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
+    pub fn change_needs_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let part = Part { served: target.served, subresource: target.subresource };
         let is_so = |by: Option<DecidesBy>| matches!(by, Some(DecidesBy::TablesFor(holds)) if holds(object, old));
         self.steps(target, Operation::Update).by_tables_for_some.iter().map(|position| &CHAIN[position]).any(|plugin| {

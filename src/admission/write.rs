@@ -36,7 +36,7 @@ struct Results {
 }
 
 impl<'a> WriteAttributes<'a> {
-    /// Describes a create; [`WriteAttributes::changes`] and [`WriteAttributes::is_dry_run`] say more.
+    /// Describes a create; [`WriteAttributes::changes`] and [`WriteAttributes::with_dry_run`] say more.
     pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
         let (operation, results) = (Operation::Create, Mutex::default());
         Self { registry, target, operation, old: None, dry_run: false, caller, results }
@@ -48,7 +48,7 @@ impl<'a> WriteAttributes<'a> {
     }
 
     /// Describes a write that may not be stored.
-    pub fn is_dry_run(self, dry_run: bool) -> Self {
+    pub fn with_dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }
 

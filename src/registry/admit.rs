@@ -78,7 +78,7 @@ impl Registry {
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Question::create(target, object, options), caller)).await?;
         }
-        let write = WriteAttributes::create(self, target, caller).is_dry_run(options.dry_run);
+        let write = WriteAttributes::create(self, target, caller).with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
         caller.basis.note_charged(write.into_results().1);
         validated
@@ -108,7 +108,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
-        let write = write.is_dry_run(options.dry_run);
+        let write = write.with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
         caller.basis.note_charged(write.into_results().1);
         validated

@@ -5,12 +5,12 @@ use crate::access::rbac;
 
 impl Registry {
     /// Returns whether updates and deletions are decided by the object alone, except those of which
-    /// [`Registry::update_depends_on_tables`] says otherwise. The store then proves the decision by making the write,
+    /// [`Registry::change_needs_tables`] says otherwise. The store then proves the decision by making the write,
     /// since it does so only if the object is still the same.
     pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
         // All roles and bindings decide who may grant what. Deletions of them take the same path.
         let is_grant = target.served.group() == rbac::GROUP;
-        !self.updates_depend_on_tables(target) && !is_grant && !allocation::is_service(target)
+        !self.updates_need_tables(target) && !is_grant && !allocation::is_service(target)
     }
 }
 

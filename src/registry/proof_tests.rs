@@ -44,14 +44,14 @@ async fn an_update_of_a_pod_depends_on_other_objects_when_it_changes_what_they_r
     let old = value!({"spec": {"containers": [{"name": "c", "image": "d"}]}});
     let mut labelled = old.clone();
     labelled.set_at(&["metadata", "labels"], value!({"e": "f"}));
-    assert!(!registry.update_depends_on_tables(target(""), &labelled, &old));
+    assert!(!registry.change_needs_tables(target(""), &labelled, &old));
     let mut ending = old.clone();
     ending.set_at(&["spec", "activeDeadlineSeconds"], 1);
-    assert!(registry.update_depends_on_tables(target(""), &ending, &old), "it moves to another quota");
+    assert!(registry.change_needs_tables(target(""), &ending, &old), "it moves to another quota");
     let mut other = old.clone();
     other.set_at(&["spec", "containers"], value!([{"name": "c", "image": "g"}]));
-    assert!(registry.update_depends_on_tables(target(""), &other, &old), "the standard of the namespace counts");
-    assert!(registry.update_depends_on_tables(target("ephemeralcontainers"), &other, &old));
-    assert!(!registry.update_depends_on_tables(target("status"), &other, &old));
+    assert!(registry.change_needs_tables(target(""), &other, &old), "the standard of the namespace counts");
+    assert!(registry.change_needs_tables(target("ephemeralcontainers"), &other, &old));
+    assert!(!registry.change_needs_tables(target("status"), &other, &old));
     store.shutdown().await;
 }

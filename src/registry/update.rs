@@ -255,7 +255,7 @@ impl Registry {
         }
         self.check_grants(target, &new, Some(&old), caller).await?;
         check_revision(target, &new, current)?;
-        if self.update_depends_on_tables(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
+        if self.change_needs_tables(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
             return Ok(None);
         }
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
