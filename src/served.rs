@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use flotilla_cluster::{Key, Object, TableId};
@@ -18,6 +18,7 @@ use crate::enablement::Enablement;
 use crate::kinds;
 use crate::printing::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
 use crate::rules::Strategy;
+use crate::rules::plugins::Concerned;
 use crate::status::ApiError;
 
 /// A resource in one version, as clients reach it.
@@ -37,6 +38,8 @@ pub struct Served {
     pub custom: Option<Custom>,
     /// Whether clients cannot reach it, because it is switched off. The server itself still uses its objects.
     pub off: bool,
+    /// The admission plugins that concern it, found at the first write.
+    pub plugins: OnceLock<Concerned>,
 }
 
 impl Served {
@@ -248,7 +251,16 @@ fn served(resource: &'static Resource) -> Served {
     let parts = parts
         .filter_map(|sub| Some((sub.name.clone(), Arc::new(part(resource, sub, &table, SCALE_COLUMNS)?))))
         .collect();
-    Served { resource: Ref::Static(resource), stored, strategy, table, parts, custom: None, off: false }
+    Served {
+        resource: Ref::Static(resource),
+        stored,
+        strategy,
+        table,
+        parts,
+        custom: None,
+        off: false,
+        plugins: OnceLock::new(),
+    }
 }
 
 /// Returns a version of a custom resource as it is served.
@@ -268,6 +280,7 @@ fn defined(custom: Custom) -> Served {
         parts,
         custom: Some(custom),
         off: false,
+        plugins: OnceLock::new(),
     }
 }
 
@@ -288,6 +301,7 @@ fn part(resource: &Resource, subresource: &Subresource, table: &TableId, scale: 
         parts: Vec::new(),
         custom: None,
         off: false,
+        plugins: OnceLock::new(),
     })
 }
 

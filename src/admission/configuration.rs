@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
+use super::{Presence, chain};
 use crate::pki::{KubeconfigError, PkiError, read_credential};
-use crate::registry::plugins::{self, Presence};
 use crate::webhooks::Users;
 
 /// Versions of the file, and the kind that it has.
@@ -105,7 +105,7 @@ impl Configuration {
             {
                 return Err(document.wrong(format!("{plugin}: staticManifestsDir cannot be used here")));
             }
-            name => match plugins::find(name) {
+            name => match chain::find(name) {
                 Some(Presence::Absent) => return Err(document.wrong(format!("plugin {name:?} is not here"))),
                 Some(_) => {}
                 None => {

@@ -1,43 +1,59 @@
-//! Decides about writes by policies and webhooks (Kubernetes documentation, "Dynamic Admission Control").
+//! Admission decides whether a write is allowed, and what it must change (Kubernetes documentation, "Admission
+//! Control").
 //!
-//! A write that no policy or webhook may match costs one lookup: [`Admission::concerns`]. For any other write the
-//! registry builds [`Attributes`], calls [`Admission::mutate`] after the server's own mutating plugins, and
-//! [`Admission::validate`] on the finished object, before quotas are charged and the object is stored. No lock is held
-//! during a wait.
+//! Admission is one [chain](chain::CHAIN) of [plugins](plugin::Plugin) in the order of the reference. A plugin has a
+//! step that changes objects, a step that refuses finished objects, or both. Each step states which operations on which
+//! resources it concerns, and [by what it decides](plugin::DecidesBy); the store's shortcuts follow from that.
 //!
-//! The plugins run in the order of the reference: MutatingAdmissionPolicy, MutatingAdmissionWebhook;
-//! ValidatingAdmissionPolicy, ValidatingAdmissionWebhook. Each plugin keeps an [`Index`] of its policies or webhooks,
-//! which it builds from the tables that it [follows](following::follow). After a change it tells [`Admission`] which
-//! resources may match ([`Admission::publish`]).
+//! [Plugins within the server](plugins) see a write as [`WriteAttributes`]. Each served resource keeps which of them
+//! concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after these.
 //!
-//! - A mutating plugin is `async fn mutate(&self, &mut Attributes) -> ApiResult<()>`. It calls [`Criteria::find`],
-//!   reads the object in the matched version by [`Attributes::seen_as`], and replaces it by [`Attributes::replace`].
-//!   [`Attributes::reinvocation`] records what must run again if the object changes afterwards.
-//! - A validating plugin is `async fn validate(&self, &Attributes) -> ApiResult<()>`.
+//! # Policies and webhooks
+//!
+//! A write that no policy or webhook may match costs one lookup: [`Admission::concerns`] (Kubernetes documentation,
+//! "Dynamic Admission Control"). For any other write the registry builds [`Attributes`], calls [`Admission::mutate`]
+//! after the server's own mutating steps, and [`Admission::validate`] on the finished object, before quotas are charged
+//! and the object is stored. No lock is held during a wait.
+//!
+//! Each plugin that asks outside keeps an [`Index`] of its policies or webhooks, and builds it from the tables that it
+//! [follows](following::follow). After a change it publishes which resources may match ([`Admission::publish`]).
+//!
+//! - A mutating step calls [`Criteria::find`], reads the object in the matched version by [`Attributes::seen_as`], and
+//!   replaces it by [`Attributes::replace`]. [`Attributes::reinvocation`] records what must run again if the object
+//!   changes afterwards.
 //! - Warnings go to [`Attributes::warn`] and audit annotations to [`Attributes::annotate`], also for writes that are
 //!   refused afterwards.
 
 mod attributes;
+pub mod chain;
 pub mod conditions;
 mod configuration;
 mod effort;
 pub mod following;
 mod index;
+mod lookup;
 mod matching;
 pub mod mutating;
+pub mod plugin;
+pub mod plugins;
 pub mod policy;
 mod reinvocation;
+mod running;
 mod subject;
 pub mod validating;
 mod webhooks;
+mod write;
 
 pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
+pub use chain::Switches;
 pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
 pub use matching::{Criteria, Matched, Version};
+pub use plugin::Presence;
 pub use reinvocation::{Invoked, Reinvocation};
 pub use subject::Subject;
+pub use write::WriteAttributes;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,7 +62,9 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use self::chain::CHAIN;
 use self::mutating::MutatingPolicy;
+use self::plugin::{Mutating, Validating};
 use self::policy::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 use self::validating::ValidatingPolicy;
 use self::webhooks::Webhooks;
@@ -55,9 +73,9 @@ use crate::metrics::admission::Phase;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
-/// The plugins, in the order in which they run.
+/// The plugins that ask policies and webhooks, which anybody with the permission may add while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plugin {
+pub enum DynamicPlugin {
     /// Policies that change objects.
     MutatingPolicy,
     /// Webhooks that change objects.
@@ -68,7 +86,7 @@ pub enum Plugin {
     ValidatingWebhook,
 }
 
-impl Plugin {
+impl DynamicPlugin {
     /// The number of plugins.
     pub const COUNT: usize = 4;
 
@@ -81,7 +99,7 @@ impl Plugin {
 #[derive(Debug)]
 pub struct Admission {
     /// What each plugin has published, `None` before its first time. `any` is the union.
-    each: Mutex<[Option<Concerns>; Plugin::COUNT]>,
+    each: Mutex<[Option<Concerns>; DynamicPlugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
@@ -130,17 +148,17 @@ impl Admission {
     }
 
     /// Keeps a plugin's index current, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
+    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin) {
         match plugin {
-            Plugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
-            Plugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
-            Plugin::ValidatingPolicy => self.validating.follow(registry, plugin, VALIDATING_POLICIES).await,
-            Plugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
+            DynamicPlugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
+            DynamicPlugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
+            DynamicPlugin::ValidatingPolicy => self.validating.follow(registry, plugin, VALIDATING_POLICIES).await,
+            DynamicPlugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
         }
     }
 
     /// Sets the operations that a plugin may match from now on. The plugin must have changed its own index before.
-    pub fn publish(&self, plugin: Plugin, concerns: Concerns) {
+    pub fn publish(&self, plugin: DynamicPlugin, concerns: Concerns) {
         let mut each = self.each.lock();
         each[plugin as usize] = Some(concerns);
         let mut any = Concerns::default();
@@ -157,35 +175,35 @@ impl Admission {
         let _ = self.published.subscribe().wait_for(|published| *published >= plugins).await;
     }
 
-    /// Lets mutating policies and webhooks change the object, in order. Returns whether they and the server's own
-    /// plugins must run once more: see [`Reinvocation`].
+    /// Lets mutating policies and webhooks change the object, in the order of the chain. Returns whether they and the
+    /// server's own plugins must run once more: see [`Reinvocation`].
     ///
     /// # Errors
     /// The error for the client when the write is refused.
-    pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<bool> {
-        let began = Instant::now();
-        let mutated = mutating::mutate(&self.mutating, attributes).await;
-        measure(attributes, "MutatingAdmissionPolicy", Phase::Admit, began, mutated.is_err());
-        mutated?;
-        let began = Instant::now();
-        let mutated = self.mutating_webhooks.mutate(attributes).await;
-        measure(attributes, "MutatingAdmissionWebhook", Phase::Admit, began, mutated.is_err());
-        mutated.map(|()| attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
+    pub async fn mutate(attributes: &mut Attributes<'_>) -> ApiResult<bool> {
+        for plugin in &CHAIN {
+            let Some(Mutating::Outside(run)) = plugin.mutating.map(|step| step.run) else { continue };
+            let began = Instant::now();
+            let mutated = run(attributes).await;
+            measure(attributes, plugin.name, Phase::Admit, began, mutated.is_err());
+            mutated?;
+        }
+        Ok(attributes.reinvocation.is_wanted && !attributes.reinvocation.is_second)
     }
 
-    /// Lets validating policies and webhooks check the finished object.
+    /// Lets validating policies and webhooks check the finished object, in the order of the chain.
     ///
     /// # Errors
     /// The error for the client when the write is refused.
-    pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        let began = Instant::now();
-        let validated = validating::validate(&self.validating, attributes).await;
-        measure(attributes, "ValidatingAdmissionPolicy", Phase::Validate, began, validated.is_err());
-        validated?;
-        let began = Instant::now();
-        let validated = self.validating_webhooks.validate(attributes).await;
-        measure(attributes, "ValidatingAdmissionWebhook", Phase::Validate, began, validated.is_err());
-        validated
+    pub async fn validate(attributes: &Attributes<'_>) -> ApiResult<()> {
+        for plugin in &CHAIN {
+            let Some(Validating::Outside(run)) = plugin.validating.map(|step| step.run) else { continue };
+            let began = Instant::now();
+            let validated = run(attributes).await;
+            measure(attributes, plugin.name, Phase::Validate, began, validated.is_err());
+            validated?;
+        }
+        Ok(())
     }
 }
 

@@ -21,11 +21,10 @@ use crate::registry::subresources::{self, Handler};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
 use crate::representation;
 use crate::representation::Show;
-use crate::request::Caller;
 use crate::request::path::ResourcePath;
 use crate::request::query::Query;
 use crate::request::verb::Verb;
-use crate::request::{Form, Offer, Representation};
+use crate::request::{Basis, Caller, Form, Offer, Representation};
 use crate::rules::names;
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::served::Served;
@@ -181,12 +180,12 @@ impl<'r> Request<'r> {
         let changes_one =
             matches!(verb, Verb::Update | Verb::Patch | Verb::Delete) && matches!(handler, Handler::Object);
         if changes_one && registry.is_proved_by_writing(self.target()) {
-            self.caller.behind = true;
+            self.caller.basis = Basis::Unconfirmed;
             return Ok(());
         }
         if verb == Verb::Create && matches!(handler, Handler::Object) {
-            self.caller.tenure = registry.tenure(self.target());
-            if self.caller.tenure.is_some() {
+            if let Some(tenure) = registry.tenure(self.target()) {
+                self.caller.basis = Basis::in_tenure(tenure);
                 return Ok(());
             }
         }
@@ -294,7 +293,7 @@ impl<'r> Request<'r> {
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let registry = &self.gateway.registry;
-        if let Some(tenure) = self.caller.tenure {
+        if let Some(tenure) = self.caller.basis.tenure() {
             let decoded = decode(self.caller)?;
             let created = registry.create_in_tenure(target, decoded, &options, self.caller, tenure).await?;
             if let Some(written) = created {

@@ -22,7 +22,7 @@ use super::published::Published;
 use super::seats::Seats;
 use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
-use crate::admission::Plugin;
+use crate::admission::{DynamicPlugin, Switches};
 use crate::aggregation::{Aggregation, measured};
 use crate::ahead;
 use crate::boot::{Boot, StartError};
@@ -36,7 +36,6 @@ use crate::outbound::CredentialFiles;
 use crate::pki::Pki;
 use crate::prometheus::Page;
 use crate::registry::Registry;
-use crate::registry::plugins::Plugins;
 use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
 use crate::status::{ApiResult, qualified};
@@ -102,7 +101,7 @@ impl Gateway {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.resources = Resources::enabled(&boot.config.runtime_config);
         registry.accounts_are_made = boot.config.embedded_controllers;
-        registry.plugins = Plugins::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
+        registry.plugins = Switches::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
         registry.admission.configuration = Arc::clone(&boot.admission);
         registry.authorizer = boot.authorizer.clone();
         registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
@@ -114,7 +113,7 @@ impl Gateway {
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
-        let outside = Plugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
+        let outside = DynamicPlugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         registry.admission.is_complete(outside.len()).await;
@@ -249,7 +248,7 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
 }
 
 /// Begins to follow what a plugin asks about writes.
-fn follow_outside(registry: &Arc<Registry>, plugin: Plugin) -> JoinHandle<()> {
+fn follow_outside(registry: &Arc<Registry>, plugin: DynamicPlugin) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
     actix_web::rt::spawn(async move { registry.admission.follow(&registry, plugin).await })
 }

@@ -59,7 +59,7 @@ impl Request<'_> {
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let mut document = decoded.value;
         place(target, &mut document)?;
-        self.gateway.registry.admit_action(target, &document, self.caller)?;
+        self.gateway.registry.admit_action(target, &mut document, self.caller)?;
         (part.strategy.default)(&mut document);
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
         self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;

@@ -48,6 +48,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     status: true,
     prepare_create: |object| object.set_at(&["status"], value!({})),
+    set_requester: Some(set_requester),
     prepare_update: |object, old| {
         for part in ["spec", "status"] {
             object.set_at(&[part], old.at(&[part]).clone());
@@ -98,18 +99,17 @@ pub fn requested_name(object: &Value) -> Result<String, String> {
 }
 
 /// Writes the user who makes the request into a new CertificateSigningRequest, and replaces what the client sent there.
-pub fn set_requester(object: &mut Value, username: &str, uid: &str, groups: &[String], extra: Option<Value>) {
-    let groups: Vec<Value> = groups.iter().map(|group| group.as_str().into()).collect();
-    let fields: [(&str, Option<Value>); 4] = [
-        ("username", Some(username).filter(|name| !name.is_empty()).map(Value::from)),
-        ("uid", Some(uid).filter(|uid| !uid.is_empty()).map(Value::from)),
-        ("groups", Some(groups).filter(|groups| !groups.is_empty()).map(Value::from)),
-        ("extra", extra.filter(|extra| extra.as_object().is_some_and(|extra| !extra.is_empty()))),
-    ];
-    for (field, value) in fields {
-        match value {
-            Some(value) => object.set_at(&["spec", field], value),
-            None => drop(object.remove_at(&["spec", field])),
+fn set_requester(object: &mut Value, user: &Value) {
+    for field in ["username", "uid", "groups", "extra"] {
+        let value = user.at(&[field]);
+        let is_empty = match value {
+            Value::Array(list) => list.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            other => other.as_str().is_none_or(str::is_empty),
+        };
+        match is_empty {
+            true => drop(object.remove_at(&["spec", field])),
+            false => object.set_at(&["spec", field], value.clone()),
         }
     }
 }

@@ -9,8 +9,8 @@ use flotilla_golang::strconv;
 use super::parse::{Given, Misuse};
 use super::table::{Fate, Flag};
 use super::{gates, value};
+use crate::admission::{Presence, chain};
 use crate::enablement::Enablement;
-use crate::registry::plugins;
 
 /// The default directory of certificates that kube-apiserver creates.
 const CERT_DIR: &str = "/var/run/kubernetes";
@@ -132,7 +132,7 @@ fn quoted(texts: &[String]) -> String {
 fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     let (on, off) = (given.all("enable-admission-plugins"), given.all("disable-admission-plugins"));
     for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
-        for name in names.iter().filter(|name| plugins::find(name).is_none()) {
+        for name in names.iter().filter(|name| chain::find(name).is_none()) {
             wrong.push(format!("{flag} plugin {} is unknown", strconv::quote(name)));
         }
     }
@@ -142,12 +142,12 @@ fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
         wrong.push(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
     }
     for name in on {
-        if plugins::find(name) == Some(plugins::Presence::Absent) {
+        if chain::find(name) == Some(Presence::Absent) {
             wrong.push(format!("enable-admission-plugins plugin {name} cannot be used: it is not there"));
         }
     }
     for name in off {
-        if plugins::find(name) == Some(plugins::Presence::Always) {
+        if chain::find(name) == Some(Presence::Always) {
             to.told.push(format!("--disable-admission-plugins={name}: what it does is done all the same"));
         }
     }

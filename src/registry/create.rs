@@ -8,17 +8,17 @@ use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
 use rand::Rng;
 
-use super::admission::outside::Asked;
 use super::allocation::Allocation;
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
     stored_tree,
 };
+use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
 use crate::limits;
-use crate::request::Caller;
+use crate::request::{Basis, Caller};
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
@@ -49,10 +49,10 @@ impl Registry {
         caller: &mut Caller,
         tenure: Tenure,
     ) -> ApiResult<Option<Written>> {
-        let told = caller.warnings.len();
-        caller.tenure = Some(tenure);
+        let warned = caller.warnings.len();
+        caller.basis = Basis::in_tenure(tenure);
         let created = self.create(target, incoming, options, caller).await;
-        caller.tenure = None;
+        caller.basis.end_tenure();
         let is_final = match &created {
             Ok(written) => written.stored,
             Err(error) => error.is_timeout(), // the write may have been made, so no second attempt
@@ -60,7 +60,7 @@ impl Registry {
         if !is_final {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
             if !self.store.holds(tenure) {
-                caller.warnings.truncate(told);
+                caller.warnings.truncate(warned);
                 return Ok(None);
             }
         }
@@ -85,7 +85,8 @@ impl Registry {
             ownership::record(served, "", options, None, &mut object, incoming.untracked);
         }
         let mut object = convert::to_stored(served, object);
-        self.admit_create(target, &mut object, options, caller).await?;
+        self.mutate_new(target, &mut object, options, caller).await?;
+        self.check_grants(target, &object, None, caller).await?;
         self.store_new(target, object, options, caller).await
     }
 
@@ -102,7 +103,7 @@ impl Registry {
         if prefix.is_empty() {
             return self.store_named(target, object, options, caller).await;
         }
-        let told = caller.warnings.len();
+        let warned = caller.warnings.len();
         for attempt in 1.. {
             let mut named = object.clone();
             if generated {
@@ -111,7 +112,7 @@ impl Registry {
             match self.store_named(target, named, options, caller).await {
                 Err(error) if error.reason != "AlreadyExists" => return Err(error),
                 Err(error) if !generated || attempt == limits::GENERATED_NAMES => return Err(cannot_generate(error)),
-                Err(_) => caller.warnings.truncate(told),
+                Err(_) => caller.warnings.truncate(warned),
                 written => return written,
             }
         }
@@ -150,18 +151,29 @@ impl Registry {
         let served = target.served;
         let stated = object.remove_at(&["metadata", "resourceVersion"]);
         prepare(served.strategy, &served.stored.of, object);
+        if let Some(set_requester) = served.strategy.set_requester {
+            set_requester(object, &requester(caller));
+        }
         encode::order_changed(object, &served.stored.of, &Value::Null);
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
-        self.check_create(target, object, caller)?;
-        if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
-            Box::pin(self.validate_outside(Asked::create(target, object, options), caller)).await?;
-        }
+        self.authorize_create(target, caller)?;
+        self.validate_new(target, object, options, caller).await?;
         convert::forget_empty(served, object, &Value::Null);
-        self.charge_quotas(target, object, None, options, caller).await?;
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;
-        self.insert(target, object, options, caller.tenure).await
+        self.insert(target, object, options, caller.basis.tenure()).await
+    }
+
+    /// Returns 403 when an update or patch would create the object and the user may not create it.
+    fn authorize_create(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+        if !matches!(caller.verb, "update" | "patch") {
+            return Ok(());
+        }
+        let Target { served, namespace, name, subresource } = target;
+        let (group, resource, fields) = (served.group(), &*served.resource.name, "");
+        let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
+        self.authorizer.authorize(&caller.user, &Attributes::Resource(of))
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {
@@ -315,6 +327,22 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     (strategy.prepare_create)(object);
 }
 
+/// Returns the user who makes a request as an object: see [`Strategy::set_requester`].
+fn requester(caller: &Caller) -> Value {
+    let user = &caller.user;
+    let groups: Vec<Value> = user.groups.iter().map(|group| group.to_string().into()).collect();
+    let extra = user.extra.iter().map(|(key, values)| {
+        let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
+        (key.as_str(), Value::from(values))
+    });
+    let mut requester = Value::object();
+    requester.set_at(&["username"], user.name.as_str());
+    requester.set_at(&["uid"], user.uid.as_str());
+    requester.set_at(&["groups"], groups);
+    requester.set_at(&["extra"], Value::Object(extra.collect()));
+    requester
+}
+
 /// Resets `status` to that of an object about which nothing is known.
 pub(super) fn reset_status(of: &Type, object: &mut Value) {
     match of.field("status") {
@@ -339,7 +367,7 @@ fn generate(prefix: &str) -> String {
 }
 
 /// Returns random text that completes a name.
-pub(super) fn suffix() -> String {
+pub fn suffix() -> String {
     let mut random = rand::rng();
     (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
 }

@@ -123,7 +123,7 @@ impl Registry {
     ) -> ApiResult<Option<Deleted>> {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
-        self.restrict_deletion(target, &old, caller)?;
+        self.admit_deletion(target, &old, caller)?;
         check_preconditions(target, options, &old, current)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();

@@ -3,11 +3,12 @@
 //! [`Registry`] holds what every operation needs. The steps of a write are: decoding, defaults, `managedFields`,
 //! admission, the kind's own preparation, validation, store. Reads return stored bytes.
 
-mod admission;
+mod admit;
 mod adopt;
 mod allocation;
 mod apply;
 mod carry_over;
+mod claim_status;
 mod collection;
 mod continuation;
 mod conversion;
@@ -16,14 +17,17 @@ mod converting;
 mod create;
 mod delete;
 mod encode;
+mod grants;
 mod list;
 mod listing;
 mod mutated;
 mod options;
+mod outside;
 mod owners;
 pub mod ownership;
 mod patch;
 mod precondition;
+mod proof;
 mod read;
 pub mod services;
 pub mod subresources;
@@ -38,10 +42,9 @@ use std::time::Instant;
 use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Tenure, Write, WriteError};
 use flotilla_proto::value::Value;
 
-pub use admission::plugins;
 pub use adopt::adopt;
 pub use allocation::{NodePorts, claimant, held_addresses};
-pub use create::place;
+pub use create::{place, suffix};
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{
     mentions, metadata_alone, order_members, show_metadata, stored_part, stored_tree, stored_value, text as stored_text,
@@ -53,7 +56,7 @@ pub use patch::PatchBody;
 pub use update::Change;
 
 use crate::access::Authorizer;
-use crate::admission::Admission;
+use crate::admission::{Admission, Switches};
 use crate::config::PortRange;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
@@ -71,8 +74,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// Whether a controller creates the account `default` in each namespace. If so, pods are refused until it exists.
     pub accounts_are_made: bool,
-    /// Which admission plugins are used.
-    pub plugins: plugins::Plugins,
+    /// Which admission plugins are used. Must be set before the first write.
+    pub plugins: Switches,
     /// Decides which users may do what.
     pub authorizer: Authorizer,
     /// Counts and times operations.
@@ -148,7 +151,7 @@ impl Registry {
             resources: Resources::builtin(),
             node_ports: NodePorts::new(node_ports),
             accounts_are_made: false,
-            plugins: plugins::Plugins::default(),
+            plugins: Switches::default(),
             authorizer: Authorizer::default(),
             metrics: Arc::default(),
             admission: Admission::default(),

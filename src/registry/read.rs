@@ -67,7 +67,8 @@ impl Registry {
     }
 
     /// Returns whether a decision that no write proved is final. `seen` is the state of the object that it was based
-    /// on. If this replica may be behind ([`Caller::behind`]), first waits until it has caught up.
+    /// on. If that state is [unconfirmed](crate::request::Basis::Unconfirmed), first waits until this replica has
+    /// caught up.
     ///
     /// A write proves the decision that led to it if that looked only at the object: the store makes the write only if
     /// the object is still the one that was seen. Refusals, writes that change nothing and dry runs prove nothing, so
@@ -79,7 +80,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<bool> {
         let seen = seen.map(Object::revision);
-        if std::mem::take(&mut caller.behind) {
+        if caller.basis.take_unconfirmed() {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
             let now = self.current(target.served, target.namespace, target.name);
             if now.map(|object| object.revision()) != seen {

@@ -8,6 +8,7 @@ use super::*;
 use crate::access::User;
 use crate::config::PortRange;
 use crate::registry::{DeleteOptions, Incoming, WriteOptions};
+use crate::request::Basis;
 use crate::scratch::Scratch;
 
 fn caller() -> Caller {
@@ -33,7 +34,7 @@ async fn a_write_of_unknown_fate_is_not_tried_again() {
 
     type Tried = ApiResult<Option<bool>>;
     let is_final = async |tried: Tried| {
-        let mut caller = Caller { behind: true, ..caller() };
+        let mut caller = Caller { basis: Basis::Unconfirmed, ..caller() };
         registry.is_final(target, &seen, &tried, |stored| *stored, &mut caller).await.unwrap()
     };
     assert!(is_final(Ok(Some(true))).await, "the store has proved it");

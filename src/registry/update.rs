@@ -6,9 +6,9 @@ use std::sync::Arc;
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Revision, Write};
 use flotilla_proto::value::{Map, Value};
 
-use super::admission::outside::Asked;
 use super::carry_over::prepare;
 use super::create::place;
+use super::outside::Question;
 use super::precondition::{MODIFIED, check_revision, check_uid, registry_key, wrong_uid};
 use super::{Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, owners, ownership};
 use crate::admission::Operation;
@@ -143,7 +143,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let served = target.served;
-        let told = caller.warnings.len();
+        let warned = caller.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
                 match self.stands(target, None, caller).await? {
@@ -157,14 +157,14 @@ impl Registry {
             {
                 return written;
             }
-            caller.warnings.truncate(told);
+            caller.warnings.truncate(warned);
         }
         Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
     }
 
     /// Changes a stored object without the rules of its kind, as actions on it do. Returns the new revision. `uid` and
     /// `revision` are preconditions where they are given.
-    pub(super) async fn revise(
+    pub async fn revise(
         &self,
         target: Target<'_>,
         uid: Option<&str>,
@@ -249,12 +249,13 @@ impl Registry {
         }
         convert::forget_equal(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
-        self.admit_update(target, &mut new, &old, caller).await?;
+        self.mutate_changed_within(target, &mut new, &old, caller)?;
         if self.is_seen_outside(Phase::Admit, target, change, (&new, &old), caller) {
             Box::pin(self.mutate_updated(target, change, (&mut new, &old), options, caller)).await?;
         }
+        self.check_grants(target, &new, Some(&old), caller).await?;
         check_revision(target, &new, current)?;
-        if self.looks_further(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
+        if self.is_decided_by_tables(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
             return Ok(None);
         }
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
@@ -293,11 +294,11 @@ impl Registry {
         let checked = self.validate_update(target, new, old, caller);
         convert::default_valid(target.served, new);
         checked?;
-        self.check_update(target, new, old, caller)?;
+        self.validate_changed_within(target, new, old, caller)?;
         if self.is_seen_outside(Phase::Validate, target, change, (new, old), caller) {
             Box::pin(self.validate_updated(target, change, (new, old), options, caller)).await?;
         }
-        self.charge_quotas(target, new, Some(old), options, caller).await
+        self.validate_changed_last(target, new, old, options, caller).await
     }
 
     /// Returns whether a policy or webhook may match a changed object, or the document that the client changes.
@@ -336,14 +337,14 @@ impl Registry {
             if !owners.is_null() {
                 document.set_at(&["metadata", "managedFields"], owners.clone());
             }
-            let asked = Asked::update(target, &document, &before, options);
-            let mutated = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
+            let question = Question::update(target, &document, &before, options);
+            let mutated = self.mutate_outside(question, caller, async |_, _| Ok(())).await?;
             change.take_over(&mutated, new);
             return Ok(());
         }
         let again =
-            async |object: &mut Value, caller: &mut Caller| self.admit_update(target, object, old, caller).await;
-        *new = self.mutate_outside(Asked::update(target, new, old, options), caller, again).await?;
+            async |object: &mut Value, caller: &mut Caller| self.mutate_changed_within(target, object, old, caller);
+        *new = self.mutate_outside(Question::update(target, new, old, options), caller, again).await?;
         place(target, new)
     }
 
@@ -358,7 +359,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let (document, before) = (change.document(new), change.document(old));
         let (new, old) = (document.as_ref().unwrap_or(new), before.as_ref().unwrap_or(old));
-        self.validate_outside(Asked::update(target, new, old, options), caller).await
+        self.validate_outside(Question::update(target, new, old, options), caller).await
     }
 
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {

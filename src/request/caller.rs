@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use flotilla_cluster::Tenure;
-
+use super::Basis;
 use crate::access::{Attributes, Authorizer, Impersonation, User};
 use crate::status::ApiResult;
 
@@ -27,15 +26,8 @@ pub struct Caller {
     pub ends: Option<Instant>,
     /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
     pub is_server: bool,
-    /// Whether this replica may know less than the client has seen elsewhere: see
-    /// [`crate::registry::Registry::stands`].
-    pub behind: bool,
-    /// The leader's term by which the request is decided; a write that is made in it proves that the decision was
-    /// current.
-    pub tenure: Option<Tenure>,
-    /// UIDs of the quotas that an attempt in a tenure has charged. If that attempt wrote nothing, the next one does not
-    /// charge them again.
-    pub charged: Vec<String>,
+    /// What the decisions about the request stand on.
+    pub basis: Basis,
 }
 
 impl Caller {
@@ -51,9 +43,7 @@ impl Caller {
             annotations: Vec::new(),
             ends: None,
             is_server: false,
-            behind: false,
-            tenure: None,
-            charged: Vec::new(),
+            basis: Basis::Current,
         }
     }
 

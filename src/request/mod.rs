@@ -2,11 +2,13 @@
 //!
 //! Handlers of requests depend on this module, which does not know them.
 
+pub mod basis;
 pub mod caller;
 pub mod negotiate;
 pub mod path;
 pub mod query;
 pub mod verb;
 
+pub use basis::Basis;
 pub use caller::Caller;
 pub use negotiate::{Form, Media, Offer, Representation};

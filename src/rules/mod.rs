@@ -9,6 +9,7 @@ pub mod metadata;
 pub mod names;
 pub mod node_selector;
 pub mod numbers;
+pub mod plugins;
 pub mod protection;
 pub mod resources;
 pub mod restore;

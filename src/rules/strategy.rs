@@ -87,6 +87,9 @@ pub struct Strategy {
     pub defaults_by_member: bool,
     /// Clears and sets fields that a client cannot choose at creation.
     pub prepare_create: fn(object: &mut Value),
+    /// Writes the user who creates the object into it, and replaces what the client sent there. The user is an object
+    /// of `username`, `uid`, `groups` and `extra`. `None` if the kind does not name its author.
+    pub set_requester: Option<fn(object: &mut Value, user: &Value)>,
     /// Clears and restores fields that a client cannot change; the generic rules (status, generation) have run before.
     pub prepare_update: fn(object: &mut Value, old: &Value),
     /// As `prepare_update`, for writes of `/status`; the generic rule (only status changes) has run before.
@@ -171,6 +174,7 @@ impl Strategy {
         default_converted: None,
         defaults_by_member: false,
         prepare_create: |_| {},
+        set_requester: None,
         prepare_update: |_, _| {},
         prepare_status: |_, _| {},
         validate: |_, _| {},

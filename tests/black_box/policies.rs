@@ -207,3 +207,56 @@ fn a_policy_applies_on_every_member() {
         try_until(&mut server.connect(), &config_map("a", json!({"no": "x"})), 422);
     }
 }
+
+/// Lets ann create roles and read ConfigMaps.
+fn allow_ann(client: &mut Connection) {
+    let roles = json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]});
+    let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
+    let role = json!({"metadata": {"name": "writes-roles"}, "rules": [roles, maps]});
+    let binding = json!({
+        "metadata": {"name": "writes-roles"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "writes-roles"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    client.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).expect(201);
+    client.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).expect(201);
+}
+
+#[test]
+fn a_policy_adds_no_permission_that_the_writer_of_a_role_lacks() {
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    allow_ann(&mut client);
+    let path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles?dryRun=All";
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
+    let role = json!({"metadata": {"name": "a"}, "rules": [rule]}).to_string();
+    let headers = [("Impersonate-User", "ann"), ("Content-Type", "application/json")];
+    let mut create = || client.call("POST", path, &headers, role.as_bytes()).expect("an answer");
+    until("ann may write the role", || create().status == 201);
+
+    let rule = "{'apiGroups': [''], 'resources': ['secrets'], 'verbs': ['get']}";
+    let expression = format!("[JSONPatch{{op: 'add', path: '/rules/-', value: {rule}}}]");
+    let (groups, resources) = (["rbac.authorization.k8s.io"], ["roles"]);
+    let rules = json!([{"apiGroups": groups, "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}]);
+    let policy = json!({
+        "metadata": {"name": "adds"},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": rules},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+        },
+    });
+    let mut admin = server.connect();
+    admin.post(MUTATING_POLICIES, &policy).expect(201);
+    let binding = json!({"metadata": {"name": "adds"}, "spec": {"policyName": "adds"}});
+    admin.post(MUTATING_BINDINGS, &binding).expect(201);
+    let mut refused = Value::Null;
+    until("the policy adds a permission that ann lacks", || {
+        let answer = create();
+        refused = answer.json();
+        answer.status == 403
+    });
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("attempting to grant RBAC permissions not currently held"), "{message}");
+    assert!(message.contains("secrets"), "{message}");
+}

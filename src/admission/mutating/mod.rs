@@ -10,7 +10,9 @@ use flotilla_proto::value::Value;
 
 pub use policy::{MutatingPolicy, Mutation};
 
+use super::Presence;
 use super::conditions::Matched as Conditions;
+use super::plugin::Plugin;
 use super::policy::{Binding, Param, Policies, Policy as _, Scene, forbidden, requests, select};
 use super::{Attributes, Effort, Matched};
 use crate::expressions::OUT_OF_BUDGET;
@@ -18,6 +20,12 @@ use crate::field::quote;
 use crate::limits;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::Always).mutating_outside(|attributes| {
+    let registry = attributes.registry;
+    Box::pin(mutate(&registry.admission.mutating, attributes))
+});
 
 /// Why a policy could not be evaluated.
 struct Failure {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::super::{Index, Plugin, Subject, following};
+use super::super::{DynamicPlugin, Index, Subject, following};
 use super::{Binding, Hook, Policy, is_exempt};
 use crate::registry::Registry;
 
@@ -55,7 +55,7 @@ impl<P: Policy> Policies<P> {
     }
 
     /// Follows the tables of policies and of bindings, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: Plugin, resources: [&str; 2]) {
+    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin, resources: [&str; 2]) {
         let table = |resource: &str| {
             let served = registry.resources.of_resource(GROUP, resource);
             served.map(|served| registry.table(&served))
@@ -85,7 +85,7 @@ impl<P: Policy> Policies<P> {
     }
 
     /// Publishes the policies with their bindings, once both tables were read.
-    fn publish(&self, registry: &Registry, plugin: Plugin, stored: &mut Stored<P>) {
+    fn publish(&self, registry: &Registry, plugin: DynamicPlugin, stored: &mut Stored<P>) {
         let Stored { policies: Some(policies), bindings: Some(bindings) } = stored else { return };
         let mut by_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
         for binding in bindings.iter() {

@@ -17,12 +17,18 @@ pub use policy::ValidatingPolicy;
 pub use verdict::{Decision, Evaluation, Judged};
 
 use self::annotations::{Annotation, Collected};
+use super::Presence;
 use super::conditions::Matched as Holds;
+use super::plugin::Plugin;
 use super::policy::{Action, Binding, Param, Policies, Policy as _, Scene, Selected, forbidden, requests, select};
 use super::{Attributes, Effort, Matched, Seen};
 use crate::expressions::Inputs;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("ValidatingAdmissionPolicy", Presence::Always)
+    .validating_outside(|attributes| Box::pin(validate(&attributes.registry.admission.validating, attributes)));
 
 /// The key of the audit annotation about violations.
 const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";

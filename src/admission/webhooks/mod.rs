@@ -16,7 +16,7 @@ mod webhook;
 pub use call::{Answer, Failure};
 pub use listed::Listed;
 pub use patch::patched;
-pub use plugin::Webhooks;
+pub use plugin::{MUTATING, VALIDATING, Webhooks};
 pub use review::{Asked, user_info};
 pub use verdict::Verdict;
 pub use webhook::Webhook;

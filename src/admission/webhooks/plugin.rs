@@ -8,10 +8,20 @@ use flotilla_proto::value;
 use futures_util::{StreamExt, stream};
 
 use super::{Answer, Listed};
-use crate::admission::{Attributes, Effort, Index, Plugin, Subject, Told, following};
+use crate::admission::plugin::Plugin;
+use crate::admission::{Attributes, DynamicPlugin, Effort, Index, Presence, Subject, Told, following};
 use crate::limits;
 use crate::registry::Registry;
 use crate::status::ApiResult;
+
+/// The plugin of mutating webhooks.
+pub const MUTATING: Plugin = Plugin::new("MutatingAdmissionWebhook", Presence::Always).mutating_outside(|attributes| {
+    let registry = attributes.registry;
+    Box::pin(registry.admission.mutating_webhooks.mutate(attributes))
+});
+/// The plugin of validating webhooks.
+pub const VALIDATING: Plugin = Plugin::new("ValidatingAdmissionWebhook", Presence::Always)
+    .validating_outside(|attributes| Box::pin(attributes.registry.admission.validating_webhooks.validate(attributes)));
 
 /// The API group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -33,8 +43,8 @@ pub struct Webhooks {
 
 impl Webhooks {
     /// Follows the table of configurations of mutating or of validating webhooks, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: Plugin) {
-        let mutating = plugin == Plugin::MutatingWebhook;
+    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin) {
+        let mutating = plugin == DynamicPlugin::MutatingWebhook;
         let resource = if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" };
         let Some(served) = registry.resources.of_resource(GROUP, resource) else { return };
         let read = |configuration: &_| Some(Listed::of(mutating, configuration));

@@ -19,10 +19,10 @@ async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
     let configuration = value!({"metadata": {"name": "c"}, "webhooks": webhooks});
     let admission = &registry.admission;
     for (plugin, webhooks) in [
-        (Plugin::MutatingWebhook, &admission.mutating_webhooks),
-        (Plugin::ValidatingWebhook, &admission.validating_webhooks),
+        (DynamicPlugin::MutatingWebhook, &admission.mutating_webhooks),
+        (DynamicPlugin::ValidatingWebhook, &admission.validating_webhooks),
     ] {
-        let listed = Listed::of(plugin == Plugin::MutatingWebhook, &configuration);
+        let listed = Listed::of(plugin == DynamicPlugin::MutatingWebhook, &configuration);
         let index = Listed::index(&Read::from([(flotilla_cluster::Key::new("c"), Arc::new(listed))]));
         admission.publish(plugin, index.concerns().clone());
         webhooks.ready.store(Arc::new(index));

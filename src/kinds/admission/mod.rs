@@ -2,8 +2,7 @@
 //! and everything that was looked up for them. `Err` is the reason of a refusal, the text that follows `... is
 //! forbidden: `.
 //!
-//! They run in this order, between defaults and the kind's own preparation: limit ranges, service account, node taint,
-//! priority, tolerations, default storage class, protection, runtime class, default ingress class, topology labels.
+//! [`crate::admission::chain`] has the order in which they run.
 
 mod classes;
 mod limits;

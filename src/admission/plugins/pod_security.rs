@@ -6,7 +6,8 @@ use std::time::Instant;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::{Request, Target};
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
 use crate::field::Errors;
 use crate::kinds::admission::pod_security::{Level, Policy, Standard, findings, in_detail, in_short, is_significant};
 use crate::limits::{LIST_CHUNK_OBJECTS, NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
@@ -26,71 +27,90 @@ static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// Returns where the objects of a target hold a template of pods; `None` if they hold none.
-fn template_of(target: Target<'_>) -> Option<&'static [&'static str]> {
-    let place = (&*target.served.stored.group, &*target.served.resource.name);
-    let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == place);
-    found.filter(|_| target.subresource.is_empty()).map(|(_, _, path)| *path)
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("PodSecurity", Presence::On).validating(decides_by, validate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    match (part.name(), operation) {
+        (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
+        // The standard of the namespace counts for changes of what it is about.
+        (("", "pods", "" | "ephemeralcontainers" | "resize"), Operation::Update) => {
+            Some(DecidesBy::TablesFor(is_significant))
+        }
+        // Clients are only warned about existing pods, and about templates.
+        (("", "namespaces", ""), Operation::Create | Operation::Update) => Some(DecidesBy::Object),
+        (_, Operation::Create | Operation::Update) => template_of(part).map(|_| DecidesBy::Object),
+        _ => None,
+    }
+}
+
+/// Returns where objects hold a template of pods; `None` if they hold none.
+fn template_of(part: Part<'_>) -> Option<&'static [&'static str]> {
+    let (own_group, own_resource, subresource) = part.name();
+    let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == (own_group, own_resource));
+    found.filter(|_| subresource.is_empty()).map(|(_, _, path)| *path)
+}
+
+fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+    let part = Part { served: write.target.served, subresource: write.target.subresource };
+    match part.name() {
+        ("", "pods", _) => check_pod(write, object),
+        ("", "namespaces", _) => check_namespace(write, object),
+        _ => check_template(write, template_of(part).unwrap_or_default(), object),
+    }
 }
 
 /// Refuses a finished pod that violates the standard of its namespace.
-pub(super) fn pod(request: &Request<'_>, pod: &Value, old: Option<&Value>) -> ApiResult<()> {
-    request.by("PodSecurity", || {
-        let policy = request.registry.policy(request.target.namespace)?;
-        if policy.is_privileged() || old.is_some_and(|old| !is_significant(pod, old)) {
-            return Ok(());
-        }
-        let found = findings(policy.enforce, pod.at(&["metadata"]), pod.at(&["spec"]));
-        if !found.is_empty() {
-            let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
-            return Err(request.refuse(pod, &why));
-        }
-        warn(request, policy.warn, pod);
-        Ok(())
-    })
+fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+    let policy = write.registry.policy(write.target.namespace)?;
+    if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
+        return Ok(());
+    }
+    let found = findings(policy.enforce, pod.at(&["metadata"]), pod.at(&["spec"]));
+    if !found.is_empty() {
+        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
+        return Err(write.refuse(pod, &why));
+    }
+    warn(write, policy.warn, pod);
+    Ok(())
 }
 
 /// Warns of a finished object whose template of pods violates the standard of its namespace.
-pub(super) fn template(request: &Request<'_>, object: &Value) -> ApiResult<()> {
-    let Some(path) = template_of(request.target) else { return Ok(()) };
-    request.by("PodSecurity", || {
-        let policy = request.registry.policy(request.target.namespace)?;
-        warn(request, policy.warn, object.at(path));
-        Ok(())
-    })
+fn check_template(write: &WriteAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
+    let policy = write.registry.policy(write.target.namespace)?;
+    warn(write, policy.warn, object.at(path));
+    Ok(())
 }
 
-fn warn(request: &Request<'_>, standard: Standard, pod: &Value) {
+fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
     let found = findings(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
-        request.warn(format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)));
+        write.warn(format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)));
     }
 }
 
 /// Refuses a namespace whose pod security labels are invalid, and warns of existing pods that violate a standard which
 /// becomes stricter.
-pub(super) fn namespace(request: &Request<'_>, namespace: &Value, old: Option<&Value>) -> ApiResult<()> {
-    request.by("PodSecurity", || {
-        let read = |namespace: &Value| {
-            let mut errors = Errors::default();
-            let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();
-            (Policy::read(label, &mut errors), errors)
-        };
-        let (policy, errors) = read(namespace);
-        let before = old.map(read);
-        let known = before.as_ref().is_some_and(|(_, before)| before.0 == errors.0);
-        let name = namespace.str_at(&["metadata", "name"]);
-        if !errors.is_empty() && !known {
-            return Err(ApiError::invalid("", "Namespace", name, &errors.0));
-        }
-        let Some((before, _)) = before else { return Ok(()) };
-        let (enforce, before) = (policy.enforce, before.enforce);
-        let less = enforce.version == before.version && enforce.level <= before.level;
-        if enforce != before && enforce.level != Level::Privileged && !less {
-            request.registry.pods_that_violate(name, enforce)?.into_iter().for_each(|told| request.warn(told));
-        }
-        Ok(())
-    })
+fn check_namespace(write: &WriteAttributes<'_>, namespace: &Value) -> ApiResult<()> {
+    let read = |namespace: &Value| {
+        let mut errors = Errors::default();
+        let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();
+        (Policy::read(label, &mut errors), errors)
+    };
+    let (policy, errors) = read(namespace);
+    let before = write.old.map(read);
+    let is_known = before.as_ref().is_some_and(|(_, before)| before.0 == errors.0);
+    let name = namespace.str_at(&["metadata", "name"]);
+    if !errors.is_empty() && !is_known {
+        return Err(ApiError::invalid("", "Namespace", name, &errors.0));
+    }
+    let Some((before, _)) = before else { return Ok(()) };
+    let (enforce, before) = (policy.enforce, before.enforce);
+    let is_less = enforce.version == before.version && enforce.level <= before.level;
+    if enforce != before && enforce.level != Level::Privileged && !is_less {
+        write.registry.pods_that_violate(name, enforce)?.into_iter().for_each(|warning| write.warn(warning));
+    }
+    Ok(())
 }
 
 /// Pods that violate a standard in the same way.

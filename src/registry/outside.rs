@@ -8,8 +8,8 @@ use std::sync::Arc;
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
-use crate::admission::{Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
+use super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
+use crate::admission::{Admission, Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -19,31 +19,26 @@ const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// What policies and webhooks are asked about.
-pub(in super::super) struct Asked<'a> {
-    pub(in super::super) target: Target<'a>,
-    pub(in super::super) operation: Operation,
-    pub(in super::super) object: Option<&'a Value>,
-    pub(in super::super) old: Option<&'a Value>,
+pub(super) struct Question<'a> {
+    pub(super) target: Target<'a>,
+    pub(super) operation: Operation,
+    pub(super) object: Option<&'a Value>,
+    pub(super) old: Option<&'a Value>,
     /// Options of the request, in the form of their API type.
-    pub(in super::super) options: Option<Value>,
-    pub(in super::super) dry_run: bool,
+    pub(super) options: Option<Value>,
+    pub(super) dry_run: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Question<'a> {
     /// Asks about a new object, or about a document that is acted on.
-    pub(in super::super) fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
+    pub(super) fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("CreateOptions"));
         Self { target, operation: Operation::Create, object: Some(object), old: None, options, dry_run }
     }
 
     /// Asks about an updated object.
-    pub(in super::super) fn update(
-        target: Target<'a>,
-        object: &'a Value,
-        old: &'a Value,
-        options: &WriteOptions,
-    ) -> Self {
+    pub(super) fn update(target: Target<'a>, object: &'a Value, old: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("UpdateOptions"));
         Self { target, operation: Operation::Update, object: Some(object), old: Some(old), options, dry_run }
@@ -92,7 +87,7 @@ impl Registry {
 
     /// Returns whether a policy or webhook may change an object; `old` is the stored object. Compares the write with
     /// what they match, without an allocation.
-    pub(in super::super) fn is_changed_outside(
+    pub(super) fn is_changed_outside(
         &self,
         (target, operation): (Target<'_>, Operation),
         object: Option<&Value>,
@@ -105,7 +100,7 @@ impl Registry {
     }
 
     /// Returns whether a policy or webhook may refuse an object, as for [`Registry::is_changed_outside`].
-    pub(in super::super) fn is_refused_outside(
+    pub(super) fn is_refused_outside(
         &self,
         (target, operation): (Target<'_>, Operation),
         object: Option<&Value>,
@@ -119,16 +114,16 @@ impl Registry {
 
     /// Lets policies and webhooks change an object. Runs the server's own plugins (`again`) once more if they changed
     /// it.
-    pub(in super::super) async fn mutate_outside(
+    pub(super) async fn mutate_outside(
         &self,
-        asked: Asked<'_>,
+        question: Question<'_>,
         caller: &mut Caller,
         mut again: impl AsyncFnMut(&mut Value, &mut Caller) -> ApiResult<()>,
     ) -> ApiResult<Value> {
-        let mut attributes = asked.attributes(self, caller);
+        let mut attributes = question.attributes(self, caller);
         let before = attributes.object.clone().unwrap_or_default();
         let mutated = loop {
-            match self.admission.mutate(&mut attributes).await {
+            match Admission::mutate(&mut attributes).await {
                 Ok(true) => {
                     attributes.reinvocation.is_second = true;
                     let Some(object) = &mut attributes.object else { break Ok(()) };
@@ -151,15 +146,15 @@ impl Registry {
     }
 
     /// Lets policies and webhooks validate a finished object.
-    pub(in super::super) async fn validate_outside(&self, asked: Asked<'_>, caller: &mut Caller) -> ApiResult<()> {
-        let mut attributes = asked.attributes(self, caller);
-        let validated = self.admission.validate(&attributes).await;
+    pub(super) async fn validate_outside(&self, question: Question<'_>, caller: &mut Caller) -> ApiResult<()> {
+        let mut attributes = question.attributes(self, caller);
+        let validated = Admission::validate(&attributes).await;
         tell(&mut attributes, caller);
         validated
     }
 
     /// Lets policies and webhooks change or refuse a new object that is not finished.
-    pub(in super::super) async fn mutate_created(
+    pub(super) async fn mutate_created(
         &self,
         target: Target<'_>,
         object: &mut Value,
@@ -169,14 +164,13 @@ impl Registry {
         for field in SYSTEM_FIELDS {
             object.remove_at(&["metadata", field]);
         }
-        let again =
-            async |object: &mut Value, caller: &mut Caller| self.admit_create_within(target, object, caller).await;
-        *object = self.mutate_outside(Asked::create(target, object, options), caller, again).await?;
-        super::super::place(target, object)
+        let again = async |object: &mut Value, caller: &mut Caller| self.mutate_new_within(target, object, caller);
+        *object = self.mutate_outside(Question::create(target, object, options), caller, again).await?;
+        super::place(target, object)
     }
 
     /// Returns whether a policy or webhook may decide about the deletion of an object.
-    pub(in super::super) fn is_deletion_decided_outside(
+    pub(super) fn is_deletion_decided_outside(
         &self,
         target: Target<'_>,
         old: &Value,
@@ -189,7 +183,7 @@ impl Registry {
 
     /// Lets policies and webhooks decide about the deletion of an object. Changes that they make to the object are
     /// dropped.
-    pub(in super::super) async fn decide_deletion(
+    pub(super) async fn decide_deletion(
         &self,
         target: Target<'_>,
         current: &Arc<Object>,
@@ -198,7 +192,7 @@ impl Registry {
     ) -> ApiResult<()> {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = convert::current(target.served, stored_tree(current)?)?;
-        let asked = Asked {
+        let question = Question {
             target: deleted(target, options),
             operation: Operation::Delete,
             object: None,
@@ -206,7 +200,7 @@ impl Registry {
             options: Some(options.to_value()),
             dry_run: options.dry_run,
         };
-        self.decide(asked, caller, |_| ()).await.map(drop)
+        self.decide(question, caller, |_| ()).await.map(drop)
     }
 
     /// Lets policies and webhooks decide about a document to act on, or about the options of a connection. They may
@@ -225,8 +219,9 @@ impl Registry {
         if self.is_changed_outside(what, Some(document), None, caller)
             || self.is_refused_outside(what, Some(document), None, caller)
         {
-            let asked = Asked::create(target, document, options);
-            *document = self.decide(asked, caller, |document| subresources::complete(self, target, document)).await?;
+            let question = Question::create(target, document, options);
+            *document =
+                self.decide(question, caller, |document| subresources::complete(self, target, document)).await?;
         }
         Ok(())
     }
@@ -237,17 +232,23 @@ impl Registry {
     /// Their refusal.
     pub async fn decide_connection(&self, target: Target<'_>, options: &Value, caller: &mut Caller) -> ApiResult<()> {
         let object = Some(options);
-        let asked = Asked { target, operation: Operation::Connect, object, old: None, options: None, dry_run: false };
-        self.decide(asked, caller, |_| ()).await.map(drop)
+        let question =
+            Question { target, operation: Operation::Connect, object, old: None, options: None, dry_run: false };
+        self.decide(question, caller, |_| ()).await.map(drop)
     }
 
     /// Lets policies and webhooks change an object, finishes it, and lets them validate the result.
-    async fn decide(&self, asked: Asked<'_>, caller: &mut Caller, finish: impl FnOnce(&mut Value)) -> ApiResult<Value> {
-        let finished = Asked { options: asked.options.clone(), ..asked };
-        let mut object = self.mutate_outside(asked, caller, async |_, _| Ok(())).await?;
+    async fn decide(
+        &self,
+        question: Question<'_>,
+        caller: &mut Caller,
+        finish: impl FnOnce(&mut Value),
+    ) -> ApiResult<Value> {
+        let finished = Question { options: question.options.clone(), ..question };
+        let mut object = self.mutate_outside(question, caller, async |_, _| Ok(())).await?;
         finish(&mut object);
         let object_seen = finished.object.map(|_| &object);
-        self.validate_outside(Asked { object: object_seen, ..finished }, caller).await?;
+        self.validate_outside(Question { object: object_seen, ..finished }, caller).await?;
         Ok(object)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use flotilla_proto::value::Value;
 
+use super::{Registry, Target};
 use crate::access::{Attributes, Authorizer, Decision, ResourceAttributes, User, forbidden};
 use crate::field::{Errors, Path};
-use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::rules::names;
 use crate::status::ApiResult;
@@ -45,7 +45,7 @@ impl Registry {
     ///
     /// # Errors
     /// 500: the namespace cannot be read.
-    pub(in super::super) fn check_admin_access(
+    pub(super) fn check_admin_access(
         &self,
         target: Target<'_>,
         new: &Value,
@@ -61,10 +61,24 @@ impl Registry {
         }
         Ok(())
     }
+
+    /// Adds an error for every part of a status that changes and that this user may not write.
+    pub(super) fn check_status_writer(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: &Value,
+        caller: &Caller,
+        errors: &mut Errors,
+    ) {
+        if (&*target.served.stored.group, &*target.served.resource.name) == (GROUP, "resourceclaims") {
+            check_status(&self.authorizer, target, object, old, caller, errors);
+        }
+    }
 }
 
 /// Adds an error for every part of the status that changes and that the user may not change.
-pub(super) fn check_status(
+fn check_status(
     authorizer: &Authorizer,
     target: Target<'_>,
     new: &Value,

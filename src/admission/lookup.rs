@@ -4,8 +4,9 @@ use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
-use super::super::{Registry, Served, stored_tree};
 use crate::catalogued::CONSULTED;
+use crate::registry::{Registry, stored_tree};
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
@@ -17,25 +18,19 @@ const GLANCED_AT: [&str; 1] = ["nodes"];
 
 impl Registry {
     /// Returns an object of a built-in resource; `None` if there is none of this name.
-    pub(super) fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
+    pub fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);
         self.current(&served, namespace, name).map(|object| stored_tree(&object)).transpose()
     }
 
     /// Returns all objects of a built-in resource, in a namespace or in all. Leaves out those that cannot be decoded.
-    pub(super) fn look_up_all(&self, group: &str, resource: &str, scope: Scope) -> ApiResult<Vec<Value>> {
+    pub fn look_up_all(&self, group: &str, resource: &str, scope: Scope) -> ApiResult<Vec<Value>> {
         self.look_up_mentioning(group, resource, scope, "")
     }
 
     /// Returns what [`Registry::look_up_all`] returns, limited to objects whose stored text contains `text`.
-    pub(super) fn look_up_mentioning(
-        &self,
-        group: &str,
-        resource: &str,
-        scope: Scope,
-        text: &str,
-    ) -> ApiResult<Vec<Value>> {
+    pub fn look_up_mentioning(&self, group: &str, resource: &str, scope: Scope, text: &str) -> ApiResult<Vec<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);
         let table = self.table(&served);

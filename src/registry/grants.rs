@@ -8,13 +8,13 @@ use flotilla_cluster::Revision;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
+use super::{Registry, Target};
 use crate::access::rbac::uncovered;
 use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
 use crate::access::{Attributes, ResourceAttributes, User};
 use crate::field::quote;
 use crate::limits;
 use crate::pki::MASTERS;
-use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 

@@ -3,15 +3,19 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Registry, Request, plugins};
 use crate::access::nodes::node_of;
 use crate::access::{Attributes, ResourceAttributes};
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
 use crate::field::quote;
 use crate::kinds::admission::node_restriction as rules;
 use crate::kinds::certificate;
-use crate::metrics::admission::Operation;
 use crate::registry::stored_tree;
 use crate::status::{ApiError, ApiResult};
+
+/// The plugin.
+pub const PLUGIN: Plugin =
+    Plugin { applies, ..Plugin::new("NodeRestriction", Presence::Off).mutating(decides_by, mutate) };
 
 /// Namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
@@ -26,24 +30,28 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// Refuses a write by a node that concerns objects of others. `object` is the object after the write, `None` for a
-/// deletion; `old` is the object before it, `None` for a create.
-pub(super) fn restrict(request: &Request<'_>, object: Option<&Value>, old: Option<&Value>) -> ApiResult<()> {
-    if !request.registry.plugins.restricts_nodes() {
-        return Ok(());
+/// A node whose name is not known may write nothing, so that every resource is concerned. Other objects are read as
+/// this member knows them, as the reference reads its own copies.
+fn decides_by(_: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    (operation != Operation::Connect).then_some(DecidesBy::Object)
+}
+
+fn applies(write: &WriteAttributes<'_>, _: &Value) -> bool {
+    node_of(&write.caller.user).is_some()
+}
+
+/// Refuses a write by a node that concerns objects of others.
+fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+    let Some(node) = node_of(&write.caller.user) else { return Ok(()) };
+    let object = (write.operation != Operation::Delete).then_some(&*object);
+    let shown = object.or(write.old).unwrap_or(&Value::Null);
+    if node.is_empty() {
+        let why = format!("could not determine node from user {}", quote(&write.caller.user.name));
+        return Err(write.refuse(shown, &why));
     }
-    let Some(node) = node_of(&request.caller.user) else { return Ok(()) };
-    request.by(plugins::NODE_RESTRICTION, || {
-        let shown = object.or(old).unwrap_or(&Value::Null);
-        if node.is_empty() {
-            let why = format!("could not determine node from user {}", quote(&request.caller.user.name));
-            return Err(request.refuse(shown, &why));
-        }
-        let asked = Asked { request, node, object, old };
-        asked.judge().map_err(|why| match why {
-            Why::Forbidden(why) => request.refuse(shown, &why),
-            Why::Other(error) => error,
-        })
+    NodeWrite { write, node, object, old: write.old }.check().map_err(|why| match why {
+        Why::Forbidden(why) => write.refuse(shown, &why),
+        Why::Other(error) => error,
     })
 }
 
@@ -68,8 +76,8 @@ impl From<ApiError> for Why {
 type Verdict = Result<(), Why>;
 
 /// A write by a node, and the objects before and after it.
-struct Asked<'a> {
-    request: &'a Request<'a>,
+struct NodeWrite<'a> {
+    write: &'a WriteAttributes<'a>,
     node: &'a str,
     object: Option<&'a Value>,
     old: Option<&'a Value>,
@@ -79,9 +87,9 @@ fn refuse(why: impl Into<String>) -> Verdict {
     Err(Why::Forbidden(why.into()))
 }
 
-impl Asked<'_> {
-    fn judge(&self) -> Verdict {
-        let target = self.request.target;
+impl NodeWrite<'_> {
+    fn check(&self) -> Verdict {
+        let target = self.write.target;
         let is_status = target.subresource == "status";
         match (target.served.group(), &*target.served.resource.name) {
             ("", "pods") => self.pod(),
@@ -105,24 +113,20 @@ impl Asked<'_> {
         }
     }
 
-    fn operation(&self) -> &'static str {
-        match (self.object, self.old) {
-            (Some(_), None) => "CREATE",
-            (Some(_), Some(_)) => "UPDATE",
-            _ => "DELETE",
-        }
+    const fn operation(&self) -> &'static str {
+        self.write.operation.name()
     }
 
     /// Returns the name of the object, also of a new one.
     fn name(&self) -> &str {
-        match self.request.target.name {
+        match self.write.target.name {
             "" => self.object.map_or("", |object| object.str_at(&["metadata", "name"])),
             name => name,
         }
     }
 
     fn pod(&self) -> Verdict {
-        let (node, target) = (self.node, self.request.target);
+        let (node, target) = (self.node, self.write.target);
         match (target.subresource, self.object, self.old) {
             ("", Some(pod), None) => self.new_pod(pod),
             ("", None, Some(old)) if old.str_at(&["spec", "nodeName"]) == node => Ok(()),
@@ -171,7 +175,7 @@ impl Asked<'_> {
     }
 
     fn lease(&self) -> Verdict {
-        if self.request.target.namespace != LEASES {
+        if self.write.target.namespace != LEASES {
             return refuse(format!("can only access leases in the {} system namespace", quote(LEASES)));
         }
         if self.name() != self.node {
@@ -208,7 +212,7 @@ impl Asked<'_> {
 
     /// Allows a token for a service account only for a pod on this node, and only for audiences that the pod uses.
     fn token(&self) -> Verdict {
-        let (Some(asked), namespace) = (self.object, self.request.target.namespace) else { return Ok(()) };
+        let (Some(asked), namespace) = (self.object, self.write.target.namespace) else { return Ok(()) };
         let bound = asked.at(&["spec", "boundObjectRef"]);
         let (kind, name, uid) = (bound.str_at(&["kind"]), bound.str_at(&["name"]), bound.str_at(&["uid"]));
         if bound.str_at(&["apiVersion"]) != "v1" || kind != "Pod" || name.is_empty() {
@@ -239,7 +243,7 @@ impl Asked<'_> {
         if pod.list_at(&["spec", "volumes"]).iter().any(|volume| self.wants(pod, volume, audience)) {
             return Ok(());
         }
-        let target = self.request.target;
+        let target = self.write.target;
         let of = ResourceAttributes {
             verb: "request-serviceaccounts-token-audience",
             namespace: target.namespace,
@@ -247,8 +251,8 @@ impl Asked<'_> {
             name: target.name,
             ..ResourceAttributes::default()
         };
-        let user = &self.request.caller.user;
-        if self.request.registry.authorizer.allows(user, &Attributes::Resource(of)) {
+        let user = &self.write.caller.user;
+        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of)) {
             return Ok(());
         }
         refuse(format!(
@@ -268,7 +272,7 @@ impl Asked<'_> {
         if sources.any(token) {
             return true;
         }
-        let namespace = self.request.target.namespace;
+        let namespace = self.write.target.namespace;
         let of_claim = |claim: &str| {
             let claim = self.glance("", "persistentvolumeclaims", namespace, claim)?;
             let volume = self.glance("", "persistentvolumes", "", claim.str_at(&["spec", "volumeName"]))?;
@@ -290,13 +294,13 @@ impl Asked<'_> {
 
     /// Returns an object as this replica knows it, without catching up: the reference reads its own cached copy, too.
     fn glance(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let registry = self.request.registry;
+        let registry = self.write.registry;
         let served = registry.resources.of_resource(group, resource)?;
         let object = registry.current(&served, namespace, name)?;
         stored_tree(&object).ok()
     }
 
-    /// Returns what [`Asked::glance`] returns for the core group, or 404 when the object does not exist.
+    /// Returns what [`NodeWrite::glance`] returns for the core group, or 404 when the object does not exist.
     fn found(&self, resource: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, Why> {
         let found = self.glance("", resource, namespace, name);
         found.ok_or_else(|| Why::Other(ApiError::not_found("", kind, name)))
@@ -309,23 +313,4 @@ fn driver_of(volume: &Value) -> Option<String> {
         return Some(driver.to_owned());
     }
     MIGRATED.iter().find(|(sort, _)| !volume.at(&[sort]).is_null()).map(|(_, driver)| (*driver).to_owned())
-}
-
-impl Registry {
-    /// Refuses a deletion by a node of an object that is not its own.
-    ///
-    /// # Errors
-    /// The refusal of the plugin.
-    pub(in crate::registry) fn restrict_deletion(
-        &self,
-        target: super::Target<'_>,
-        old: &Value,
-        caller: &crate::request::Caller,
-    ) -> ApiResult<()> {
-        if !self.plugins.restricts_nodes() {
-            return Ok(());
-        }
-        let request = Request::new(self, target, caller, Operation::Delete, super::Phase::Admit);
-        restrict(&request, None, Some(old))
-    }
 }

@@ -1,0 +1,145 @@
+//! The admission plugins of Kubernetes 1.36 in their order, and which of them concern a resource.
+
+use super::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step, Validating};
+use super::plugins::{
+    certificate_approval, certificate_signing, certificate_subject_restriction, default_ingress_class,
+    default_storage_class, default_toleration_seconds, limit_ranger, namespace_lifecycle,
+    node_declared_feature_validator, node_restriction, persistent_volume_claim_resize, pod_security,
+    pod_topology_labels, priority, resource_quota, runtime_class, service_account, storage_object_in_use_protection,
+    taint_nodes_by_condition,
+};
+use super::{Operation, mutating, validating, webhooks};
+use crate::registry::{Registry, Target};
+use crate::rules::plugins::{ByOperation, Concerned, PluginSet, Steps};
+use crate::served::Served;
+
+/// All plugins, in the order in which they run.
+pub static CHAIN: [Plugin; 41] = [
+    Plugin::idle("AlwaysAdmit"),
+    Plugin::absent("NamespaceAutoProvision"),
+    namespace_lifecycle::PLUGIN,
+    Plugin::idle("NamespaceExists"),
+    Plugin::absent("LimitPodHardAntiAffinityTopology"),
+    limit_ranger::PLUGIN,
+    service_account::PLUGIN,
+    node_restriction::PLUGIN,
+    taint_nodes_by_condition::PLUGIN,
+    Plugin::absent("AlwaysPullImages"),
+    Plugin::absent("ImagePolicyWebhook"),
+    pod_security::PLUGIN,
+    Plugin::absent("PodNodeSelector"),
+    priority::PLUGIN,
+    default_toleration_seconds::PLUGIN,
+    Plugin::absent("PodTolerationRestriction"),
+    Plugin::absent("EventRateLimit"),
+    Plugin::absent("ExtendedResourceToleration"),
+    default_storage_class::PLUGIN,
+    storage_object_in_use_protection::PLUGIN,
+    Plugin::idle("PodGroupProtection"),
+    Plugin::absent("OwnerReferencesPermissionEnforcement"),
+    persistent_volume_claim_resize::PLUGIN,
+    runtime_class::PLUGIN,
+    certificate_approval::PLUGIN,
+    certificate_signing::PLUGIN,
+    Plugin::idle("ClusterTrustBundleAttest"),
+    certificate_subject_restriction::PLUGIN,
+    default_ingress_class::PLUGIN,
+    Plugin::absent("DenyServiceExternalIPs"),
+    pod_topology_labels::PLUGIN,
+    Plugin::idle("PodGroupWorkloadExists"),
+    node_declared_feature_validator::PLUGIN,
+    Plugin::idle("JobValidation"),
+    Plugin::idle("PodResizeValidator"),
+    mutating::PLUGIN,
+    webhooks::MUTATING,
+    validating::PLUGIN,
+    webhooks::VALIDATING,
+    resource_quota::PLUGIN,
+    Plugin::absent("AlwaysDeny"),
+];
+
+const _: () = assert!(CHAIN.len() <= PluginSet::ROOM);
+
+/// Returns whether this server has a plugin; `None` when Kubernetes has none of this name.
+pub fn find(name: &str) -> Option<Presence> {
+    CHAIN.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.presence)
+}
+
+/// Which plugins the configuration enabled and disabled.
+#[derive(Debug, Clone, Default)]
+pub struct Switches {
+    enabled: Vec<String>,
+    disabled: Vec<String>,
+}
+
+impl Switches {
+    /// Returns the default plugins with `enabled` added and `disabled` removed.
+    pub fn new(enabled: &[String], disabled: &[String]) -> Self {
+        Self { enabled: enabled.to_vec(), disabled: disabled.to_vec() }
+    }
+
+    fn is_on(&self, plugin: &Plugin) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|name| name == plugin.name);
+        match plugin.presence {
+            Presence::On => !is_in(&self.disabled),
+            Presence::Off => is_in(&self.enabled) && !is_in(&self.disabled),
+            Presence::Always => true,
+            Presence::Absent => false,
+        }
+    }
+
+    /// Returns the plugins that concern a resource.
+    fn concerned(&self, served: &Served) -> Concerned {
+        let steps = |subresource: &str| self.by_operation(Part { served, subresource });
+        let parts = served.resource.subresources.iter().map(|part| (part.name.clone(), steps(&part.name)));
+        Concerned { own: steps(""), parts: parts.collect() }
+    }
+
+    fn by_operation(&self, part: Part<'_>) -> ByOperation {
+        let mut all = ByOperation::default();
+        for operation in [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect] {
+            let steps = &mut all[operation as usize];
+            for (position, plugin) in CHAIN.iter().enumerate().filter(|(_, plugin)| self.is_on(plugin)) {
+                // Plugins that ask outside are found by their own index, which changes.
+                let mutating = plugin.mutating.filter(|step| matches!(step.run, Mutating::Within(_)));
+                if let Some(by) = mutating.and_then(|Step { decides_by, .. }| decides_by(part, operation)) {
+                    steps.mutating.insert(position);
+                    decide(steps, position, by);
+                }
+                let Some(Step { decides_by, run }) = plugin.validating else { continue };
+                let set = match run {
+                    Validating::Within(_) => &mut steps.validating,
+                    Validating::Last(_) => &mut steps.last,
+                    Validating::Outside(_) => continue,
+                };
+                if let Some(by) = decides_by(part, operation) {
+                    set.insert(position);
+                    decide(steps, position, by);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Notes by what a step decides.
+const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
+    match by {
+        DecidesBy::Object | DecidesBy::Outside => {}
+        DecidesBy::Tables => steps.by_tables = true,
+        DecidesBy::TablesFor(_) => steps.by_tables_for_some.insert(position),
+    }
+}
+
+impl Registry {
+    /// Returns the steps of the plugins within the server that concern an operation. The first call for a resource
+    /// finds them, by the switches that the registry has then.
+    pub(super) fn steps<'a>(&self, target: Target<'a>, operation: Operation) -> &'a Steps {
+        let concerned = target.served.plugins.get_or_init(|| self.plugins.concerned(target.served));
+        concerned.of(target.subresource).map_or(Steps::NONE, |steps| &steps[operation as usize])
+    }
+}
+
+#[cfg(test)]
+#[path = "chain_tests.rs"]
+mod tests;

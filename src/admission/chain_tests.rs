@@ -1,0 +1,93 @@
+use clap::Args;
+
+use super::*;
+use crate::config::Config;
+use crate::served::Resources;
+
+fn switched(enabled: &[&str], disabled: &[&str]) -> Switches {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    Switches::new(&owned(enabled), &owned(disabled))
+}
+
+fn names(set: PluginSet) -> Vec<&'static str> {
+    set.iter().map(|position| CHAIN[position].name).collect()
+}
+
+fn concerned(switches: &Switches, group: &str, resource: &str) -> Concerned {
+    switches.concerned(&Resources::builtin().of_resource(group, resource).unwrap())
+}
+
+#[test]
+fn plugins_are_found_by_name() {
+    assert_eq!(find("Priority"), Some(Presence::On));
+    assert_eq!(find("EventRateLimit"), Some(Presence::Absent));
+    assert_eq!(find("NoSuchPlugin"), None);
+    let mut all: Vec<_> = CHAIN.iter().map(|plugin| plugin.name).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), CHAIN.len(), "each name is there once");
+}
+
+#[test]
+fn what_asks_outside_comes_after_the_rest_except_quotas() {
+    let is_outside = |plugin: &Plugin| {
+        matches!(plugin.mutating, Some(Step { run: Mutating::Outside(_), .. }))
+            || matches!(plugin.validating, Some(Step { run: Validating::Outside(_), .. }))
+    };
+    let acting = || CHAIN.iter().filter(|plugin| plugin.mutating.is_some() || plugin.validating.is_some());
+    let outside: Vec<_> = acting().skip_while(|plugin| !is_outside(plugin)).map(|plugin| plugin.name).collect();
+    let expected = [
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+        "ResourceQuota",
+    ];
+    assert_eq!(outside, expected);
+}
+
+#[test]
+fn a_new_pod_passes_the_plugins_in_order() {
+    let pods = concerned(&switched(&["NodeRestriction"], &[]), "", "pods");
+    let steps = pods.own[Operation::Create as usize];
+    let mutating = [
+        "NamespaceLifecycle",
+        "LimitRanger",
+        "ServiceAccount",
+        "NodeRestriction",
+        "Priority",
+        "DefaultTolerationSeconds",
+        "RuntimeClass",
+        "PodTopologyLabels",
+    ];
+    assert_eq!(names(steps.mutating), mutating);
+    assert_eq!(names(steps.validating), ["LimitRanger", "PodSecurity", "RuntimeClass"]);
+    assert_eq!(names(steps.last), ["ResourceQuota"]);
+    let resize = pods.of("resize").unwrap()[Operation::Update as usize];
+    assert_eq!(names(resize.validating), ["PodSecurity", "NodeDeclaredFeatureValidator"]);
+    let eviction = pods.of("eviction").unwrap()[Operation::Create as usize];
+    assert_eq!(names(eviction.mutating), ["NamespaceLifecycle", "NodeRestriction"]);
+}
+
+#[test]
+fn what_is_switched_off_concerns_nothing() {
+    let pods = concerned(&switched(&[], &["ServiceAccount", "ResourceQuota"]), "", "pods");
+    let steps = pods.own[Operation::Create as usize];
+    assert!(!names(steps.mutating).contains(&"ServiceAccount"));
+    assert!(!names(steps.mutating).contains(&"NodeRestriction"), "it is off unless it is enabled");
+    assert_eq!(names(steps.last), ["ResourceQuota"], "it cannot be switched off");
+}
+
+#[test]
+fn updates_of_config_maps_concern_no_plugin() {
+    let updates = concerned(&Switches::default(), "", "configmaps").own[Operation::Update as usize];
+    assert_eq!([updates.mutating, updates.validating, updates.last], [PluginSet::NONE; 3]);
+}
+
+#[test]
+fn help_names_what_can_be_enabled() {
+    let help = Config::augment_args(clap::Command::new("serve")).render_long_help().to_string();
+    for plugin in CHAIN.iter().filter(|plugin| plugin.presence == Presence::Off) {
+        assert!(help.contains(plugin.name), "{} is named", plugin.name);
+    }
+}

@@ -1,0 +1,152 @@
+//! What an admission plugin is: a name, and the steps that it takes in writes of the resources that concern it.
+
+use flotilla_proto::value::Value;
+use futures_util::future::LocalBoxFuture;
+
+use super::{Attributes, Operation, WriteAttributes};
+use crate::served::Served;
+use crate::status::ApiResult;
+
+/// Whether this server has a plugin, and when it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// On, unless the configuration disables it.
+    On,
+    /// Off, unless the configuration enables it.
+    Off,
+    /// Always on: it cannot be disabled, or it has nothing that could be.
+    Always,
+    /// This server does not have it.
+    Absent,
+}
+
+/// By what a step decides. The store's shortcuts follow from it: a write that depends on the unchanged object proves a
+/// decision by [`DecidesBy::Object`], but no other one.
+#[derive(Debug, Clone, Copy)]
+pub enum DecidesBy {
+    /// By the object before and after the write, the user, and the permissions of users, which every member follows.
+    /// What else a step reads leads to warnings only.
+    Object,
+    /// By other objects in the tables of the server.
+    Tables,
+    /// By other objects for the updates of which this holds (the arguments are the new and the stored object), and by
+    /// the object for all others.
+    TablesFor(fn(&Value, &Value) -> bool),
+    /// By something outside the server, which must not be asked twice about a stored write.
+    Outside,
+}
+
+/// A resource or one of its subresources.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The resource.
+    pub served: &'a Served,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// Returns the group in which objects are stored, the plural name, and the subresource.
+    pub fn name(self) -> (&'a str, &'a str, &'a str) {
+        (&self.served.stored.group, &self.served.resource.name, self.subresource)
+    }
+}
+
+/// Changes or refuses an object that is not finished. For a deletion the object is null.
+pub type Mutate = fn(&WriteAttributes<'_>, &mut Value) -> ApiResult<()>;
+/// Refuses a finished object.
+pub type Validate = fn(&WriteAttributes<'_>, &Value) -> ApiResult<()>;
+/// Refuses a finished object, and may wait for that.
+pub type ValidateLast = for<'a> fn(&'a WriteAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
+/// Lets something outside the server change or refuse an object.
+pub type MutateOutside = for<'a> fn(&'a mut Attributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
+/// Lets something outside the server refuse a finished object.
+pub type ValidateOutside = for<'a> fn(&'a Attributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
+
+/// How a plugin runs that may change objects.
+#[derive(Debug, Clone, Copy)]
+pub enum Mutating {
+    /// Within the server, without a wait.
+    Within(Mutate),
+    /// By asking outside. Such plugins keep an index of what they may match, and are asked by that.
+    Outside(MutateOutside),
+}
+
+/// How a plugin runs that may refuse finished objects.
+#[derive(Debug, Clone, Copy)]
+pub enum Validating {
+    /// Within the server, without a wait.
+    Within(Validate),
+    /// By asking outside, as for [`Mutating::Outside`].
+    Outside(ValidateOutside),
+    /// Within the server, after everything else.
+    Last(ValidateLast),
+}
+
+/// A step of a plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<R> {
+    /// Returns by what the step decides in an operation; `None` where it has nothing to do. Called once for each
+    /// resource and subresource.
+    pub decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>,
+    /// The step itself.
+    pub run: R,
+}
+
+/// An admission plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct Plugin {
+    /// The name that Kubernetes gives it.
+    pub name: &'static str,
+    /// Whether this server has it, and when it is on.
+    pub presence: Presence,
+    /// Returns whether the plugin has anything to do in one write. If not, the write is not counted among those that
+    /// the plugin saw.
+    pub applies: fn(&WriteAttributes<'_>, &Value) -> bool,
+    /// The step before the object is finished.
+    pub mutating: Option<Step<Mutating>>,
+    /// The step when the object is finished.
+    pub validating: Option<Step<Validating>>,
+}
+
+impl Plugin {
+    /// A plugin without steps, to be completed.
+    pub const fn new(name: &'static str, presence: Presence) -> Self {
+        Self { name, presence, applies: |_, _| true, mutating: None, validating: None }
+    }
+
+    /// A plugin that this server does not have.
+    pub const fn absent(name: &'static str) -> Self {
+        Self::new(name, Presence::Absent)
+    }
+
+    /// A plugin that has nothing to do: it allows everything, or a feature that is off needs it, or the rules of kinds
+    /// do the same.
+    pub const fn idle(name: &'static str) -> Self {
+        Self::new(name, Presence::Always)
+    }
+
+    /// The plugin with a step that changes or refuses objects within the server.
+    pub const fn mutating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Mutate) -> Self {
+        self.mutating = Some(Step { decides_by, run: Mutating::Within(run) });
+        self
+    }
+
+    /// The plugin with a step that refuses finished objects within the server.
+    pub const fn validating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Validate) -> Self {
+        self.validating = Some(Step { decides_by, run: Validating::Within(run) });
+        self
+    }
+
+    /// The plugin with a step that lets something outside change or refuse objects.
+    pub const fn mutating_outside(mut self, run: MutateOutside) -> Self {
+        self.mutating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Mutating::Outside(run) });
+        self
+    }
+
+    /// The plugin with a step that lets something outside refuse finished objects.
+    pub const fn validating_outside(mut self, run: ValidateOutside) -> Self {
+        self.validating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Validating::Outside(run) });
+        self
+    }
+}

@@ -1,0 +1,20 @@
+//! CertificateApproval: refuses an approval unless the user has the verb `approve` on the signer.
+
+use flotilla_proto::value::Value;
+
+use super::signers;
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::status::ApiResult;
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("CertificateApproval", Presence::On).validating(decides_by, validate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    let is_approval = part.name() == ("certificates.k8s.io", "certificatesigningrequests", "approval");
+    (is_approval && operation == Operation::Update).then_some(DecidesBy::Object)
+}
+
+fn validate(write: &WriteAttributes<'_>, request: &Value) -> ApiResult<()> {
+    signers::check(write, request, "approve")
+}

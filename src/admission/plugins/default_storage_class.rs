@@ -1,0 +1,25 @@
+//! DefaultStorageClass: gives a new PersistentVolumeClaim the default class.
+
+use flotilla_cluster::Scope;
+use flotilla_proto::value::Value;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::kinds::admission;
+use crate::status::ApiResult;
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("DefaultStorageClass", Presence::On).mutating(decides_by, mutate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    let is_claim = part.name() == ("", "persistentvolumeclaims", "");
+    (is_claim && operation == Operation::Create).then_some(DecidesBy::Tables)
+}
+
+fn mutate(write: &WriteAttributes<'_>, claim: &mut Value) -> ApiResult<()> {
+    if admission::needs_storage_class(claim) {
+        let classes = write.registry.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
+        admission::default_storage_class(claim, classes.iter());
+    }
+    Ok(())
+}

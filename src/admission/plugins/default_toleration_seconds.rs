@@ -1,0 +1,21 @@
+//! DefaultTolerationSeconds: lets pods tolerate nodes that are lost, for a while.
+
+use flotilla_proto::value::Value;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::kinds::admission;
+use crate::status::ApiResult;
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("DefaultTolerationSeconds", Presence::On).mutating(decides_by, mutate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    let is_written = matches!(operation, Operation::Create | Operation::Update);
+    (part.name() == ("", "pods", "") && is_written).then_some(DecidesBy::Object)
+}
+
+fn mutate(_: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+    admission::tolerate_lost_nodes(pod);
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The admission plugins that run within the server, a file each: what the server itself adds to a write or refuses,
+//! beyond the rules of its kind. Their effects on objects are pure functions of [`crate::kinds::admission`].
+
+pub mod certificate_approval;
+pub mod certificate_signing;
+pub mod certificate_subject_restriction;
+pub mod default_ingress_class;
+pub mod default_storage_class;
+pub mod default_toleration_seconds;
+pub mod limit_ranger;
+pub mod namespace_lifecycle;
+pub mod node_declared_feature_validator;
+pub mod node_restriction;
+pub mod persistent_volume_claim_resize;
+pub mod pod_security;
+pub mod pod_topology_labels;
+pub mod priority;
+pub mod resource_quota;
+pub mod runtime_class;
+pub mod service_account;
+mod signers;
+pub mod storage_object_in_use_protection;
+pub mod taint_nodes_by_condition;

@@ -1,0 +1,47 @@
+//! NamespaceLifecycle: refuses creates in namespaces that do not exist or are being deleted.
+
+use flotilla_proto::value::Value;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::registry::{mentions, stored_tree};
+use crate::status::{ApiError, ApiResult, Cause};
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("NamespaceLifecycle", Presence::On).mutating(decides_by, mutate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    // Access reviews are answered for any namespace.
+    let is_review = part.served.group() == "authorization.k8s.io";
+    (part.served.resource.namespaced && !is_review && operation == Operation::Create).then_some(DecidesBy::Tables)
+}
+
+fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+    let (registry, target) = (write.registry, write.target);
+    let namespaces =
+        registry.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
+    let Some(namespace) = registry.current(&namespaces, "", target.namespace) else {
+        return Err(ApiError::not_found("", "namespaces", target.namespace));
+    };
+    // A text without this member has no such field. A text with it may have a label of the same name, so it is
+    // decoded.
+    let is_deleting = || -> ApiResult<bool> {
+        Ok(mentions(&namespace, "\"deletionTimestamp\":")
+            && !stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null())
+    };
+    if namespace.terms().field("status.phase") != Some("Terminating") && !is_deleting()? {
+        return Ok(());
+    }
+    // The path of an action names the object that is acted on, whatever name the document has.
+    let name = if target.name.is_empty() { object.str_at(&["metadata", "name"]) } else { target.name };
+    let why = format!("unable to create new content in namespace {} because it is being terminated", target.namespace);
+    let mut error = ApiError::forbidden(target.served.group(), &target.served.resource.name, name, &why);
+    if let Some(details) = &mut error.details {
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {} is being terminated", target.namespace),
+            field: "metadata.namespace".into(),
+        });
+    }
+    Err(error)
+}

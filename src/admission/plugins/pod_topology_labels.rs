@@ -1,0 +1,25 @@
+//! PodTopologyLabels: copies the topology labels of the node to a pod that is bound to it when it is created.
+
+use flotilla_proto::value::Value;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::kinds::admission;
+use crate::status::ApiResult;
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("PodTopologyLabels", Presence::On).mutating(decides_by, mutate);
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
+}
+
+fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+    let node = pod.str_at(&["spec", "nodeName"]);
+    if !node.is_empty()
+        && let Some(node) = write.registry.look_up("", "nodes", "", node)?
+    {
+        admission::copy_topology_labels(pod, &node);
+    }
+    Ok(())
+}

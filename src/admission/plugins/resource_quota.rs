@@ -1,0 +1,84 @@
+//! ResourceQuota: charges objects to the quotas of their namespace.
+
+use flotilla_cluster::Scope;
+use flotilla_proto::value::Value;
+use futures_util::future::LocalBoxFuture;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
+use crate::admission::{Operation, WriteAttributes};
+use crate::kinds::admission::quota::{Charge, is_counted, is_recharged};
+use crate::registry::{Target, now};
+use crate::status::{ApiError, ApiResult};
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin {
+    applies,
+    validating: Some(Step { decides_by, run: Validating::Last(charge) }),
+    ..Plugin::new("ResourceQuota", Presence::Always)
+};
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    let (group, resource, subresource) = part.name();
+    match operation {
+        _ if !part.served.resource.namespaced => None,
+        Operation::Create => (subresource.is_empty() && is_counted(group, resource)).then_some(DecidesBy::Tables),
+        Operation::Update if !is_recharged(group, resource, subresource) => None,
+        // A pod is charged only when it moves from one quota to another.
+        Operation::Update if part.name() == ("", "pods", "") => Some(DecidesBy::TablesFor(is_moved)),
+        Operation::Update => Some(DecidesBy::Tables),
+        Operation::Delete | Operation::Connect => None,
+    }
+}
+
+fn is_moved(pod: &Value, old: &Value) -> bool {
+    let (group, resource, subresource) = ("", "pods", "");
+    Charge { group, resource, subresource, object: pod, old: Some(old), now: now() }.is_due()
+}
+
+fn charge_of<'a>(write: &WriteAttributes<'a>, object: &'a Value) -> Charge<'a> {
+    let Target { served, subresource, .. } = write.target;
+    let (group, resource) = (served.group(), &*served.resource.name);
+    Charge { group, resource, subresource, object, old: write.old, now: now() }
+}
+
+/// Returns whether the write can change a usage, and there is any quota.
+fn applies(write: &WriteAttributes<'_>, object: &Value) -> bool {
+    let quotas = || write.registry.resources.of_resource("", "resourcequotas");
+    charge_of(write, object).is_due() && quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty())
+}
+
+/// Charges a finished object to the quotas that match it: all of it on a create, the increase on an update. Returns 403
+/// where a quota has no room. A write that fails afterwards stays charged until the quotas are recalculated.
+fn charge<'a>(write: &'a WriteAttributes<'_>, object: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
+    Box::pin(async move {
+        let (registry, namespace) = (write.registry, write.target.namespace);
+        let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
+        let mut quotas = registry.look_up_all("", "resourcequotas", Scope::namespace(namespace))?;
+        quotas.retain(|quota| !write.caller.basis.has_charged(&uid(quota)));
+        if quotas.is_empty() {
+            return Ok(());
+        }
+        let charge = charge_of(write, object);
+        let used = charge.usages();
+        let check = |quota: &Value| charge.check(quota, &used).map_err(|why| write.refuse(object, &why));
+        let mut concerned = Vec::new();
+        for quota in &quotas {
+            if check(quota)?.is_some() {
+                concerned.push((quota.str_at(&["metadata", "name"]), uid(quota)));
+            }
+        }
+        let served = registry.resources.of_resource("", "resourcequotas").ok_or_else(ApiError::no_such_path)?;
+        for (name, uid) in concerned {
+            let target = Target { served: &served, namespace, name, subresource: "" };
+            let change = |quota: &mut Value| {
+                for (name, amount) in check(quota)?.into_iter().flatten() {
+                    quota.set_at(&["status", "used", &name], amount.to_string());
+                }
+                Ok(())
+            };
+            registry.revise(target, None, None, write.dry_run, &change).await?;
+            write.note_charged(uid);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,26 @@
+//! StorageObjectInUseProtection: gives new objects of storage the finalizer that keeps them until nobody uses them.
+
+use flotilla_proto::value::Value;
+
+use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::{Operation, WriteAttributes};
+use crate::kinds::admission;
+use crate::status::ApiResult;
+
+/// The plugin.
+pub const PLUGIN: Plugin = Plugin::new("StorageObjectInUseProtection", Presence::On).mutating(decides_by, mutate);
+
+const PROTECTED: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumeclaims", ""),
+    ("", "persistentvolumes", ""),
+    ("storage.k8s.io", "volumeattributesclasses", ""),
+];
+
+fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    (PROTECTED.contains(&part.name()) && operation == Operation::Create).then_some(DecidesBy::Object)
+}
+
+fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+    admission::protect(&write.target.served.resource.name, object);
+    Ok(())
+}

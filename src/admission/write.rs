@@ -1,0 +1,95 @@
+//! A write as plugins within the server see it.
+
+use flotilla_cluster::Scope;
+use flotilla_proto::value::Value;
+use parking_lot::Mutex;
+
+use super::Operation;
+use crate::metrics::admission::Phase;
+use crate::registry::{Registry, Target};
+use crate::request::Caller;
+use crate::status::{ApiError, ApiResult};
+
+/// A write as plugins within the server see it. It borrows everything. Its object is apart, because plugins change it.
+#[derive(Debug)]
+pub struct WriteAttributes<'a> {
+    /// Gives access to objects and to the authorizer.
+    pub registry: &'a Registry,
+    /// What the request names.
+    pub target: Target<'a>,
+    /// The operation: create, update or delete.
+    pub operation: Operation,
+    /// The stored object, in its stored version; `None` for a create.
+    pub old: Option<&'a Value>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// The user who makes the request.
+    pub caller: &'a Caller,
+    results: Mutex<Results>,
+}
+
+/// What plugins return besides their decision.
+#[derive(Debug, Default)]
+struct Results {
+    warnings: Vec<String>,
+    charged: Vec<String>,
+}
+
+impl<'a> WriteAttributes<'a> {
+    /// Describes a create; [`WriteAttributes::changes`] and [`WriteAttributes::with_dry_run`] say more.
+    pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
+        let (operation, results) = (Operation::Create, Mutex::default());
+        Self { registry, target, operation, old: None, dry_run: false, caller, results }
+    }
+
+    /// Describes a write of a stored object.
+    pub fn changes(self, operation: Operation, old: &'a Value) -> Self {
+        Self { operation, old: Some(old), ..self }
+    }
+
+    /// Describes a write that may not be stored.
+    pub fn with_dry_run(self, dry_run: bool) -> Self {
+        Self { dry_run, ..self }
+    }
+
+    /// Adds a warning for the client. It is sent unless the write is refused.
+    pub fn warn(&self, text: String) {
+        self.results.lock().warnings.push(text);
+    }
+
+    /// Notes the UID of a quota that was charged. Nothing is charged in a dry run.
+    pub fn note_charged(&self, quota: String) {
+        if !self.dry_run {
+            self.results.lock().charged.push(quota);
+        }
+    }
+
+    /// Runs a plugin's step and measures it under the plugin's name.
+    pub fn measured(&self, plugin: &'static str, phase: Phase, run: impl FnOnce() -> ApiResult<()>) -> ApiResult<()> {
+        self.registry.metrics.by_plugin(plugin, self.operation, phase, run)
+    }
+
+    /// Returns what plugins returned besides their decision: warnings for the client, and UIDs of the quotas that were
+    /// charged.
+    pub fn into_results(self) -> (Vec<String>, Vec<String>) {
+        let Results { warnings, charged } = self.results.into_inner();
+        (warnings, charged)
+    }
+
+    /// Returns the limit ranges of the namespace.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn limit_ranges(&self) -> ApiResult<Vec<Value>> {
+        self.registry.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))
+    }
+
+    /// Returns 403 in the wording of an admission plugin. An object whose name is not generated yet is called by its
+    /// `generateName`.
+    pub fn refuse(&self, object: &Value, why: &str) -> ApiError {
+        let names =
+            [self.target.name, object.str_at(&["metadata", "name"]), object.str_at(&["metadata", "generateName"])];
+        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
+        ApiError::forbidden(self.target.served.group(), &self.target.served.resource.name, name, why)
+    }
+}

@@ -1,0 +1,116 @@
+//! The points of a write at which admission runs: the plugins within the server, then policies and webhooks.
+//!
+//! A write passes admission twice. Plugins first change or refuse the object that is not finished; once the kind's own
+//! preparation and validation are done, they may refuse the finished object.
+
+use flotilla_proto::value::Value;
+
+use super::outside::Question;
+use super::{Registry, Target, WriteOptions};
+use crate::admission::{Operation, WriteAttributes};
+use crate::metrics::admission::Phase;
+use crate::request::Caller;
+use crate::status::ApiResult;
+
+impl Registry {
+    /// Lets plugins, policies and webhooks change or refuse a new object that is not finished. The object is in its
+    /// stored version.
+    pub(super) async fn mutate_new(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        self.mutate_new_within(target, object, caller)?;
+        if self.is_changed_outside((target, Operation::Create), Some(object), None, caller) {
+            Box::pin(self.mutate_created(target, object, options, caller)).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets the plugins within the server change or refuse a new object that is not finished.
+    pub(super) fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller);
+        self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
+    }
+
+    /// Lets the plugins within the server change or refuse an updated object that is not finished. Both objects are in
+    /// their stored version.
+    pub(super) fn mutate_changed_within(
+        &self,
+        target: Target<'_>,
+        object: &mut Value,
+        old: &Value,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
+    }
+
+    /// Lets the plugins within the server refuse a document to act on.
+    ///
+    /// # Errors
+    /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
+    /// namespace.
+    pub fn admit_action(&self, target: Target<'_>, document: &mut Value, caller: &Caller) -> ApiResult<()> {
+        self.mutate_within(&WriteAttributes::create(self, target, caller), document)
+    }
+
+    /// Lets the plugins within the server refuse a deletion.
+    pub(super) fn admit_deletion(&self, target: Target<'_>, old: &Value, caller: &Caller) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller).changes(Operation::Delete, old);
+        self.mutate_within(&write, &mut Value::Null)
+    }
+
+    /// Lets plugins, policies and webhooks refuse a finished object that is about to be created.
+    pub(super) async fn validate_new(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller);
+        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
+        caller.warnings.extend(write.into_results().0);
+        validated?;
+        if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
+            Box::pin(self.validate_outside(Question::create(target, object, options), caller)).await?;
+        }
+        let write = WriteAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+        let validated = self.validate_within_last(&write, object).await;
+        caller.basis.note_charged(write.into_results().1);
+        validated
+    }
+
+    /// Lets the plugins within the server refuse a finished object that is about to replace another.
+    pub(super) fn validate_changed_within(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: &Value,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
+        caller.warnings.extend(write.into_results().0);
+        validated
+    }
+
+    /// Lets the plugins refuse such an object that come after policies and webhooks.
+    pub(super) async fn validate_changed_last(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        old: &Value,
+        options: &WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<()> {
+        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let write = write.with_dry_run(options.dry_run);
+        let validated = self.validate_within_last(&write, object).await;
+        caller.basis.note_charged(write.into_results().1);
+        validated
+    }
+}

@@ -1,0 +1,57 @@
+use flotilla_cluster::{Options, Store};
+use flotilla_proto::value;
+
+use super::*;
+use crate::config::PortRange;
+use crate::scratch::Scratch;
+
+/// Updates that depend on other objects, whatever they change: group, resource, subresource.
+const DEPENDENT: [(&str, &str, &str); 6] = [
+    ("", "persistentvolumeclaims", ""),
+    ("", "persistentvolumeclaims", "status"),
+    ("", "pods", "resize"),
+    ("resource.k8s.io", "resourceclaims", ""),
+    ("scheduling.k8s.io", "priorityclasses", ""),
+    ("", "services", ""),
+];
+
+#[actix_web::test]
+async fn updates_depend_on_other_objects_as_the_plugins_state() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    for served in registry.resources.stored() {
+        let (group, resource) = (served.group(), &*served.resource.name);
+        let parts = served.resource.subresources.iter().map(|part| &*part.name);
+        for subresource in parts.chain([""]) {
+            let target = Target { served: &served, namespace: "", name: "", subresource };
+            let is_dependent = DEPENDENT.contains(&(group, resource, subresource))
+                || group == rbac::GROUP
+                || (group, resource) == ("", "services");
+            assert_eq!(registry.is_proved_by_writing(target), !is_dependent, "{group}/{resource}/{subresource}");
+        }
+    }
+    store.shutdown().await;
+}
+
+#[actix_web::test]
+async fn an_update_of_a_pod_depends_on_other_objects_when_it_changes_what_they_restrict() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let pods = registry.resources.of_resource("", "pods").unwrap();
+    let target = |subresource| Target { served: &pods, namespace: "a", name: "b", subresource };
+    let old = value!({"spec": {"containers": [{"name": "c", "image": "d"}]}});
+    let mut labelled = old.clone();
+    labelled.set_at(&["metadata", "labels"], value!({"e": "f"}));
+    assert!(!registry.change_needs_tables(target(""), &labelled, &old));
+    let mut ending = old.clone();
+    ending.set_at(&["spec", "activeDeadlineSeconds"], 1);
+    assert!(registry.change_needs_tables(target(""), &ending, &old), "it moves to another quota");
+    let mut other = old.clone();
+    other.set_at(&["spec", "containers"], value!([{"name": "c", "image": "g"}]));
+    assert!(registry.change_needs_tables(target(""), &other, &old), "the standard of the namespace counts");
+    assert!(registry.change_needs_tables(target("ephemeralcontainers"), &other, &old));
+    assert!(!registry.change_needs_tables(target("status"), &other, &old));
+    store.shutdown().await;
+}
