@@ -272,6 +272,9 @@ pub const WATCH_WRITE_BYTES: usize = 65_536;
 /// evaluates expressions. What it has begun, such as one more expression, it ends before.
 pub const TURN: Duration = Duration::from_millis(5);
 
+/// Bytes of objects that a list encodes between two looks at the time.
+pub const TURN_BYTES: usize = 65_536;
+
 /// Requirements of selectors that objects are compared with between two looks at the time.
 pub const SELECTION_CHECKS: usize = 100_000;
 

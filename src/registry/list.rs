@@ -108,12 +108,14 @@ pub struct OneByOne {
     more: bool,
     /// Size of the object that was returned last, in bytes.
     size: usize,
+    /// Bytes of the objects that were returned since the turn was looked at.
+    returned: usize,
 }
 
 impl OneByOne {
     /// Begins with the first object of a page.
     pub fn of(page: Page) -> Self {
-        Self { page, read: VecDeque::new(), more: true, size: 0 }
+        Self { page, read: VecDeque::new(), more: true, size: 0, returned: 0 }
     }
 
     /// Returns the next object; `None` at the end. Is pending where the turn is over before an object was found. Reads fewer objects at a time if they are large, since each keeps its version in memory while
@@ -122,6 +124,10 @@ impl OneByOne {
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
     pub fn poll_next(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> Poll<ApiResult<Option<Arc<Object>>>> {
+        if self.returned >= limits::TURN_BYTES {
+            ready!(turn.poll_pause(cx));
+            self.returned = 0;
+        }
         while self.read.is_empty() && self.more {
             ready!(turn.poll_pause(cx));
             let most = (limits::LIST_READ_BYTES / self.size.max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS);
@@ -129,7 +135,10 @@ impl OneByOne {
             self.more = self.page.read_some(most, &mut read)?;
             self.read = read.into();
         }
-        Poll::Ready(Ok(self.read.pop_front().inspect(|object| self.size = object.bytes().len())))
+        Poll::Ready(Ok(self.read.pop_front().inspect(|object| {
+            self.size = object.bytes().len();
+            self.returned += self.size;
+        })))
     }
 
     /// Appends some of the remaining objects to `out`. Returns false when none are left.
