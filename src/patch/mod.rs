@@ -16,6 +16,8 @@ mod why;
 
 pub use json::Operations;
 
+use std::collections::HashSet;
+
 use flotilla_proto::json as text;
 use flotilla_proto::schema::Type;
 use flotilla_proto::value::{Map, Value};
@@ -86,17 +88,16 @@ impl Patch {
         if format == Format::Strategic {
             parsed.value.settle(); // this one is decoded before it is applied
         }
-        let mut complaints: Vec<String> = match checked {
-            true => parsed.duplicates.iter().map(|path| format!("duplicate field {}", quote(path))).collect(),
+        let mut complaints = match checked && !parsed.duplicates.is_empty() {
+            true => complaints(&String::from_utf8_lossy(body), None),
             false => Vec::new(),
         };
         let mut as_text = None;
-        let body_text = body;
-        let body = match format {
+        let read = match format {
             Format::Json => {
                 let (operations, unknown) = json::Operations::read(parsed.value, checked)?;
                 if !complaints.is_empty() {
-                    as_text = Some(operations.with_texts(&String::from_utf8_lossy(body_text)));
+                    as_text = Some(operations.with_texts(&String::from_utf8_lossy(body)));
                 }
                 complaints.extend(unknown);
                 complaints.iter_mut().for_each(|complaint| complaint.insert_str(0, "json patch "));
@@ -109,7 +110,7 @@ impl Patch {
                 other => return Err(ApiError::bad_request(unmarshal(&other, "map[string]interface {}"))),
             },
         };
-        Ok(Self { body, complaints, has_holes, as_text })
+        Ok(Self { body: read, complaints, has_holes, as_text })
     }
 
     /// Returns whether this is a strategic merge patch. Its result needs no kind.
@@ -174,6 +175,15 @@ impl Patch {
         let error = FieldError { kind: ErrorKind::Invalid, field: "patch".to_owned(), shown: quote(&shown), detail };
         ApiError::invalid("", "", "", &[error])
     }
+}
+
+/// Returns what strict decoding says of a text, each complaint once, in the order of the text. Without a type it finds
+/// only keys that occur more than once.
+pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let mut complaints = text::strict::complaints(text, of);
+    complaints.retain(|complaint| seen.insert(complaint.clone()));
+    complaints
 }
 
 /// The error 422 with the reference's general text for patches that do not fit.

@@ -11,7 +11,7 @@ use super::update::{Change, check_identity};
 use super::{Registry, Served, Target, WriteOptions, Written, convert, type_meta};
 use crate::field::quote;
 use crate::fieldmanager;
-use crate::patch::{Format, Patch};
+use crate::patch::{Format, Patch, complaints};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
@@ -176,7 +176,7 @@ fn decode(
     let conformed = target.served.conform(&mut value, current);
     let mut unknown = conformed.map_err(|error| undecodable(&error.to_string()))?;
     unknown.sort();
-    let repeated = text.as_deref().map(|text| json::strict::complaints(text, of.filter(|_| custom.is_none())));
+    let repeated = text.as_deref().map(|text| complaints(text, of.filter(|_| custom.is_none())));
     if repeated.is_some() && custom.is_none() {
         unknown.clear(); // the same decoder tells of both
     }

@@ -309,8 +309,9 @@ fn what_a_json_patch_repeats_is_told() {
         client.request("PATCH", &path, "application/json-patch+json", body)
     };
     let why = message(&send(&mut client, "Strict"), 422);
-    assert!(why.contains(r#"\"data\":{\"q\":\"1\",\"q\":\"\\u003c\"}"#), "{why}");
-    let told = r#"json patch duplicate field "[0].value.q", duplicate field "data.q", unknown field "x""#;
+    assert!(why.contains(r#"\"data\":{\"q\":\"0\",\"q\":\"1\",\"q\":\"\\u003c\"}"#), "{why}");
+    let told = r#"json patch duplicate field "[0].op", json patch duplicate field "[0].value.q", "#.to_owned()
+        + r#"duplicate field "data.q", unknown field "x""#;
     assert!(why.ends_with(&format!("strict decoding error: {told}")), "{why}");
     assert_eq!(send(&mut client, "Warn").expect(200)["data"], json!({"q": "<"}));
 }
