@@ -119,7 +119,7 @@ pub use self::shards::{DivideError, TableShards};
 pub use self::store::{Status, Store};
 pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
 pub use self::wal::{WalError, WalUsage};
-pub use self::watch::{Interest, Subscription, wake_when_told};
+pub use self::watch::{Interest, LaggingSubscriber, Subscription, wake_when_told};
 pub use self::write::{
     Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, Tenure, TooLarge, Write, WriteError,
 };

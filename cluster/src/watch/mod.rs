@@ -6,6 +6,7 @@ mod subscription;
 mod telling;
 
 pub use self::interest::Interest;
+pub use self::subscribers::LaggingSubscriber;
 pub(crate) use self::subscribers::{Signal, Subscribers};
 pub use self::subscription::Subscription;
 pub(crate) use self::telling::tell;
