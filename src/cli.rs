@@ -10,16 +10,19 @@ use std::time::Duration;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use flotilla::administration::{Cluster, SharedKeys};
 use flotilla::backup::{Backup, Restore};
 use flotilla::boot::{Boot, BootError};
 use flotilla::config::{self, Config, ConfigError, LogFormat};
+use flotilla::console::Console;
 use flotilla::drain::{Drain, DrainBegin};
 use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
-use flotilla::overview::{Doctor, Status};
+use flotilla::overview::{Doctor, Status, Top, WarningRecorder};
 use flotilla::parent::Parent;
 use flotilla::version;
 
@@ -61,10 +64,18 @@ enum Command {
     Cluster(Box<Cluster>),
     /// Show how a member and its cluster are: members and leaders, lag, requests with their latency, watches, disk.
     ///
-    /// It is put together from `/flotilla/v1/cluster`, `/readyz` and `/metrics` of the member that the kubeconfig
-    /// names, so that a server pays for it only while somebody looks. Latencies are of all requests since the member
-    /// started, and as exact as the buckets of their histogram.
+    /// The member that the kubeconfig names reports it at `/flotilla/v1/overview`, at no cost while nobody asks.
+    /// Latencies are of all requests since the member started, and as exact as the buckets of their histogram.
     Status(Box<Status>),
+    /// Show the requests and watches of a member as they go: rates, durations, slow requests, watches that are behind.
+    ///
+    /// It observes the member twice and shows the rates in between; with --watch again and again.
+    Top(Box<Top>),
+    /// Issue a link that opens the console of a member in a browser, once.
+    ///
+    /// The console is a page at `/console` that shows the state of the member. By default only browsers on the member's
+    /// own machine can see it: see `flotilla serve --console`.
+    Console(Box<Console>),
     /// Check a data directory, certificates, clocks and whether members reach each other, and say what to do.
     ///
     /// Nothing is changed. It exits with 1 when something is broken; what only comes nearer is a warning.
@@ -146,6 +157,8 @@ pub fn run() -> ExitCode {
         (Command::Serve(serve), Some((_, matches))) => begin(&serve, matches, &[]),
         (Command::Cluster(cluster), _) => end(cluster.run()),
         (Command::Status(status), _) => end(status.run()),
+        (Command::Top(top), _) => end(top.run()),
+        (Command::Console(console), _) => end(console.run()),
         (Command::Doctor(doctor), _) => match doctor.run() {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::from(FAILED),
@@ -192,11 +205,12 @@ const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off
 fn trace(config: Config) -> Result<Config, ConfigError> {
     let filter = EnvFilter::try_new(format!("{NO_ERRORS},{}", config.log_level))
         .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match config.log_format {
-        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let log = match config.log_format {
+        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(filter).with(log).with(WarningRecorder).init();
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     for variable in config::unrecognized_variables(std::env::vars_os().filter_map(text)) {
         tracing::warn!(variable, "unrecognized environment variable: there is no such option");

@@ -18,8 +18,8 @@
 //! - Reading and writing objects, each asking the other: `admission`, `registry`
 //! - Other API servers: `aggregation`
 //! - What is shown of objects: `representation`, `watch`
-//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `overview`, `backup`, `given`,
-//!   `watchdog`, `boot`, `controllers`, `moving`
+//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `overview`, `console`, `backup`,
+//!   `given`, `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start it: `etcd`, `kube_apiserver`
 
@@ -35,6 +35,7 @@ pub mod boot;
 pub mod bootstrap;
 pub mod catalogued;
 pub mod config;
+pub mod console;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;

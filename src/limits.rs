@@ -199,9 +199,6 @@ pub const BACKUPS: usize = 2;
 /// Bytes of the answer to an administrator's command that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
-/// Bytes of `/metrics` that `flotilla status` and `flotilla doctor` read; they fail on more.
-pub const METRICS_ANSWER_BYTES: u64 = 64 * 1_048_576;
-
 /// Shortest duration of a watch without `timeoutSeconds`; the longest is twice that.
 pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
 
@@ -471,3 +468,54 @@ pub const MOVING_WATCH_STACK: usize = 512 << 10;
 pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Keys that share one lease, as the reference has it.
 pub const MOVING_LEASE_KEYS: u64 = 1_000;
+
+/// Slow requests that are kept for the overview.
+pub const SLOW_REQUESTS: usize = 20;
+
+/// How long they are kept.
+pub const SLOW_REQUESTS_WINDOW: Duration = Duration::from_secs(600);
+
+/// Characters that are kept of the path of a slow request.
+pub const SLOW_REQUEST_PATH_CHARACTERS: usize = 256;
+
+/// Characters that are kept of its header `User-Agent`.
+pub const SLOW_REQUEST_USER_AGENT_CHARACTERS: usize = 96;
+
+/// Warnings of the log that are kept for the overview.
+pub const RECENT_WARNINGS: usize = 100;
+
+/// Characters that are kept of each.
+pub const RECENT_WARNING_CHARACTERS: usize = 600;
+
+/// Types of requests in an overview: the most frequent.
+pub const OVERVIEW_REQUESTS: usize = 100;
+
+/// Resources in an overview: those that take the most memory.
+pub const OVERVIEW_RESOURCES: usize = 64;
+
+/// Watches that are behind in an overview: those furthest behind.
+pub const OVERVIEW_WATCHES: usize = 10;
+
+/// Bytes of an overview that commands read; they fail on more.
+pub const OVERVIEW_BYTES: u64 = 16 << 20;
+
+/// Links to the console that can still be opened; the oldest makes room for a new one.
+pub const CONSOLE_LINKS: usize = 64;
+
+/// How long a link can be opened.
+pub const CONSOLE_LINK_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Sessions of browsers that opened a link; the oldest makes room for a new one.
+pub const CONSOLE_SESSIONS: usize = 256;
+
+/// How long a session lasts.
+pub const CONSOLE_SESSION_LIFETIME: Duration = Duration::from_secs(8 * 3_600);
+
+/// Streams of events of the console at a time; further ones are refused with 429.
+pub const CONSOLE_STREAMS: usize = 16;
+
+/// Time between two events of a stream.
+pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long a stream of events lasts. The browser then asks again, and is authorized again.
+pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);

@@ -118,7 +118,7 @@ pub use self::store::{Status, Store};
 pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
 pub use self::term_filter::TermFilter;
 pub use self::wal::{WalError, WalUsage};
-pub use self::watch::{Interest, Subscription, wake_after_notifying};
+pub use self::watch::{Interest, LaggingSubscriber, Subscription, wake_after_notifying};
 pub use self::write::{
     Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, Tenure, TooLarge, Write, WriteError,
 };

@@ -10,6 +10,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
@@ -130,7 +131,7 @@ impl Client {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let (code, body) = self.whole(request.call())?;
-        self.understood(code, &body)
+        self.decoded(code, &body)
     }
 
     /// Starts to download the content of a path, without a bound on its size.
@@ -164,21 +165,38 @@ impl Client {
         Err(self.refusal(code, &body))
     }
 
-    /// Returns the status code and the text of a GET, such as that of `/metrics`.
+    /// Returns the decoded JSON at a path.
     ///
     /// # Errors
-    /// See [`ClientError`]. A status code of a failure is not an error here.
-    pub fn text(&self, path: &str) -> Result<(u16, String), ClientError> {
+    /// See [`ClientError`]; an answer with an error code or too long is one, too.
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.server));
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let (code, body) = self.up_to(request.call(), limits::METRICS_ANSWER_BYTES)?;
-        if body.len() as u64 == limits::METRICS_ANSWER_BYTES {
+        let (code, body) = self.up_to(request.call(), limits::OVERVIEW_BYTES)?;
+        if body.len() as u64 == limits::OVERVIEW_BYTES {
             return Err(ClientError::TooLong { server: self.server.clone(), path: path.to_owned() });
         }
-        let text = String::from_utf8(body).map_err(|_| self.refusal(code, b""))?;
-        Ok((code, text))
+        self.decoded(code, &body)
+    }
+
+    /// Asks for something to be made, by a POST without a body to a path.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn obtain<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let mut request = self.agent.post(format!("{}{path}", self.server));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let (code, body) = self.whole(request.send_empty())?;
+        self.decoded(code, &body)
+    }
+
+    /// URL of the server.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// Requests a change by a POST to a path below [`CLUSTER_PATH`].
@@ -194,7 +212,7 @@ impl Client {
         let (code, body) = self.whole(request.content_type("application/json").send(text))?;
         match code {
             504 => Ok(Changed::GoingOn),
-            _ => self.understood(code, &body).map(Changed::Done),
+            _ => self.decoded(code, &body).map(Changed::Done),
         }
     }
 
@@ -231,8 +249,8 @@ impl Client {
         Ok((code, body))
     }
 
-    fn understood(&self, code: u16, body: &[u8]) -> Result<ClusterView, ClientError> {
-        if code == 200 {
+    fn decoded<T: DeserializeOwned>(&self, code: u16, body: &[u8]) -> Result<T, ClientError> {
+        if matches!(code, 200 | 201) {
             return serde_json::from_slice(body).map_err(|_| self.refusal(code, b""));
         }
         Err(self.refusal(code, body))

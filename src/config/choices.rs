@@ -32,6 +32,18 @@ pub enum EndpointReconciler {
     None,
 }
 
+/// The clients that can see the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConsoleAccess {
+    /// None.
+    Off,
+    /// Those on this machine.
+    Loopback,
+    /// All that reach the API.
+    Network,
+}
+
 /// A version of TLS, as Go calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum TlsVersion {

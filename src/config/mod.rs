@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::enablement::Enablement;
 use crate::limits;
 
-pub use choices::{AuthorizationMode, EndpointReconciler, TlsVersion};
+pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
@@ -159,6 +159,13 @@ pub struct Config {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub embedded_controllers: bool,
+
+    /// The clients that can see the console at `/console`.
+    ///
+    /// The console shows the state of this member and is read-only. A user must be allowed to get the path;
+    /// `flotilla console` issues a link for a browser.
+    #[arg(long, value_name = "CLIENTS", value_enum, default_value_t = ConsoleAccess::Loopback)]
+    pub console: ConsoleAccess,
 
     /// Threads that serve HTTP; 0 is one for each processor.
     #[arg(long, value_name = "N", default_value_t = 0)]

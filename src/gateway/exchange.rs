@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::rt::task::JoinHandle;
@@ -15,12 +15,15 @@ use bytes::Bytes;
 use metrics::Gauge;
 
 use super::Gateway;
+use super::head::Head;
 use super::seats::Lane;
 use crate::ahead::Ahead;
 use crate::limits;
 use crate::metrics::requests::Route;
+use crate::metrics::slowest::SlowRequest;
 use crate::served::Served;
 use crate::transport::{Outlet, Wait};
+use crate::wall_clock;
 use crate::watchdog::{Stage, Work, during};
 
 /// What the stages of a request have found out so far. Whatever observes requests hangs on its methods.
@@ -33,6 +36,8 @@ pub(super) struct Progress {
     pub(super) ends: Option<Instant>,
     /// What it is counted as; `None` until that is known, and for what is not counted.
     route: Option<Route>,
+    /// Whether the server refused it, or gave it up: then it is counted as that alone.
+    is_terminated: bool,
     lane: Option<Lane>,
     open: Option<Gauge>,
 }
@@ -40,7 +45,7 @@ pub(super) struct Progress {
 impl Progress {
     fn begin() -> Self {
         let now = Instant::now();
-        Self { began: now, identified: now, ends: None, route: None, lane: None, open: None }
+        Self { began: now, identified: now, ends: None, route: None, is_terminated: false, lane: None, open: None }
     }
 
     /// Records whether the user was found, whose name this is.
@@ -106,9 +111,10 @@ impl Progress {
 
     /// Records that the server refused the request, or gave it up, to protect itself.
     pub(super) fn terminated(&mut self, gateway: &Gateway, code: u16) {
-        if let Some(route) = self.route.take() {
+        if let Some(route) = &self.route {
             let metrics = &gateway.registry.metrics;
-            metrics.requests.terminated(metrics.meter(), &route, code);
+            metrics.requests.terminated(metrics.meter(), route, code);
+            self.is_terminated = true;
         }
     }
 
@@ -120,10 +126,50 @@ impl Progress {
         }
     }
 
-    fn answered(&mut self, gateway: &Gateway, code: u16, bytes: u64) {
-        if let Some(route) = self.route.take() {
-            let metrics = &gateway.registry.metrics;
-            metrics.requests.answered(metrics.meter(), &route, code, self.began.elapsed(), bytes);
+    /// Whether it can be one of the slow requests: watches and connections are none, and pay nothing for that.
+    fn has_duration(&self) -> bool {
+        self.route.as_ref().is_some_and(|route| !route.lasts())
+    }
+
+    fn answered(&mut self, gateway: &Gateway, code: u16, bytes: u64, origin: impl FnOnce() -> Origin) {
+        let has_duration = self.has_duration();
+        let Some(route) = self.route.take() else { return };
+        let (metrics, took) = (&gateway.registry.metrics, self.began.elapsed());
+        if !self.is_terminated {
+            metrics.requests.answered(metrics.meter(), &route, code, took, bytes);
+        }
+        if has_duration {
+            metrics.slowest.ended(self.began + took, took, || origin().slow(&route, took, code, bytes));
+        }
+    }
+}
+
+/// What a slow request is found again by.
+#[derive(Default)]
+struct Origin {
+    path: String,
+    user_agent: String,
+}
+
+impl Origin {
+    fn of(head: &Head<'_>) -> Self {
+        Self {
+            path: head.path.chars().take(limits::SLOW_REQUEST_PATH_CHARACTERS).collect(),
+            user_agent: head.user_agent().chars().take(limits::SLOW_REQUEST_USER_AGENT_CHARACTERS).collect(),
+        }
+    }
+
+    fn slow(self, route: &Route, took: Duration, code: u16, bytes: u64) -> SlowRequest {
+        let (verb, resource) = route.named();
+        SlowRequest {
+            at_seconds: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            seconds: took.as_secs_f64(),
+            verb: verb.to_owned(),
+            resource,
+            path: self.path,
+            code,
+            bytes,
+            user_agent: self.user_agent,
         }
     }
 }
@@ -141,16 +187,18 @@ impl Exchange {
 
     /// Ends with an answer. Where its body is large, or still to be made, the exchange ends when the connection has
     /// taken the last of it.
-    pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet) -> HttpResponse {
+    pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet, head: &Head<'_>) -> HttpResponse {
         let code = response.status().as_u16();
         let size = response.body().size();
         match size {
-            BodySize::None => self.progress.answered(&self.gateway, code, 0),
+            BodySize::None => self.progress.answered(&self.gateway, code, 0, || Origin::of(head)),
             BodySize::Sized(bytes) if bytes <= limits::LIST_CHUNK_BYTES as u64 => {
-                self.progress.answered(&self.gateway, code, bytes);
+                self.progress.answered(&self.gateway, code, bytes, || Origin::of(head));
             }
             BodySize::Sized(_) | BodySize::Stream => {
-                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, code, size, body, outlet)));
+                let origin = self.progress.has_duration().then(|| Box::new(Origin::of(head)));
+                let sent = Sent { code, size, bytes: 0, origin };
+                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, sent, body, outlet)));
             }
         }
         response
@@ -207,12 +255,20 @@ impl Source {
     }
 }
 
+/// An answer whose body is taken part by part.
+struct Sent {
+    code: u16,
+    size: BodySize,
+    /// How many bytes were taken.
+    bytes: u64,
+    /// Of a request that can be one of the slow ones.
+    origin: Option<Box<Origin>>,
+}
+
 /// A body that is taken part by part.
 struct Streamed {
     body: Rc<RefCell<Source>>,
-    size: BodySize,
-    code: u16,
-    bytes: u64,
+    sent: Sent,
     expiry: Option<JoinHandle<()>>,
     exchange: Exchange,
     outlet: Outlet,
@@ -221,7 +277,7 @@ struct Streamed {
 }
 
 impl Streamed {
-    fn of(mut exchange: Exchange, code: u16, size: BodySize, body: BoxBody, outlet: Outlet) -> Self {
+    fn of(mut exchange: Exchange, sent: Sent, body: BoxBody, outlet: Outlet) -> Self {
         let source = match body.try_into_bytes() {
             Ok(bytes) if bytes.is_unique() => {
                 let mut ahead = Ahead::default();
@@ -234,7 +290,7 @@ impl Streamed {
         let work = Work::new(Stage::Sending, "GET", exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
         let expiry = exchange.progress.ends.map(|ends| exchange.expire(ends, Rc::clone(&body), outlet.clone()));
-        Self { body, size, code, bytes: 0, expiry, exchange, outlet, wait: Wait::default(), work }
+        Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work }
     }
 }
 
@@ -242,7 +298,7 @@ impl MessageBody for Streamed {
     type Error = Box<dyn Error>;
 
     fn size(&self) -> BodySize {
-        self.size
+        self.sent.size
     }
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
@@ -253,7 +309,7 @@ impl MessageBody for Streamed {
         }
         let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
         if let Poll::Ready(Some(Ok(bytes))) = &next {
-            streamed.bytes += bytes.len() as u64;
+            streamed.sent.bytes += bytes.len() as u64;
             streamed.outlet.give(bytes.len());
         }
         next
@@ -265,7 +321,8 @@ impl Drop for Streamed {
         if let Some(expiry) = &self.expiry {
             expiry.abort();
         }
-        let Exchange { gateway, progress } = &mut self.exchange;
-        progress.answered(gateway, self.code, self.bytes);
+        let (Exchange { gateway, progress }, sent) = (&mut self.exchange, &mut self.sent);
+        let origin = sent.origin.take();
+        progress.answered(gateway, sent.code, sent.bytes, || origin.map(|origin| *origin).unwrap_or_default());
     }
 }

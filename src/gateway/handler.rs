@@ -47,7 +47,7 @@ pub(super) async fn handle(
         answer::respond_error(&error, head.for_errors(), &[])
     });
     response.headers_mut().insert(audit::AUDIT_ID, id);
-    exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default())
+    exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), &head)
 }
 
 #[cfg(test)]

@@ -67,6 +67,11 @@ impl<'r> Head<'r> {
         self.request.ok_or_else(|| ApiError::internal("the request is answered apart from its connection"))
     }
 
+    /// Header `User-Agent`; empty without one.
+    pub(super) fn user_agent(&self) -> &'r str {
+        self.request.map_or("", |request| header(request, &USER_AGENT))
+    }
+
     /// Whether the query asks for a watch.
     pub(super) fn watches(&self) -> bool {
         self.query.flag("watch").unwrap_or(false)

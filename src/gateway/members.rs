@@ -209,7 +209,7 @@ fn refusal(error: &MembersError) -> ApiError {
 }
 
 /// The cluster as this server sees it.
-fn view(store: &Store) -> ClusterView {
+pub(super) fn view(store: &Store) -> ClusterView {
     let ClusterStatus { cluster, members, groups, preferred } = store.cluster();
     let named = |id: u64| members.iter().find(|member| member.id == id).map_or("", |member| &member.name).to_owned();
     let groups = groups.iter().map(|group| GroupView {
@@ -240,7 +240,8 @@ fn view(store: &Store) -> ClusterView {
     ClusterView { cluster, told_by, members: members.collect(), groups, shards: shards.collect() }
 }
 
-fn encoded(view: &impl Serialize, pretty: bool) -> ApiResult<HttpResponse> {
+/// An answer in JSON.
+pub(super) fn encoded(view: &impl Serialize, pretty: bool) -> ApiResult<HttpResponse> {
     let written = if pretty { serde_json::to_vec_pretty(view) } else { serde_json::to_vec(view) };
     let mut bytes = written.map_err(ApiError::internal)?;
     bytes.push(b'\n');

@@ -1,6 +1,7 @@
 //! Routing: finds what a request asks for by its method and path.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_str::CompactString;
 use flotilla_proto::schema::Subresource;
@@ -10,7 +11,10 @@ use super::members;
 use super::seats::Lane;
 use crate::aggregation::Remote;
 use crate::backup::BACKUP_PATH;
+use crate::console::Part;
 use crate::field::quote;
+use crate::limits;
+use crate::overview::OVERVIEW_PATH;
 use crate::request::Caller;
 use crate::request::path::{self, ResourcePath, Target};
 use crate::request::verb::Verb;
@@ -44,6 +48,10 @@ pub(super) enum Routed {
     HealthMetrics,
     /// A part of the administration of the cluster, by name.
     Cluster(CompactString),
+    /// The state of this member and its cluster.
+    Overview,
+    /// A part of the console.
+    Console(Part),
     /// A backup.
     Backup,
     /// Discovery, health, or another document, if there is one of this path.
@@ -67,7 +75,17 @@ impl Routed {
 
     /// Whether the option `timeout` counts.
     pub(super) fn is_timed(&self) -> bool {
-        matches!(self, Self::Objects(_) | Self::Unserved(_) | Self::Remote { .. })
+        let is_about_objects = matches!(self, Self::Objects(_) | Self::Unserved(_) | Self::Remote { .. });
+        is_about_objects || matches!(self, Self::Overview | Self::Console(_))
+    }
+
+    /// The longest time that it may take; `None` for an answer that has no end of its own, and for documents, which are
+    /// made at once.
+    pub(super) fn longest(&self) -> Option<Duration> {
+        match self {
+            Self::Console(Part::Events) => Some(limits::CONSOLE_STREAM_LIFETIME),
+            timed => (timed.is_timed() && !timed.lasts()).then_some(limits::REQUEST_TIMEOUT),
+        }
     }
 
     /// The kind of seat that the request takes; `None` for documents, which take no time.
@@ -84,6 +102,9 @@ impl Routed {
             Self::Remote { named: None, .. } => Some(Lane::with_an_end(!reads, caller)),
             // Whoever administers a cluster must get through to an overloaded server.
             Self::Cluster(_) => Some(Lane::Exempt { mutating: !reads }),
+            Self::Overview => Some(Lane::with_an_end(false, caller)),
+            Self::Console(Part::Events) => Some(Lane::Watch),
+            Self::Console(part) => Some(Lane::with_an_end(*part == Part::Links, caller)),
             Self::Backup => Some(Lane::Exempt { mutating: false }),
             Self::WatchOfNothing | Self::Metrics | Self::HealthMetrics | Self::Document => None,
         }
@@ -126,8 +147,18 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
             METRICS => Routed::Metrics,
             HEALTH_METRICS => Routed::HealthMetrics,
             BACKUP_PATH => Routed::Backup,
-            other => members::asked(other).map_or(Routed::Document, |asked| Routed::Cluster(asked.into())),
+            OVERVIEW_PATH => Routed::Overview,
+            other => own(other),
         },
+    }
+}
+
+/// Finds which of this server's own paths is asked for, beside objects; a document where it is none of them.
+fn own(path: &str) -> Routed {
+    match (Part::of(path), members::asked(path)) {
+        (Some(part), _) => Routed::Console(part),
+        (None, Some(asked)) => Routed::Cluster(asked.into()),
+        (None, None) => Routed::Document,
     }
 }
 

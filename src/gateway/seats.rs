@@ -137,11 +137,17 @@ impl Seats {
         self.in_progress(false) + self.in_progress(true) + self.watches.now() + self.uploads.now()
     }
 
-    fn in_progress(&self, mutating: bool) -> usize {
+    /// The number of requests in progress that only read, or that may change something.
+    pub fn in_progress(&self, mutating: bool) -> usize {
         match mutating {
             false => self.read_only.now() + self.exempt_read_only.now(),
             true => self.mutating.now() + self.exempt_mutating.now(),
         }
+    }
+
+    /// The number of open watches and of other requests without an end of their own.
+    pub fn watches(&self) -> usize {
+        self.watches.now()
     }
 
     /// The most reads and writes that were in progress at a time since the last call.

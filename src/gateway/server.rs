@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actix::Actor as _;
 use actix_service::fn_service;
@@ -15,6 +16,7 @@ use tokio::sync::Semaphore;
 use super::actor::GatewayActor;
 use super::aside::Aside;
 use super::beginning::Beginning;
+use super::console::Console;
 use super::handler;
 use super::head::Head;
 use super::members::Turns;
@@ -73,8 +75,14 @@ pub struct Gateway {
     /// Threads that answer large requests.
     pub(super) aside: Aside,
     watchdog: Watchdog,
-    pki: Arc<Pki>,
-    data_dir: PathBuf,
+    pub(super) pki: Arc<Pki>,
+    pub(super) data_dir: PathBuf,
+    /// When it began to serve.
+    pub(super) began: Instant,
+    /// How long history is kept.
+    pub(super) history: Duration,
+    /// Who may see the console.
+    pub(super) console: Console,
     /// Keep what is known of roles and bindings, of custom resources, of those outside who decide about writes, and of
     /// other servers up to date, and look for what cannot be read.
     #[expect(dead_code, reason = "they work until they are dropped")]
@@ -154,6 +162,9 @@ impl Gateway {
             watchdog: boot.watchdog.clone(),
             pki: Arc::clone(&boot.pki),
             data_dir: boot.config.data_dir.clone(),
+            began: Instant::now(),
+            history: boot.config.history(),
+            console: Console::new(boot.config.console),
         }))
     }
 

@@ -27,7 +27,7 @@ use super::exchange::{Exchange, Progress};
 use super::head::Head;
 use super::routing::{RequestInfo, Routed};
 use super::seats::Lane;
-use super::{Gateway, backup, counted, definitions, documents, members, remote, resources};
+use super::{Gateway, backup, console, counted, definitions, documents, members, overview, remote, resources};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
 use crate::answer;
 use crate::discovery;
@@ -64,15 +64,20 @@ pub(super) async fn pass(
     exchange: &mut Exchange,
 ) -> HttpResponse {
     let Exchange { gateway, progress } = exchange;
-    let mut caller = match identify(gateway, request, progress).await {
+    let mut caller = match identify(gateway, request, head, progress).await {
         Ok(caller) => caller,
-        Err(error) => return answer::respond_error(&error, head.for_errors(), &[]),
+        Err(error) => return refuse(head, &error, &[]),
     };
     match pass_further(gateway, router, (request, head), payload, &mut caller, progress).await {
         Ok(response) => response,
-        Err(Refusal::Status(error)) => answer::respond_error(&error, head.for_errors(), &caller.warnings),
+        Err(Refusal::Status(error)) => refuse(head, &error, &caller.warnings),
         Err(Refusal::NoSeat) => answer::too_many_requests(),
     }
+}
+
+/// The answer that states why a request is refused: a page for browsers that ask for the console, else a `Status`.
+fn refuse(head: &Head<'_>, error: &ApiError, warnings: &[String]) -> HttpResponse {
+    console::refusal(head, error).unwrap_or_else(|| answer::respond_error(error, head.for_errors(), warnings))
 }
 
 /// The stages of a request whose user is known.
@@ -93,8 +98,13 @@ async fn pass_further(
 }
 
 /// Finds the user: the one that a trusted proxy names, or else the one whose credentials the request has.
-async fn identify(gateway: &Gateway, request: &HttpRequest, progress: &mut Progress) -> ApiResult<Caller> {
-    let found = match proxied(gateway, request) {
+async fn identify(
+    gateway: &Gateway,
+    request: &HttpRequest,
+    head: &Head<'_>,
+    progress: &mut Progress,
+) -> ApiResult<Caller> {
+    let found = match proxied(gateway, request).or_else(|| visiting(gateway, request, head, progress)) {
         Some(found) => found,
         None => authenticate(gateway, request, progress).await?,
     };
@@ -109,6 +119,19 @@ fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
     let proxy = gateway.authenticator.proxy()?;
     request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(wall_clock::now()))?;
     proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
+}
+
+/// The user of a browser that has a link to the console, or came by one. These are good for the console alone, and a
+/// token in the header counts before them.
+fn visiting(
+    gateway: &Gateway,
+    request: &HttpRequest,
+    head: &Head<'_>,
+    progress: &mut Progress,
+) -> Option<Authenticated> {
+    let user = console::visitor(gateway, head).filter(|_| !request.headers().contains_key(AUTHORIZATION))?;
+    progress.identified(gateway, Some(&user.name));
+    Some(Authenticated { user, warning: None })
 }
 
 /// Finds the user by certificate or token. Where a token is bound to an object that is unknown here, this replica first
@@ -158,8 +181,9 @@ async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'
 /// Bounds the time of a request that has an end of its own. Documents are made at once and need no bound.
 fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut Progress) -> ApiResult<()> {
     if routed.is_timed() {
-        let longest = asked_timeout(head)?.map_or(limits::REQUEST_TIMEOUT, |asked| asked.min(limits::REQUEST_TIMEOUT));
-        progress.ends = (!routed.lasts()).then(|| progress.began + longest);
+        let asked = asked_timeout(head)?;
+        let longest = routed.longest().map(|longest| asked.map_or(longest, |asked| asked.min(longest)));
+        progress.ends = longest.map(|longest| progress.began + longest);
         caller.ends = progress.ends;
     }
     Ok(())
@@ -276,6 +300,8 @@ async fn answer(
         Routed::Metrics => documents::measured(gateway, head, false, caller).await,
         Routed::HealthMetrics => documents::measured(gateway, head, true, caller).await,
         Routed::Cluster(asked) => Box::pin(members::respond(gateway, head, &asked, payload)).await,
+        Routed::Overview => Box::pin(overview::respond(gateway, head)).await,
+        Routed::Console(part) => Box::pin(console::respond(gateway, head, part, caller)).await,
         Routed::Backup => Box::pin(backup::respond(gateway, head)).await,
         Routed::Document => documents::document(gateway, head, caller, progress),
     }

@@ -10,9 +10,10 @@ pub mod access;
 pub mod admission;
 pub mod clients;
 pub mod policies;
-mod process;
+pub mod process;
 pub mod queues;
 pub mod requests;
+pub mod slowest;
 mod store;
 pub mod surroundings;
 pub mod watches;
@@ -35,6 +36,8 @@ pub struct Metrics {
     pub access: access::Access,
     /// Admission of writes, and the writes themselves.
     pub admission: admission::Admission,
+    /// The slowest recent requests.
+    pub slowest: slowest::Slowest,
     clients: clients::Clients,
 }
 
@@ -55,6 +58,7 @@ impl Default for Metrics {
             requests: requests::Requests::new(&meter, limits::REQUEST_SERIES),
             access: access::Access::new(&meter),
             admission: admission::Admission::default(),
+            slowest: slowest::Slowest::default(),
             clients: clients::Clients::default(),
             meter,
         }

@@ -23,8 +23,7 @@ impl Process {
 
     /// Appends what the operating system knows. What it does not tell is left out.
     pub fn write(&self, page: &mut Page) {
-        let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-        let seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+        let seconds = processor_seconds();
         page.counter("process_cpu_seconds_total", "Time on processors, in seconds.").sample(&[], seconds);
         page.gauge("process_start_time_seconds", "When the process started, in seconds since 1970.")
             .sample(&[], self.started);
@@ -42,8 +41,14 @@ impl Process {
     }
 }
 
+/// Time on processors since the process started, in seconds.
+pub fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Virtual and resident memory, in bytes (proc(5), `/proc/pid/statm`).
-fn memory() -> Option<(f64, f64)> {
+pub fn memory() -> Option<(f64, f64)> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = text.split_ascii_whitespace().map(|pages| pages.parse::<f64>().ok());
     let page_bytes = rustix::param::page_size() as f64;

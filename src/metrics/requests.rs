@@ -207,6 +207,18 @@ impl Route {
         }
     }
 
+    /// The verb, and the resource with its group and subresource, as in `apps/deployments/scale`.
+    pub fn named(&self) -> (&'static str, String) {
+        let labels = self.labels();
+        let part = |name| labels.iter().find(|(label, _)| *label == name).map_or("", |(_, value)| *value);
+        (self.verb().name(), slash_joined(["group", "resource", "subresource"].map(part)))
+    }
+
+    /// Whether it lasts as long as its client wants, so that its duration means nothing.
+    pub const fn lasts(&self) -> bool {
+        matches!(self.verb(), Verb::Watch | Verb::Connect)
+    }
+
     const fn verb(&self) -> Verb {
         match self {
             Self::Resource { verb, .. } => *verb,
@@ -220,6 +232,12 @@ impl Route {
             Self::Document(_) => DryRun::No,
         }
     }
+}
+
+/// Joins the parts of the name of a resource by slashes, without empty ones.
+pub fn slash_joined(parts: [&str; 3]) -> String {
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("/")
 }
 
 /// The handles of one combination of labels.

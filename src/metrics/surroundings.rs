@@ -6,15 +6,21 @@ use std::time::UNIX_EPOCH;
 use crate::prometheus::Page;
 use crate::wall_clock;
 
+/// Size of the disk that a directory is on, and its free space for this process, in bytes; `None` where the operating
+/// system does not know.
+pub fn disk(directory: &Path) -> Option<(u64, u64)> {
+    let disk = rustix::fs::statvfs(directory).ok()?;
+    Some((disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize)))
+}
+
 /// Appends the disk that a directory is on, when certificates expire, in seconds of Unix time, and the clock. What the
 /// operating system does not tell is left out.
 pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item = (&'static str, i64)>) {
-    if let Ok(disk) = rustix::fs::statvfs(directory) {
-        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize) as f64;
+    if let Some((size, free)) = disk(directory) {
         page.gauge("flotilla_disk_size_bytes", "Size of the disk that the data directory is on, in bytes.")
-            .sample(&[], bytes(disk.f_blocks));
+            .sample(&[], size as f64);
         page.gauge("flotilla_disk_free_bytes", "What is free of it for this process, in bytes.")
-            .sample(&[], bytes(disk.f_bavail));
+            .sample(&[], free as f64);
     }
     let help = "When a certificate of this server expires, in seconds since 1970.";
     let mut samples = page.gauge("flotilla_certificate_expiration_timestamp_seconds", help);

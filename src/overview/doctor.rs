@@ -11,7 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use serde::Serialize;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::status::{Output, Overview, StatusError, unix_seconds};
+use super::observation::{Observation, Output, StatusError, unix_seconds};
+use super::view::{Certificate, Overview};
 use crate::administration::{Client, Kubeconfig};
 use crate::pki::{LEAF_RENEWAL, read_credential};
 use crate::{config, wall_clock};
@@ -21,7 +22,7 @@ const CLOCK_OFFSET: f64 = 1.0;
 /// Part of a disk that is to be free.
 const DISK_FREE: f64 = 0.1;
 /// Entries of a log that a member may lack for a moment.
-const LAG_ENTRIES: f64 = 10_000.0;
+const LAG_ENTRIES: u64 = 10_000;
 
 /// Check a data directory, certificates, clocks and whether members reach each other.
 #[derive(Debug, Args)]
@@ -40,10 +41,10 @@ pub struct Doctor {
     output: Output,
 }
 
-/// How something that was looked at is.
+/// How something is that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Verdict {
+pub enum Verdict {
     /// As it should be.
     Good,
     /// It will be broken, or may be.
@@ -54,11 +55,13 @@ enum Verdict {
 
 /// What was found.
 #[derive(Debug, PartialEq, Serialize)]
-struct Finding {
-    verdict: Verdict,
-    found: String,
+pub struct Finding {
+    /// How it is.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
     /// What to do; empty when nothing is to be done.
-    advice: String,
+    pub advice: String,
 }
 
 impl Doctor {
@@ -219,8 +222,11 @@ fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
         findings.push(certificate("the user's certificate in the kubeconfig", Ok(first), now));
     }
     let name = read.server.clone();
-    match Client::new(read).map_err(StatusError::from).and_then(|client| Overview::look(&client)) {
-        Ok(overview) => judge(&name, &overview, findings),
+    match Client::new(read).and_then(|client| Observation::of(&client)) {
+        Ok(observation) => {
+            findings.extend(assess(&name, &observation.overview));
+            findings.push(clock(observation.clock_offset_seconds));
+        }
         Err(error) => findings.push(Finding::bad(
             Verdict::Broken,
             with_causes(&error),
@@ -229,13 +235,15 @@ fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a member tells.
-fn judge(name: &str, overview: &Overview, findings: &mut Vec<Finding>) {
+/// Judges a member and its cluster by the overview of the member, which is called `name`.
+pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
+    let mut findings = Vec::new();
     findings.push(match overview.ready {
         true => Finding::good(format!("{name} is ready")),
         false => {
             let advice = "It starts, stops, or reaches no majority: `/readyz?verbose` says which check fails.";
-            Finding::bad(Verdict::Broken, format!("{name} is not ready"), advice)
+            let failing = overview.failing.join(", ");
+            Finding::bad(Verdict::Broken, format!("{name} is not ready: {failing}"), advice)
         }
     });
     for member in &overview.cluster.members {
@@ -256,25 +264,35 @@ fn judge(name: &str, overview: &Overview, findings: &mut Vec<Finding>) {
         let advice = "Let another one join: two tolerate the failure of none.";
         findings.push(Finding::bad(Verdict::Warning, "there are two members", advice));
     }
-    for group in overview.cluster.groups.iter().filter(|group| group.leader.is_empty()) {
+    for group in &overview.leaderless_groups {
         let advice = "See docs/runbooks/FlotillaNoLeader.md.";
-        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {}", group.name), advice));
+        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {group}"), advice));
     }
     for lag in overview.lags.iter().filter(|lag| lag.entries > LAG_ENTRIES) {
-        let found = format!("{} lacks {:.0} entries of the group {}", lag.member, lag.entries, lag.group);
+        let found = format!("{} lacks {} entries of the group {}", lag.member, lag.entries, lag.group);
         findings.push(Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaReplicaLags.md."));
     }
-    if let Some(offset) = overview.clock_offset_seconds {
-        findings.push(match offset.abs() <= CLOCK_OFFSET {
-            true => Finding::good("its clock agrees with this machine's"),
-            false => {
-                let found = format!("its clock is {offset:+.1} s off this machine's");
-                Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md.")
-            }
-        });
+    if overview.clock_behind_seconds > CLOCK_OFFSET {
+        let found = format!("its clock is {:.1} s behind the cluster's", overview.clock_behind_seconds);
+        findings.push(Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md."));
     }
-    if let (Some(free), Some(size)) = (overview.disk_free_bytes, overview.disk_size_bytes) {
-        findings.push(room(free, size));
+    if let Some(disk) = overview.disk {
+        findings.push(room(disk.free_bytes as f64, disk.size_bytes as f64));
+    }
+    let left = |certificate: &Certificate| certificate.ends_seconds - overview.clock_seconds as i64;
+    let certificates = overview.certificates.iter();
+    findings.extend(certificates.map(|it| validity(&format!("the certificate {} of {name}", it.name), left(it))));
+    findings
+}
+
+/// How far a clock is off this machine's, in seconds.
+fn clock(offset: f64) -> Finding {
+    match offset.abs() <= CLOCK_OFFSET {
+        true => Finding::good("its clock agrees with this machine's"),
+        false => {
+            let found = format!("its clock is {offset:+.1} s off this machine's");
+            Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md.")
+        }
     }
 }
 

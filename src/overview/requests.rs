@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::samples;
+use crate::metrics::requests::slash_joined;
+use crate::prometheus::{Meter, families, read_labels};
 
 /// Requests of one type.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
     /// The verb, as Kubernetes counts it.
@@ -15,55 +16,63 @@ pub struct Requests {
     /// The resource, with its group and subresource, as in `apps/deployments/scale`.
     pub resource: String,
     /// How many there were since the server started.
-    pub count: f64,
-    /// Half of them took so long at most, in seconds.
+    pub count: u64,
+    /// Median of their durations, in seconds.
     pub p50: f64,
-    /// All of them but one in a hundred took so long at most, in seconds.
+    /// 99th percentile of their durations, in seconds.
     pub p99: f64,
+    /// How many there are in each bucket of durations: one for each bound, and one above the last.
+    pub buckets: Vec<u64>,
 }
 
-/// Cumulated counts by the upper bounds of buckets, in the order in which the server writes them: ascending.
-type Buckets = Vec<(f64, f64)>;
+impl Requests {
+    /// The requests of a type, from their buckets of durations.
+    pub fn of(verb: String, resource: String, buckets: Vec<u64>, bounds: &[f64]) -> Self {
+        let quantile = |q| quantile(bounds, &buckets, q);
+        let (count, p50, p99) = (buckets.iter().sum(), quantile(0.5), quantile(0.99));
+        Self { verb, resource, count, p50, p99, buckets }
+    }
+}
 
-/// All types that a page of metrics has, the most frequent first. Watches and connections are none: they last.
-pub fn by_type(page: &str) -> Vec<Requests> {
-    let mut types = BTreeMap::<(String, String), Buckets>::new();
-    for sample in samples::named(page, "apiserver_request_duration_seconds_bucket") {
-        let (verb, Ok(bound)) = (sample.label("verb"), sample.label("le").parse::<f64>()) else { continue };
+/// The bounds of the buckets of requests, in seconds.
+pub fn request_bounds() -> Vec<f64> {
+    let family = &families::REQUEST_DURATION;
+    family.bounds.iter().map(|bound| family.unit.show(*bound)).collect()
+}
+
+/// All counted types, the most frequent first, without watches and connections: their durations mean nothing.
+pub fn requests_by_type(meter: &Meter) -> Vec<Requests> {
+    let bounds = request_bounds();
+    let mut types = BTreeMap::<(String, String), Vec<u64>>::new();
+    for (labels, histogram) in meter.all_of(&families::REQUEST_DURATION) {
+        let labels = read_labels(&labels);
+        let label = |name| labels.iter().find(|(label, _)| *label == name).map_or("", |(_, value)| value);
+        let verb = label("verb");
         if matches!(verb, "WATCH" | "WATCHLIST" | "CONNECT") {
             continue;
         }
-        let parts = ["group", "resource", "subresource"].map(|label| sample.label(label));
-        let resource = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-        let buckets = types.entry((verb.to_owned(), resource)).or_default();
-        match buckets.iter_mut().find(|(there, _)| *there == bound) {
-            Some((_, count)) => *count += sample.value,
-            None => buckets.push((bound, sample.value)),
-        }
+        let resource = slash_joined(["group", "resource", "subresource"].map(label));
+        let sums = types.entry((verb.to_owned(), resource)).or_insert_with(|| vec![0; bounds.len() + 1]);
+        sums.iter_mut().zip(histogram.counts()).for_each(|(sum, count)| *sum += count);
     }
-    let mut all: Vec<_> = types.into_iter().map(|((verb, resource), buckets)| of(verb, resource, &buckets)).collect();
-    all.sort_by(|a, b| b.count.total_cmp(&a.count));
+    let all = types.into_iter().map(|((verb, resource), counts)| Requests::of(verb, resource, counts, &bounds));
+    let mut all: Vec<_> = all.filter(|requests| requests.count > 0).collect();
+    all.sort_by_key(|requests| std::cmp::Reverse(requests.count));
     all
 }
 
-fn of(verb: String, resource: String, buckets: &Buckets) -> Requests {
-    let count = buckets.last().map_or(0.0, |(_, count)| *count);
-    Requests { verb, resource, count, p50: quantile(buckets, 0.5), p99: quantile(buckets, 0.99) }
-}
-
-/// A quantile as Prometheus estimates it: evenly spread within a bucket, and the greatest finite bound beyond that.
-fn quantile(buckets: &Buckets, q: f64) -> f64 {
-    let rank = q * buckets.last().map_or(0.0, |(_, count)| *count);
+/// A quantile as Prometheus estimates it: evenly spread within a bucket, and the greatest bound beyond that.
+pub fn quantile(bounds: &[f64], buckets: &[u64], q: f64) -> f64 {
+    let rank = q * buckets.iter().sum::<u64>() as f64;
     let (mut lower, mut before) = (0.0, 0.0);
-    for (upper, count) in buckets {
-        if *count >= rank && *count > before && upper.is_finite() {
-            return lower + (upper - lower) * (rank - before) / (count - before);
+    for (upper, count) in bounds.iter().zip(buckets) {
+        let count = *count as f64;
+        if count > 0.0 && before + count >= rank {
+            return lower + (upper - lower) * (rank - before) / count;
         }
-        if upper.is_finite() {
-            (lower, before) = (*upper, *count);
-        }
+        (lower, before) = (*upper, before + count);
     }
-    lower
+    if before < rank { lower } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -72,30 +81,24 @@ mod tests {
 
     #[test]
     fn quantiles_are_estimated_within_buckets() {
-        let buckets = vec![(0.1, 0.0), (0.2, 50.0), (0.4, 100.0), (f64::INFINITY, 100.0)];
-        assert!((quantile(&buckets, 0.5) - 0.2).abs() < 1e-9);
-        assert!((quantile(&buckets, 0.75) - 0.3).abs() < 1e-9);
-        let beyond = vec![(0.1, 1.0), (f64::INFINITY, 100.0)];
-        assert!((quantile(&beyond, 0.99) - 0.1).abs() < 1e-9);
-        assert!(quantile(&Vec::new(), 0.5).abs() < 1e-9);
+        let (bounds, buckets) = ([0.1, 0.2, 0.4], [0, 50, 50, 0]);
+        let close = |q: f64, wanted: f64| (quantile(&bounds, &buckets, q) - wanted).abs() < 1e-9;
+        assert!(close(0.5, 0.2) && close(0.75, 0.3) && close(1.0, 0.4));
+        assert!((quantile(&[0.1], &[1, 99], 0.99) - 0.1).abs() < 1e-9);
+        assert!(quantile(&[0.1], &[0, 0], 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn series_of_one_type_are_added() {
-        let line = |verb: &str, code: &str, le: &str, count: u32| {
-            let labels =
-                format!("verb=\"{verb}\",scope=\"{code}\",group=\"apps\",resource=\"deployments\",le=\"{le}\"");
-            format!("apiserver_request_duration_seconds_bucket{{{labels}}} {count}\n")
-        };
-        let page = [
-            line("GET", "a", "0.1", 1),
-            line("GET", "a", "+Inf", 1),
-            line("GET", "b", "0.1", 2),
-            line("GET", "b", "+Inf", 3),
-            line("WATCH", "a", "+Inf", 9),
-        ];
-        let found = by_type(&page.concat());
-        assert_eq!(found.len(), 1);
-        assert_eq!((&*found[0].verb, &*found[0].resource, found[0].count), ("GET", "apps/deployments", 4.0));
+        let meter = Meter::default();
+        for (verb, scope) in [("GET", "a"), ("GET", "b"), ("GET", "b"), ("WATCH", "a")] {
+            let labels = [("group", "apps"), ("resource", "deployments"), ("scope", scope), ("verb", verb)];
+            meter.histogram(&families::REQUEST_DURATION, &labels).observe(1_000);
+        }
+        meter.histogram(&families::REQUEST_DURATION, &[("resource", "pods"), ("verb", "LIST")]);
+        let found = requests_by_type(&meter);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((&*found[0].verb, &*found[0].resource, found[0].count), ("GET", "apps/deployments", 3));
+        assert!(found[0].p99 <= 0.005);
     }
 }

@@ -26,6 +26,31 @@ pub fn label_text(labels: &[(&'static str, &str)]) -> String {
     out
 }
 
+/// Parses the text that [`label_text`] makes of labels.
+pub fn read_labels(text: &str) -> Vec<(&str, String)> {
+    let (mut labels, mut rest) = (Vec::new(), text);
+    while let Some((name, behind)) = rest.trim_start_matches(',').split_once("=\"") {
+        let (mut value, mut chars) = (String::new(), behind.char_indices());
+        rest = "";
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    rest = &behind[at + 1..];
+                    break;
+                }
+                '\\' => match chars.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, other)) => value.push(other),
+                    None => {}
+                },
+                _ => value.push(c),
+            }
+        }
+        labels.push((name, value));
+    }
+    labels
+}
+
 /// Text to which families are appended. Their values are read at the time of the request.
 #[derive(Debug, Default)]
 pub struct Page(pub String);
@@ -134,6 +159,10 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        assert_eq!(label_text(&[("a", "1"), ("b", "q\"\\\n")]), r#"a="1",b="q\"\\\n""#);
+        let labels = [("a", "1"), ("b", "q\"\\\n"), ("c", ""), ("d", ",x=")];
+        let text = label_text(&labels);
+        assert_eq!(text, r#"a="1",b="q\"\\\n",c="",d=",x=""#);
+        assert_eq!(read_labels(&text), labels.map(|(name, value)| (name, value.to_owned())));
+        assert!(read_labels("").is_empty());
     }
 }

@@ -22,7 +22,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    fn show(self, value: u64) -> f64 {
+    /// Converts a value to the unit in which it is shown.
+    pub fn show(self, value: u64) -> f64 {
         match self {
             Self::Seconds => value as f64 / 1e9,
             Self::Bytes => value as f64,
@@ -66,6 +67,11 @@ impl Histogram {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
+    /// The number of values in each bucket: one for each bound of the family, and one above the last.
+    pub fn counts(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
     fn write(&self, family: &Family, labels: &str, out: &mut String) {
         let name = family.name;
         let comma = if labels.is_empty() { "" } else { "," };
@@ -100,6 +106,13 @@ impl Histograms {
         let mut series = self.series.write();
         let (_, of_family) = series.entry(family.name).or_insert_with(|| (family, Series::new()));
         Arc::clone(of_family.entry(labels).or_insert_with(|| Arc::new(Histogram::new(family.bounds))))
+    }
+
+    /// The histograms of a family, with the text of their labels.
+    pub fn all_of(&self, family: &Family) -> Vec<(String, Arc<Histogram>)> {
+        let series = self.series.read();
+        let all = series.get(family.name).into_iter().flat_map(|(_, series)| series);
+        all.map(|(labels, histogram)| (labels.clone(), Arc::clone(histogram))).collect()
     }
 
     /// Appends all histograms in the text form.

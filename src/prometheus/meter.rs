@@ -55,6 +55,11 @@ impl Meter {
         self.histograms.get(family, labels)
     }
 
+    /// The histograms of a family, with the text of their labels.
+    pub fn all_of(&self, family: &Family) -> Vec<(String, Arc<Histogram>)> {
+        self.histograms.all_of(family)
+    }
+
     /// Renders all metrics in the text form.
     pub fn render(&self) -> String {
         let mut out = self.exporter.render();

@@ -7,6 +7,6 @@ pub mod families;
 mod histogram;
 mod meter;
 
-pub use exposition::{CONTENT_TYPE, Page, Samples, sorted};
+pub use exposition::{CONTENT_TYPE, Page, Samples, read_labels, sorted};
 pub use histogram::{Family, Histogram, Unit};
 pub use meter::{Labels, Meter};

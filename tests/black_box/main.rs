@@ -9,6 +9,7 @@ mod backup;
 mod bookmarks;
 mod cluster;
 mod configuration;
+mod console;
 mod conversion;
 mod crash;
 mod custom;

@@ -18,6 +18,7 @@ mod wall;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -97,6 +98,12 @@ impl HybridClock {
             self.follow(wall.get(), elapsed);
         }
         Revision::new(self.0.origin.load(Ordering::Acquire) + elapsed)
+    }
+
+    /// Returns how far this machine's wall clock is behind the latest time that it, or another member, has shown.
+    pub(crate) fn behind(&self) -> Duration {
+        let wall = Revision::from_unix_ms(self.0.wall.unix_ms());
+        Revision::duration(self.now().get().saturating_sub(wall.get()))
     }
 
     /// Returns the largest revision that is known to have been assigned.
@@ -246,8 +253,6 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Returns a clock and the wall time in milliseconds that it follows, which a test sets.
@@ -267,6 +272,7 @@ mod tests {
         wall.store(BEGIN_MS - HOUR_MS, Ordering::Relaxed);
         tokio::time::advance(Duration::from_millis(5)).await;
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS + 5));
+        assert_eq!(clock.behind(), Duration::from_millis(HOUR_MS + 5));
         wall.store(BEGIN_MS + HOUR_MS, Ordering::Relaxed);
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS + HOUR_MS));
         wall.store(u64::MAX, Ordering::Relaxed);

@@ -5,6 +5,7 @@ mod reading;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -269,6 +270,12 @@ impl Store {
             wal: wal.usage(),
             groups: groups.iter().map(|(name, group)| group.client.node().status(name)).collect(),
         }
+    }
+
+    /// Returns how far this machine's wall clock is behind the latest time that it, or another member, has shown. A few
+    /// milliseconds mean nothing: the clock of revisions runs ahead of the wall clock while many writes arrive.
+    pub fn clock_behind(&self) -> Duration {
+        self.shared.tables.hybrid_clock().behind()
     }
 
     /// Stops the store and waits until it has released its directory. Other handles answer `Closed` from then on.

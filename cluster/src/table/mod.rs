@@ -42,7 +42,7 @@ pub(crate) use self::log::ChangeRange;
 pub use self::snapshot::{Selection, Snapshot};
 use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, GroupNumber};
-use crate::watch::{Interest, Subscribers, Subscription};
+use crate::watch::{Interest, LaggingSubscriber, Subscribers, Subscription};
 use crate::{Compacted, Revision, TableId};
 
 /// All objects of one resource type. It can be read from any thread without waiting for the writer.
@@ -251,6 +251,12 @@ impl Table {
     /// Returns whether there is no object now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns at most `most` subscribers that have yet to read changes, the one furthest behind first. In a table with
+    /// very many subscribers, `from` selects the part of them that is examined.
+    pub fn lagging_subscribers(&self, from: usize, most: usize) -> Vec<LaggingSubscriber> {
+        self.subscribers.lagging(from, most)
     }
 
     /// Returns the size of the table's content, for metrics.

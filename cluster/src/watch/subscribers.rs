@@ -9,6 +9,7 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use super::{Interest, notify};
+use crate::limits::SUBSCRIBERS_EXAMINED_MAX;
 use crate::{Change, Revision};
 
 /// The unread changes of one subscription: those that concern it lie between these two revisions, both included.
@@ -136,6 +137,13 @@ impl Buckets {
         }
     }
 
+    /// All signals, in no particular order.
+    fn all(&self) -> impl Iterator<Item = (&u64, &Arc<Signal>)> {
+        let values = self.fields.values().flat_map(|values| values.values());
+        let named = self.namespaces.values().chain(self.names.values()).chain(self.keys.values());
+        std::iter::once(&self.all).chain(named).chain(values).flatten()
+    }
+
     fn wake(&self, change: &Change) {
         let key = change.object().key();
         let ring = |bucket: Option<&Bucket>| {
@@ -157,6 +165,24 @@ impl Buckets {
     }
 }
 
+/// A subscriber that has yet to read changes that concern it.
+pub struct LaggingSubscriber {
+    signal: Arc<Signal>,
+    first_unread: Revision,
+}
+
+impl LaggingSubscriber {
+    /// The changes that concern it.
+    pub fn interest(&self) -> &Interest {
+        self.signal.interest()
+    }
+
+    /// A lower bound of the revision of the first change that it has not read.
+    pub const fn first_unread(&self) -> Revision {
+        self.first_unread
+    }
+}
+
 /// The subscriptions of one table.
 #[derive(Default)]
 pub(crate) struct Subscribers(Mutex<Buckets>);
@@ -172,6 +198,24 @@ impl Subscribers {
 
     pub(crate) fn len(&self) -> usize {
         self.0.lock().count
+    }
+
+    /// Returns at most `most` subscribers that have yet to read changes, the one furthest behind first. Where there are
+    /// more subscribers than are examined, the examination begins with the one at `from`: several calls see all.
+    pub(crate) fn lagging(&self, from: usize, most: usize) -> Vec<LaggingSubscriber> {
+        let mut lagging: Vec<LaggingSubscriber> = {
+            let buckets = self.0.lock();
+            let from = from.checked_rem(buckets.count).unwrap_or_default();
+            let examined = buckets.all().skip(from).chain(buckets.all().take(from)).take(SUBSCRIBERS_EXAMINED_MAX);
+            let unread = |signal: &Arc<Signal>| {
+                let (first_unread, _) = signal.pending()?;
+                Some(LaggingSubscriber { signal: Arc::clone(signal), first_unread })
+            };
+            examined.filter_map(|(_, signal)| unread(signal)).collect()
+        };
+        lagging.sort_by_key(|it| it.first_unread);
+        lagging.truncate(most);
+        lagging
     }
 
     /// Calls `otherwise` when there are no subscriptions. Returns whether there are any.
@@ -194,11 +238,32 @@ impl Subscribers {
     /// Wakes all subscriptions, because the changes up to `through` are no longer known one by one.
     pub(crate) fn wake_all(&self, through: Revision) {
         let buckets = self.0.lock();
-        let values = buckets.fields.values().flat_map(|values| values.values());
-        let named = buckets.namespaces.values().chain(buckets.names.values()).chain(buckets.keys.values());
-        let all = std::iter::once(&buckets.all).chain(named).chain(values).flatten();
         // In the order of subscription, as they are woken otherwise.
-        let all: BTreeMap<u64, &Arc<Signal>> = all.map(|(number, signal)| (*number, signal)).collect();
+        let all: BTreeMap<u64, &Arc<Signal>> = buckets.all().map(|(number, signal)| (*number, signal)).collect();
         notify(|| all.into_values().for_each(|signal| signal.mark(Revision::ZERO, through)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subscriber_furthest_behind_comes_first() {
+        let subscribers = Subscribers::default();
+        let pending = |first: u64| Some((Revision::new(first), Revision::new(90)));
+        let named = |name: &str| Interest { name: Some(name.into()), ..Interest::default() };
+        for (name, pending) in
+            [("current", None), ("late", pending(20)), ("later", pending(10)), ("latest", pending(5))]
+        {
+            subscribers.insert(Arc::new(Signal::new(named(name), pending)));
+        }
+        for from in 0..9 {
+            let lagging = subscribers.lagging(from, 2);
+            let names: Vec<_> = lagging.iter().map(|it| it.interest().name.clone().unwrap_or_default()).collect();
+            assert_eq!(names, ["latest", "later"]);
+            assert_eq!(lagging[0].first_unread(), Revision::new(5));
+        }
+        assert!(Subscribers::default().lagging(7, 2).is_empty());
     }
 }

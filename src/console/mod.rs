@@ -1,0 +1,60 @@
+//! The console: a read-only page for browsers that shows the state of a member.
+//!
+//! The server makes the page of an [`Overview`](crate::overview::Overview). Server-sent events keep it up to date; a
+//! browser without scripts loads it again. Its users are authenticated and authorized as on every other path. A browser
+//! without credentials can open a link, which `flotilla console` gets, and is then identified by a cookie.
+
+mod command;
+mod links;
+mod page;
+mod parts;
+mod policy;
+mod sections;
+
+pub use command::{Console, ConsoleError, Link};
+pub use links::Links;
+pub use page::{event, opened, page, refused};
+pub use policy::{cookie, from_cookies, headers};
+
+/// GET: the page.
+pub const PAGE_PATH: &str = "/console";
+/// GET: the events that keep it up to date.
+pub const EVENTS_PATH: &str = "/console/events";
+/// POST: issues a [`Link`].
+pub const LINKS_PATH: &str = "/console/links";
+/// GET with the parameter `token`: opens a link.
+pub const OPEN_PATH: &str = "/console/open";
+
+/// A part of the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The page.
+    Page,
+    /// The events that keep it up to date.
+    Events,
+    /// The links that are issued.
+    Links,
+    /// The place where a link is opened.
+    Open,
+}
+
+impl Part {
+    /// The part at a path, if there is one.
+    pub fn of(path: &str) -> Option<Self> {
+        match path {
+            PAGE_PATH => Some(Self::Page),
+            EVENTS_PATH => Some(Self::Events),
+            LINKS_PATH => Some(Self::Links),
+            OPEN_PATH => Some(Self::Open),
+            _ => None,
+        }
+    }
+
+    /// Its only method.
+    pub const fn method(self) -> &'static str {
+        match self {
+            Self::Page | Self::Events | Self::Open => "GET",
+            Self::Links => "POST",
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The console over HTTP: from where it can be seen, the links and sessions that identify browsers, and the stream of
+//! events that keeps a page up to date. It costs nothing while nobody looks.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix_web::body::BodyStream;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{COOKIE, SET_COOKIE};
+use actix_web::{HttpResponse, HttpResponseBuilder, web};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::head::Head;
+use super::{Gateway, members};
+use crate::access::User;
+use crate::config::ConsoleAccess;
+use crate::console::{self, Link, Links, Part};
+use crate::limits;
+use crate::overview::{Overview, Rates};
+use crate::request::Caller;
+use crate::status::{ApiError, ApiResult};
+
+/// What the console keeps: its links and sessions, and a bound on its streams.
+#[derive(Debug)]
+pub(super) struct Console {
+    access: ConsoleAccess,
+    links: Links,
+    /// One permit for each further stream of events.
+    streams: Arc<Semaphore>,
+}
+
+impl Console {
+    pub(super) fn new(access: ConsoleAccess) -> Self {
+        Self { access, links: Links::default(), streams: Arc::new(Semaphore::new(limits::CONSOLE_STREAMS)) }
+    }
+
+    /// Whether the console can be seen from where a request comes.
+    fn is_visible_to(&self, head: &Head<'_>) -> bool {
+        let peer = head.request().ok().and_then(|request| request.peer_addr());
+        is_visible(self.access, peer.map(|peer| peer.ip()))
+    }
+}
+
+/// Whether the console can be seen from an address. The address of a client that has left is not known.
+fn is_visible(access: ConsoleAccess, from: Option<IpAddr>) -> bool {
+    match access {
+        ConsoleAccess::Off => false,
+        ConsoleAccess::Loopback => from.is_some_and(|address| address.to_canonical().is_loopback()),
+        ConsoleAccess::Network => true,
+    }
+}
+
+/// The user whom a link or a session identifies. A link identifies its user only where it is opened, a session only
+/// where it looks at the page or its events; `None` for every other request.
+pub(super) fn visitor(gateway: &Gateway, head: &Head<'_>) -> Option<Arc<User>> {
+    let part = Part::of(head.path).filter(|_| head.method == "GET" && gateway.console.is_visible_to(head))?;
+    match part {
+        Part::Open => gateway.console.links.user_of_link(link_token(head), Instant::now()),
+        Part::Page | Part::Events => {
+            let cookies = head.request().ok()?.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
+            let port = gateway.address.port();
+            let session = cookies.filter_map(|header| console::from_cookies(header, port)).next()?;
+            gateway.console.links.user_of_session(session, Instant::now())
+        }
+        Part::Links => None,
+    }
+}
+
+fn link_token<'h>(head: &'h Head<'_>) -> &'h str {
+    head.query.get("token").unwrap_or("")
+}
+
+/// The page that tells a browser why it may not see the console, and how to get a link. `None` for other clients.
+pub(super) fn refusal(head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
+    let is_page = matches!(Part::of(head.path), Some(Part::Page | Part::Open)) && head.accept.contains("text/html");
+    let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::FORBIDDEN);
+    is_page.then(|| html(code).body(console::refused(&error.message)))
+}
+
+/// Answers a request whose user may make it.
+pub(super) async fn respond(
+    gateway: &web::Data<Gateway>,
+    head: &Head<'_>,
+    part: Part,
+    caller: &Caller,
+) -> ApiResult<HttpResponse> {
+    if !gateway.console.is_visible_to(head) {
+        let message = "the console cannot be seen from where this request comes: see the flag --console";
+        return Err(ApiError::new(404, "NotFound", message));
+    }
+    if head.method != part.method() {
+        let message = "the server does not allow this method on the requested resource";
+        return Err(ApiError::new(405, "MethodNotAllowed", message));
+    }
+    match part {
+        Part::Page => {
+            let asked = gateway.clone();
+            let page = web::block(move || console::page(&asked.overview())).await.map_err(ApiError::internal)?;
+            Ok(html(StatusCode::OK).body(page))
+        }
+        Part::Events => events(gateway, caller),
+        Part::Links => {
+            let token = gateway.console.links.issue(Arc::clone(&caller.user), Instant::now());
+            let token = token.ok_or_else(|| ApiError::internal("there are no random numbers"))?;
+            let link = Link { token, seconds: limits::CONSOLE_LINK_LIFETIME.as_secs() };
+            members::encoded(&link, head.pretty)
+        }
+        Part::Open => open(gateway, head),
+    }
+}
+
+/// Exchanges a link for a session, which the browser keeps as a cookie.
+///
+/// # Errors
+/// 403 for a link that was used, is too old or was never issued, also where the user may open links.
+fn open(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
+    let session = gateway.console.links.exchange(link_token(head), Instant::now());
+    let session =
+        session.ok_or_else(|| ApiError::new(403, "Forbidden", "the link has been used, is too old, or never was"))?;
+    // A browser sends a new cookie only along links of the server's own pages, not where another page led to this one.
+    let cookie = console::cookie(&session, gateway.address.port());
+    Ok(html(StatusCode::OK).insert_header((SET_COOKIE, cookie)).body(console::opened()))
+}
+
+/// The head of a page.
+fn html(code: StatusCode) -> HttpResponseBuilder {
+    let mut response = HttpResponse::build(code);
+    response.content_type("text/html; charset=utf-8");
+    for header in console::headers() {
+        response.insert_header(header);
+    }
+    response
+}
+
+/// A stream of events that keeps a page up to date.
+struct Stream {
+    gateway: web::Data<Gateway>,
+    before: Option<Overview>,
+    ticks: Interval,
+    /// When it ends. The browser then asks again, and is identified and authorized again.
+    ends: Option<Instant>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Server-sent events (HTML Living Standard, section 9.2). The first comes at once.
+///
+/// An event is made when the connection takes it: a slow reader misses events, and holds none of them. The request ends
+/// at its bound even if its client reads nothing: see [`super::exchange`].
+fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpResponse> {
+    let permit = Arc::clone(&gateway.console.streams).try_acquire_owned().map_err(|_| {
+        let message = "too many consoles are kept up to date; close one of them";
+        ApiError::new(429, "TooManyRequests", message)
+    })?;
+    let mut ticks = interval(limits::CONSOLE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Before the request is broken off, so that the browser sees a whole answer.
+    let ends = caller.ends.and_then(|ends| ends.checked_sub(limits::CONSOLE_INTERVAL));
+    let stream = Stream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
+    let mut response = HttpResponse::Ok();
+    for header in console::headers() {
+        response.insert_header(header);
+    }
+    response.content_type("text/event-stream");
+    Ok(response.body(BodyStream::new(Box::pin(stream::unfold(stream, next)))))
+}
+
+/// The next event; `None` when the stream ends, or the server stops.
+async fn next(mut stream: Stream) -> Option<(Result<Bytes, actix_web::Error>, Stream)> {
+    let stopping = stream.gateway.streams.clone().begun();
+    tokio::select! {
+        _ = stream.ticks.tick() => {}
+        () = stopping => return None,
+    }
+    if stream.ends.is_some_and(|ends| Instant::now() >= ends) {
+        return None;
+    }
+    let (gateway, before) = (stream.gateway.clone(), stream.before.take());
+    let made = web::block(move || {
+        let now = gateway.overview();
+        let rates = before.map(|before| Rates::between(&before, &now));
+        (console::event(&now, rates.as_ref()), now)
+    });
+    let (event, now) = made.await.ok()?;
+    stream.before = Some(now);
+    Some((Ok(Bytes::from(event)), stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_off_the_network_unless_allowed() {
+        let visible = |access, from: &str| is_visible(access, from.parse().ok());
+        for (from, near) in
+            [("127.0.0.1", true), ("::1", true), ("::ffff:127.0.0.2", true), ("10.0.0.1", false), ("", false)]
+        {
+            assert_eq!(visible(ConsoleAccess::Loopback, from), near, "{from}");
+            assert!(visible(ConsoleAccess::Network, from) && !visible(ConsoleAccess::Off, from), "{from}");
+        }
+    }
+}
