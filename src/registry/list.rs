@@ -118,8 +118,8 @@ impl OneByOne {
         Self { page, read: VecDeque::new(), more: true, size: 0, returned: 0 }
     }
 
-    /// Returns the next object; `None` at the end. Is pending where the turn is over before an object was found. Reads fewer objects at a time if they are large, since each keeps its version in memory while
-    /// the client waits.
+    /// Returns the next object; `None` at the end. Is pending where the turn is over before an object was found. Reads
+    /// fewer objects at a time if they are large, since each keeps its version in memory while the client waits.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.

@@ -47,8 +47,8 @@ impl Selection {
             })
     }
 
-    /// Returns filters by which the store skips objects. For each returned list, a selected object has a term with one of
-    /// its filters. Requirements that do not demand a term are left out.
+    /// Returns filters by which the store skips objects. For each returned list, a selected object has a term with one
+    /// of its filters. Requirements that do not demand a term are left out.
     pub fn term_filters(&self) -> Vec<Vec<TermFilter>> {
         let is_short = |values: &[_]| values.len() <= FILTERED_VALUES_MAX;
         let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
