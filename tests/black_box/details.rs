@@ -302,8 +302,8 @@ fn what_a_json_patch_repeats_is_told() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client.post(CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).expect(201);
-    let body =
-        br#"[{"op": "add", "path": "/data", "value": {"q": "1", "q": "<"}}, {"op": "add", "path": "/x", "value": 1}]"#;
+    let body = br#"[{"op": "add", "op": "add", "path": "/data", "value": {"q": "0", "q": "1", "q": "<"}},
+        {"op": "add", "path": "/x", "value": 1}]"#;
     let send = |client: &mut Connection, validation: &str| {
         let path = format!("{CONFIG_MAPS}/m?fieldValidation={validation}");
         client.request("PATCH", &path, "application/json-patch+json", body)
