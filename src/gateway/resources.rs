@@ -1,12 +1,15 @@
 //! Requests about objects: from a path and method to an operation of the registry.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use actix::Addr;
 use actix_web::{HttpResponse, web};
 use compact_str::CompactString;
+use flotilla_cluster::Object;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
+use futures_util::FutureExt as _;
 
 use super::actor::{Collect, GatewayActor, unrouted};
 use super::exchange::Progress;
@@ -16,6 +19,7 @@ use super::uploads::{Body, arrive};
 use super::{Gateway, body, counted, deprecation, lists, watches};
 use crate::access::{Attributes, ResourceAttributes};
 use crate::answer::{self, respond};
+use crate::limits;
 use crate::patch::Format;
 use crate::registry::subresources::{self, Handler};
 use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
@@ -24,7 +28,7 @@ use crate::representation::Show;
 use crate::request::path::ResourcePath;
 use crate::request::query::Query;
 use crate::request::verb::Verb;
-use crate::request::{Basis, Caller, Form, Offer, Representation};
+use crate::request::{Basis, Caller, Form, Media, Offer, Representation};
 use crate::rules::names;
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::served::Served;
@@ -219,8 +223,32 @@ impl<'r> Request<'r> {
         if let Entity::Stored(object) = entity {
             registry.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
         }
-        let encoded = representation::encode_entity(registry, &self.served, entity, representation, self.include())?;
-        Ok(answer::respond_compressed(code, encoded, self.head.gzip, &self.caller.warnings))
+        let gzip = self.head.gzip;
+        let packed = match entity {
+            Entity::Stored(object) if self.takes_long_to_show(object, representation) => {
+                let (registry, served) = (Arc::clone(registry), Arc::clone(&self.served));
+                let (entity, include) = (Entity::Stored(Arc::clone(object)), self.include().map(str::to_owned));
+                let make = move || {
+                    let include = include.as_deref();
+                    let encoded = representation::encode_entity(&registry, &served, &entity, representation, include)?;
+                    Ok::<_, ApiError>(answer::pack(encoded, gzip))
+                };
+                self.gateway.aside.run(move || ready(make()).boxed_local()).await??
+            }
+            _ => {
+                let include = self.include();
+                let encoded = representation::encode_entity(registry, &self.served, entity, representation, include)?;
+                answer::pack(encoded, gzip)
+            }
+        };
+        Ok(answer::respond_packed(code, packed, &self.caller.warnings))
+    }
+
+    /// Returns whether an object is large and must be encoded anew or compressed, which keeps a worker for long.
+    fn takes_long_to_show(&self, object: &Object, representation: Representation) -> bool {
+        let is_plain = representation.media == Media::Json && !representation.pretty && !self.head.gzip;
+        let is_as_stored = is_plain && representation.form == Form::Object && self.served.shows_as_stored(object);
+        object.bytes().len() >= limits::LARGE_REQUEST_BYTES && !is_as_stored
     }
 
     async fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
