@@ -313,6 +313,13 @@ impl Server {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
+    /// Bounds how many files it may have open.
+    #[allow(dead_code, reason = "not every program of tests bounds them")]
+    pub fn limit_open_files(&self, most: u64) {
+        let arguments = ["--pid".to_owned(), self.running.child.id().to_string(), format!("--nofile={most}:{most}")];
+        assert!(Command::new("prlimit").args(arguments).status().expect("prlimit(1)").success());
+    }
+
     /// Stops it where it stands, all of its threads: on a busy machine some go on for a while after the signal.
     pub fn freeze(&self) {
         self.signal("STOP");
