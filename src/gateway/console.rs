@@ -76,9 +76,14 @@ fn link_token<'h>(head: &'h Head<'_>) -> &'h str {
 
 /// The page that tells a browser why it may not see the console, and how to get a link. `None` for other clients.
 pub(super) fn refusal(head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
-    let is_page = matches!(Part::of(head.path), Some(Part::Page | Part::Open)) && head.accept.contains("text/html");
+    let part = Part::of(head.path).filter(|part| matches!(part, Part::Page | Part::Open))?;
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::FORBIDDEN);
-    is_page.then(|| html(code).body(console::refused(&error.message)))
+    let why = match (part, error.code) {
+        // Its user is unknown because the link is not valid any more.
+        (Part::Open, 401 | 403) => "The link has been used, or is too old.",
+        _ => &*error.message,
+    };
+    head.accept.contains("text/html").then(|| html(code).body(console::refused(why)))
 }
 
 /// Answers a request whose user may make it.

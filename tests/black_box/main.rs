@@ -5,6 +5,7 @@
 
 mod access;
 mod aggregation;
+mod alerts;
 mod backup;
 mod bookmarks;
 mod cluster;

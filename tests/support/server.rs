@@ -314,6 +314,13 @@ impl Server {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
+    /// Bounds how many files it may have open.
+    #[allow(dead_code, reason = "not every program of tests bounds them")]
+    pub fn limit_open_files(&self, most: u64) {
+        let arguments = ["--pid".to_owned(), self.running.child.id().to_string(), format!("--nofile={most}:{most}")];
+        assert!(Command::new("prlimit").args(arguments).status().expect("prlimit(1)").success());
+    }
+
     /// Sends SIGSTOP and waits until all threads have stopped. On a busy machine, some run on for a while after the
     /// signal.
     pub fn freeze(&self) {
