@@ -24,7 +24,7 @@ impl Turn {
     }
 
     /// Returns whether the task has held its thread for as long as it may.
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.began.elapsed() >= limits::TURN
     }
 

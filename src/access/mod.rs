@@ -28,3 +28,8 @@ pub use front_proxy::{FrontProxy, TrustedProxy, says_who_asks};
 pub use impersonation::Impersonation;
 pub use token_file::{TokenFile, TokenFileError};
 pub use user::{Extra, User};
+
+/// The beginning of the name of the cookie that identifies a browser to the console. The port follows, because browsers
+/// share the cookies of a host among its ports. With the prefix `__Host-` a browser accepts it only over TLS, from this
+/// host, and for all paths (RFC 6265bis, section 4.1.3.2).
+pub const CONSOLE_COOKIE: &str = "__Host-flotilla-console-";

@@ -68,8 +68,11 @@ fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// Formats a table as text: columns as wide as their widest cell, three spaces apart.
+/// Formats a table as text: columns as wide as their widest cell, three spaces apart. Control characters, which clients
+/// may have sent, are replaced by spaces, since a terminal would obey them.
 pub fn table<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| cell.replace(char::is_control, " "))).collect();
     let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(|column| widest(column).max(titles[column].len()) + 3);
     let line = |cells: [&str; N]| {

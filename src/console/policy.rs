@@ -7,24 +7,20 @@ use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 
 use super::page::{SCRIPT, STYLE};
+use crate::access::CONSOLE_COOKIE;
 use crate::limits;
-
-/// The beginning of the name of the cookie. The port follows, because browsers share the cookies of a host among its
-/// ports. With the prefix `__Host-` a browser accepts it only over TLS, from this host, and for all paths (RFC 6265bis,
-/// section 4.1.3.2).
-const COOKIE: &str = "__Host-flotilla-console-";
 
 /// A cookie that browsers send to this host alone, only over TLS and only from its own pages, and hide from scripts.
 /// `port` is that of the server.
 pub fn cookie(session: &str, port: u16) -> String {
     let seconds = limits::CONSOLE_SESSION_LIFETIME.as_secs();
-    format!("{COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
+    format!("{CONSOLE_COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
 }
 
 /// The value of the cookie of a server in a header `Cookie`.
 pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
     header.split(';').find_map(|pair| {
-        let (own, value) = pair.trim().strip_prefix(COOKIE)?.split_once('=')?;
+        let (own, value) = pair.trim().strip_prefix(CONSOLE_COOKIE)?.split_once('=')?;
         (own.parse() == Ok(port)).then_some(value)
     })
 }

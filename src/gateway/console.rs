@@ -24,32 +24,40 @@ use crate::overview::{Overview, Rates};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
+/// Why a request from another machine is refused.
+const NOT_VISIBLE: &str = "the console cannot be seen from where this request comes: see the flag --console";
+
 /// What the console keeps: its links and sessions, and a bound on its streams.
 #[derive(Debug)]
 pub(super) struct Console {
     access: ConsoleAccess,
+    /// The address at which clients reach this server.
+    address: IpAddr,
     links: Links,
     /// One permit for each further stream of events.
     streams: Arc<Semaphore>,
 }
 
 impl Console {
-    pub(super) fn new(access: ConsoleAccess) -> Self {
-        Self { access, links: Links::default(), streams: Arc::new(Semaphore::new(limits::CONSOLE_STREAMS)) }
+    pub(super) fn new(access: ConsoleAccess, address: IpAddr) -> Self {
+        let streams = Arc::new(Semaphore::new(limits::CONSOLE_STREAMS));
+        Self { access, address, links: Links::default(), streams }
     }
 
     /// Whether the console can be seen from where a request comes.
     fn is_visible_to(&self, head: &Head<'_>) -> bool {
         let peer = head.request().ok().and_then(|request| request.peer_addr());
-        is_visible(self.access, peer.map(|peer| peer.ip()))
+        is_visible(self.access, self.address, peer.map(|peer| peer.ip()))
     }
 }
 
-/// Whether the console can be seen from an address. The address of a client that has left is not known.
-fn is_visible(access: ConsoleAccess, from: Option<IpAddr>) -> bool {
+/// Whether the console can be seen from an address. A client on the machine of the server that connects to the server's
+/// `own` address comes from that address. The address of a client that has left is not known.
+fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool {
+    let is_near = |from: IpAddr| from.is_loopback() || from == own.to_canonical();
     match access {
         ConsoleAccess::Off => false,
-        ConsoleAccess::Loopback => from.is_some_and(|address| address.to_canonical().is_loopback()),
+        ConsoleAccess::Loopback => from.is_some_and(|from| is_near(from.to_canonical())),
         ConsoleAccess::Network => true,
     }
 }
@@ -75,12 +83,14 @@ fn link_token<'h>(head: &'h Head<'_>) -> &'h str {
 }
 
 /// The page that tells a browser why it may not see the console, and how to get a link. `None` for other clients.
-pub(super) fn refusal(head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
+pub(super) fn refusal(gateway: &Gateway, head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
     let part = Part::of(head.path).filter(|part| matches!(part, Part::Page | Part::Open))?;
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::FORBIDDEN);
+    let is_valid = || gateway.console.links.user_of_link(link_token(head), Instant::now()).is_some();
     let why = match (part, error.code) {
+        (_, 401 | 403) if !gateway.console.is_visible_to(head) => NOT_VISIBLE,
         // Its user is unknown because the link is not valid any more.
-        (Part::Open, 401 | 403) => "The link has been used, or is too old.",
+        (Part::Open, 401 | 403) if !is_valid() => "The link has been used, or is too old.",
         _ => &*error.message,
     };
     head.accept.contains("text/html").then(|| html(code).body(console::refused(why)))
@@ -94,8 +104,7 @@ pub(super) async fn respond(
     caller: &Caller,
 ) -> ApiResult<HttpResponse> {
     if !gateway.console.is_visible_to(head) {
-        let message = "the console cannot be seen from where this request comes: see the flag --console";
-        return Err(ApiError::new(404, "NotFound", message));
+        return Err(ApiError::new(404, "NotFound", NOT_VISIBLE));
     }
     if head.method != part.method() {
         let message = "the server does not allow this method on the requested resource";
@@ -200,10 +209,16 @@ mod tests {
 
     #[test]
     fn it_is_off_the_network_unless_allowed() {
-        let visible = |access, from: &str| is_visible(access, from.parse().ok());
-        for (from, near) in
-            [("127.0.0.1", true), ("::1", true), ("::ffff:127.0.0.2", true), ("10.0.0.1", false), ("", false)]
-        {
+        let own = "10.0.0.7".parse().expect("an address");
+        let visible = |access, from: &str| is_visible(access, own, from.parse().ok());
+        for (from, near) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.2", true),
+            ("10.0.0.7", true),
+            ("10.0.0.1", false),
+            ("", false),
+        ] {
             assert_eq!(visible(ConsoleAccess::Loopback, from), near, "{from}");
             assert!(visible(ConsoleAccess::Network, from) && !visible(ConsoleAccess::Off, from), "{from}");
         }

@@ -164,7 +164,7 @@ impl Gateway {
             data_dir: boot.config.data_dir.clone(),
             began: Instant::now(),
             history: boot.config.history(),
-            console: Console::new(boot.config.console),
+            console: Console::new(boot.config.console, boot.config.advertised()),
         }))
     }
 

@@ -66,18 +66,18 @@ pub(super) async fn pass(
     let Exchange { gateway, progress } = exchange;
     let mut caller = match identify(gateway, request, head, progress).await {
         Ok(caller) => caller,
-        Err(error) => return refuse(head, &error, &[]),
+        Err(error) => return refuse(gateway, head, &error, &[]),
     };
     match pass_further(gateway, router, (request, head), payload, &mut caller, progress).await {
         Ok(response) => response,
-        Err(Refusal::Status(error)) => refuse(head, &error, &caller.warnings),
+        Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
         Err(Refusal::NoSeat) => answer::too_many_requests(),
     }
 }
 
 /// The answer that states why a request is refused: a page for browsers that ask for the console, else a `Status`.
-fn refuse(head: &Head<'_>, error: &ApiError, warnings: &[String]) -> HttpResponse {
-    console::refusal(head, error).unwrap_or_else(|| answer::respond_error(error, head.for_errors(), warnings))
+fn refuse(gateway: &Gateway, head: &Head<'_>, error: &ApiError, warnings: &[String]) -> HttpResponse {
+    console::refusal(gateway, head, error).unwrap_or_else(|| answer::respond_error(error, head.for_errors(), warnings))
 }
 
 /// The stages of a request whose user is known.

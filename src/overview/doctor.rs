@@ -18,7 +18,7 @@ use crate::pki::{LEAF_RENEWAL, read_credential};
 use crate::{config, wall_clock};
 
 /// How far clocks may be apart, in seconds.
-const CLOCK_OFFSET: f64 = 1.0;
+const CLOCK_OFFSET: f64 = 0.5;
 /// Part of a disk that is to be free.
 const DISK_FREE: f64 = 0.1;
 /// Entries of a log that a member may lack for a moment.

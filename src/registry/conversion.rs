@@ -11,6 +11,7 @@ use super::{Page, Registry, Served, stored_tree};
 use crate::custom::Custom;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+use crate::turn::Turn;
 
 impl Registry {
     /// Has the webhook of a definition convert stored objects to the version of the request. Does nothing if no webhook
@@ -22,11 +23,13 @@ impl Registry {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let own = served.api_version();
         // Objects that cannot be decoded are left out here; showing them reports it.
-        let trees = objects.iter().filter(|object| !served.shows_as_stored(object)).filter_map(|object| {
-            let object = custom.read(stored_tree(object).ok()?).ok()?;
-            (object.str_at(&["apiVersion"]) != own).then_some(object)
-        });
-        Box::pin(self.converted(custom, &own, trees.collect())).await
+        let (mut trees, mut turn) = (Vec::new(), Turn::begin());
+        for object in objects.iter().filter(|object| !served.shows_as_stored(object)) {
+            let tree = stored_tree(object).ok().and_then(|tree| custom.read(tree).ok());
+            trees.extend(tree.filter(|tree| tree.str_at(&["apiVersion"]) != own));
+            turn.pause().await;
+        }
+        Box::pin(self.converted(custom, &own, trees)).await
     }
 
     /// Has the webhook convert an object from the version of the request to the stored one, and with `and_back` also
@@ -53,7 +56,7 @@ impl Registry {
         if webhook_converts(served).is_none() {
             return Ok(page);
         }
-        let (mut objects, mut bytes) = (Vec::new(), 0);
+        let (mut objects, mut bytes, mut turn) = (Vec::new(), 0, Turn::begin());
         loop {
             let from = objects.len();
             let more = page.read(&mut objects)?;
@@ -66,6 +69,7 @@ impl Registry {
             if !more {
                 break;
             }
+            turn.pause().await;
         }
         self.convert_to_show(served, &objects).await?;
         Ok(page.of(objects))

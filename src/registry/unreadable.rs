@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::{Registry, Served};
 use crate::limits;
 use crate::status::{ApiError, ApiResult, Cause, Details, qualified};
+use crate::turn::Turn;
 use crate::unreadable::{REASON, cause, prove};
 
 /// Returns 500 for a list that contains objects which cannot be decoded; it names them.
@@ -93,7 +94,9 @@ impl Registry {
         }
         let mut found = vec![Arc::clone(object)];
         let mut objects = Vec::new();
-        while found.len() <= limits::UNREADABLE_TOLD {
+        // The error names those that are found at once; others are found before a client asks for them.
+        let turn = Turn::begin();
+        while found.len() <= limits::UNREADABLE_TOLD && !turn.is_over() {
             let more = rest(&mut objects).unwrap_or(false);
             found.extend(objects.drain(..).filter(|object| prove(object).is_err()));
             if !more {

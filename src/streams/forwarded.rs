@@ -3,11 +3,11 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap as ClientHeaders;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
 use super::{Passing, websocket};
-use crate::access::says_who_asks;
+use crate::access::{CONSOLE_COOKIE, says_who_asks};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
@@ -25,7 +25,7 @@ const OF_CONNECTIONS: [&str; 9] = [
 ];
 
 /// Returns the headers of a request for another server. Headers of the client's connection, of the body's framing and
-/// of the user's identity are left out. `X-Forwarded-For` gets the client's address.
+/// of the user's identity are left out, and so is the cookie of the console. `X-Forwarded-For` gets the client's address.
 ///
 /// # Errors
 /// 431 if there are too many headers.
@@ -44,6 +44,7 @@ pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
         }
     }
     drop_of_connection(&mut headers);
+    drop_session(&mut headers);
     let protocols = websocket::protocols(request).collect::<Vec<_>>().join(", ");
     if !protocols.is_empty()
         && let Ok(value) = HeaderValue::from_str(&protocols)
@@ -66,6 +67,19 @@ pub fn of_upgrade(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
         headers.insert(UPGRADE, protocol);
     }
     Ok(headers)
+}
+
+/// Removes the cookie by which the console identifies a browser: another server could use it.
+fn drop_session(headers: &mut HeaderMap) {
+    let cookies: Vec<HeaderValue> = headers.get_all(COOKIE).iter().cloned().collect();
+    headers.remove(COOKIE);
+    for cookie in cookies {
+        let is_own = |pair: &&[u8]| pair.trim_ascii().starts_with(CONSOLE_COOKIE.as_bytes());
+        let others: Vec<&[u8]> = cookie.as_bytes().split(|byte| *byte == b';').filter(|pair| !is_own(pair)).collect();
+        if let (false, Ok(value)) = (others.is_empty(), HeaderValue::from_bytes(others.join(&b';').trim_ascii())) {
+            headers.append(COOKIE, value);
+        }
+    }
 }
 
 /// Adds a header.
@@ -140,6 +154,15 @@ mod tests {
         let (request, outbound, meter) = (request.to_http_request(), Outbound::default(), Arc::default());
         let (path, query, proxy, drain) = ("/", "", None, None);
         of(&Passing { outbound: &outbound, request: &request, meter: &meter, path, query, proxy, drain })
+    }
+
+    #[test]
+    fn the_cookie_of_the_console_is_not_passed_on() {
+        let request = TestRequest::get()
+            .insert_header(("Cookie", "a=1; __Host-flotilla-console-6443=secret; b=2"))
+            .append_header(("Cookie", "__Host-flotilla-console-6444=secret"));
+        let headers = passed_on(request, of_request).unwrap();
+        assert_eq!(headers.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2"]);
     }
 
     #[test]

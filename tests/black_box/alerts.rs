@@ -1,7 +1,8 @@
 //! Servers are brought into the states that the alerts of `deploy/prometheus/alerts.yaml` warn of: their metrics then
 //! meet the conditions of these alerts. How long a condition must hold is tested by `deploy/prometheus/tests.yaml`.
 //!
-//! Objects that cannot be read are in `unreadable`. No test here causes `FlotillaWatchesLate`, `FlotillaThreadStalls`
+//! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
+//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes `FlotillaWatchesLate`, `FlotillaThreadStalls`
 //! and `FlotillaHistoryLarge`, which take minutes of an overloaded machine.
 
 use std::fs::{self, File};
@@ -107,23 +108,27 @@ fn absent_members_are_down_unreachable_behind_and_missed_by_the_majority() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     let mut client = a.connect();
-    let reachable = |client: &mut Connection| Metrics::of(client).sum("flotilla_member_reachable", &["member=\"c\""]);
-    until("all members are reachable", || !fires("FlotillaMemberUnreachable", reachable(&mut client)));
+    let reachable = |client: &mut Connection| {
+        // An alert needs the series.
+        Metrics::of(client).values("flotilla_member_reachable", &["member=\"c\""]).first().copied()
+    };
+    let is_missed = |client: &mut Connection| reachable(client).map(|value| fires("FlotillaMemberUnreachable", value));
+    until("all members are reachable", || is_missed(&mut client) == Some(false));
     let address = c.credentials().address;
     c.kill();
-    assert!(TcpStream::connect(address).is_err() && fires("FlotillaDown", 0.0), "Prometheus sets `up` to 0");
-    until("c is not reachable", || fires("FlotillaMemberUnreachable", reachable(&mut client)));
+    assert!(TcpStream::connect(address).is_err(), "Prometheus sets `up` to 0, by which FlotillaDown fires");
+    until("c is not reachable", || is_missed(&mut client) == Some(true));
     for number in 0..WRITES {
         client.post(CONFIG_MAPS, &config_map(&format!("missed-{number}"), "1")).expect(201);
     }
     let leader = if Metrics::of(&mut client).sum("flotilla_group_leader", &[]) > 0.0 { &a } else { &b };
     let lag = Metrics::of(&mut leader.connect()).sum("flotilla_group_lag_entries", &["member=\"c\""]);
     assert!(lag >= WRITES as f64, "the absent member lacks {lag} entries");
-    assert!(fires("FlotillaReplicaLags", lag * 1_000.0), "as after a thousand times as many writes");
     assert!(!fires("FlotillaNoLeader", Metrics::of(&mut client).sum("flotilla_group_has_leader", &[])));
     b.kill();
     until("there is no leader", || {
-        fires("FlotillaNoLeader", Metrics::of(&mut client).sum("flotilla_group_has_leader", &[]))
+        let leaders = Metrics::of(&mut client).values("flotilla_group_has_leader", &[]);
+        !leaders.is_empty() && fires("FlotillaNoLeader", leaders.iter().sum())
     });
 }
 

@@ -111,7 +111,7 @@ fn the_events_of_a_console_end_in_time_and_their_number_is_bounded() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut client = server.connect();
-    let whole = client.get("/console/events?timeout=4s");
+    let whole = client.get("/console/events?timeout=10s");
     assert!(whole.status == 200 && whole.text().ends_with("\n\n"), "{}", whole.text());
     let open = |number: usize| {
         let mut connection = server.connect();

@@ -94,9 +94,10 @@ impl Connection {
         self.stream.conn.alpn_protocol()
     }
 
-    /// Sets how long a write may block before it fails.
+    /// Sets how long a write may block before it fails. TLS may also read during a write, so reads get the same bound.
     pub fn limit_writes(&self, timeout: Duration) {
         self.stream.sock.set_write_timeout(Some(timeout)).expect("a socket");
+        self.stream.sock.set_read_timeout(Some(timeout)).expect("a socket");
     }
 
     /// Resets the connection, and discards bytes that were not sent yet.
