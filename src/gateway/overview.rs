@@ -1,5 +1,6 @@
 //! The overview of this member and its cluster, made per request from counters that the server keeps anyway.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
@@ -126,7 +127,7 @@ impl Gateway {
                 });
             }
         }
-        all.sort_by(|a, b| (b.bytes, b.events, b.followers).cmp(&(a.bytes, a.events, a.followers)));
+        all.sort_by_key(|it| Reverse((it.bytes, it.events, it.followers)));
         let omitted = all.len().saturating_sub(limits::OVERVIEW_RESOURCES);
         all.truncate(limits::OVERVIEW_RESOURCES);
         (all, omitted as u64, history)

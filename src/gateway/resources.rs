@@ -187,11 +187,12 @@ impl<'r> Request<'r> {
             self.caller.basis = Basis::Unconfirmed;
             return Ok(());
         }
-        if verb == Verb::Create && matches!(handler, Handler::Object) {
-            if let Some(tenure) = registry.tenure(self.target()) {
-                self.caller.basis = Basis::in_tenure(tenure);
-                return Ok(());
-            }
+        if verb == Verb::Create
+            && matches!(handler, Handler::Object)
+            && let Some(tenure) = registry.tenure(self.target())
+        {
+            self.caller.basis = Basis::in_tenure(tenure);
+            return Ok(());
         }
         match self.subresource.is_empty() && verb != Verb::DeleteCollection {
             true => registry.catch_up_with(&self.served, self.namespace, self.name).await,

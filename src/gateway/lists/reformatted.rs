@@ -21,12 +21,15 @@ pub(super) enum Layout {
     Indented,
 }
 
+/// A member of the list: its name and value.
+type Member = (String, Value);
+
 /// Writes a list in another layout than compact JSON.
 pub(super) struct Reformatted {
     compact: Box<dyn ItemWriter>,
     layout: Layout,
     /// The members of the list, in the order in which they are written.
-    members: Vec<(String, Value)>,
+    members: Vec<Member>,
     has_items: bool,
 }
 
@@ -36,7 +39,7 @@ impl Reformatted {
     }
 
     /// Returns the members before that with the items, that one, and those after it.
-    fn parts(&self) -> (&[(String, Value)], &[(String, Value)], &[(String, Value)]) {
+    fn parts(&self) -> (&[Member], &[Member], &[Member]) {
         let at = self.members.iter().position(|(name, _)| name == self.compact.member()).unwrap_or(self.members.len());
         let (before, rest) = self.members.split_at(at);
         let (items, after) = rest.split_at(rest.len().min(1));
@@ -44,7 +47,7 @@ impl Reformatted {
     }
 
     /// Appends members of the list. In YAML they are a document of their own, since nothing is indented.
-    fn write(&self, members: &[(String, Value)], out: &mut Vec<u8>) {
+    fn write(&self, members: &[Member], out: &mut Vec<u8>) {
         if members.is_empty() {
             return;
         }
