@@ -2,8 +2,8 @@
 //! meet the conditions of these alerts. How long a condition must hold is tested by `deploy/prometheus/tests.yaml`.
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
-//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes `FlotillaWatchesLate`, `FlotillaThreadStalls`
-//! and `FlotillaHistoryLarge`, which take minutes of an overloaded machine.
+//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes
+//! `FlotillaWatchesLate`, `FlotillaThreadStalls` and `FlotillaHistoryLarge`, which take minutes of an overloaded machine.
 
 use std::fs::{self, File};
 use std::io::Write as _;
