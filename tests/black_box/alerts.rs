@@ -3,7 +3,8 @@
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
 //! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes
-//! `FlotillaWatchesLate`, `FlotillaThreadStalls` and `FlotillaHistoryLarge`, which take minutes of an overloaded machine.
+//! `FlotillaWatchesLate`, `FlotillaThreadStalls` and `FlotillaHistoryLarge`, which take minutes of an overloaded
+//! machine.
 
 use std::fs::{self, File};
 use std::io::Write as _;
