@@ -195,7 +195,7 @@ fn wrong_commands_are_refused_without_a_request() {
         (&["scenario", "nonsense"][..], "no scenario \"nonsense\""),
         (&["scenario", "burst", "--set", "actors.pods.kind=ship"], "unknown variant `ship`"),
         (&["scenario", "burst", "--part", "3/2"], "is not NUMBER/COUNT"),
-        (&["scenario", "burst", "--http", "1"], "speak HTTP/2"),
+        (&["scenario", "burst", "--http", "1"], "need HTTP/2"),
         (&["merge", "/nonexistent", "--out", "/nonexistent/x"], "/nonexistent"),
     ] {
         // No server runs, so a command that sent a request would report another error.
