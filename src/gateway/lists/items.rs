@@ -202,7 +202,7 @@ impl ItemWriter for Partials {
     }
 }
 
-/// Rows of a table. [`super::table`] makes tables of kinds that order their rows, or whose columns are not static.
+/// Rows of a table. [`super::whole`] makes tables of kinds that order their rows, or whose columns are not static.
 struct Rows {
     common: Common,
     table: printing::Table<'static>,
