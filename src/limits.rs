@@ -297,6 +297,9 @@ pub const TOKEN_BYTES: usize = 65_536;
 /// Verified tokens that are cached.
 pub const TOKEN_CACHE_ENTRIES: usize = 16_384;
 
+/// Uses of tokens in Secrets that wait until they are recorded there.
+pub const LEGACY_TOKEN_USES: usize = 16_384;
+
 /// Bytes of a file with certificates, keys or tokens.
 pub const CREDENTIAL_FILE_BYTES: u64 = 4 * 1_048_576;
 

@@ -32,6 +32,8 @@ pub struct TokenOwner {
     pub user: Arc<User>,
     /// Those of the requested audiences that the token is issued for.
     pub audiences: Vec<String>,
+    /// A text for a `Warning` header.
+    pub warning: Option<&'static str>,
 }
 
 /// Ways to authenticate besides client certificates, static tokens and tokens of service accounts.
@@ -102,8 +104,8 @@ impl Authenticator {
         }
         let bearer = authorization.map_or(Bearer::None, Bearer::parse);
         if let Bearer::Token(token) = bearer {
-            return match self.token_user(token, self.audiences(), now) {
-                Ok((user, _)) => found(&user),
+            return match self.owner(token, self.audiences(), now) {
+                Ok(TokenOwner { user, warning, .. }) => Ok(Authenticated { user, warning }),
                 Err(refused) => {
                     tracing::debug!(error = refused.text, "bearer token refused");
                     Err(refused)
@@ -140,17 +142,14 @@ impl Authenticator {
     /// The token is not valid.
     pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, Refused> {
         let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
-        let (user, own) = self.token_user(token, wanted, wall_clock::now())?;
-        Ok(TokenOwner { user, audiences: wanted.iter().filter(|audience| own.contains(audience)).cloned().collect() })
+        let owner = self.owner(token, wanted, wall_clock::now())?;
+        let audiences = wanted.iter().filter(|audience| owner.audiences.contains(audience)).cloned().collect();
+        Ok(TokenOwner { audiences, ..owner })
     }
 
-    /// Returns the user of a token and the audiences that it is issued for. Static tokens are issued for the API.
-    fn token_user(
-        &self,
-        token: &[u8],
-        wanted: &[String],
-        now: SystemTime,
-    ) -> Result<(Arc<User>, Vec<String>), Refused> {
+    /// Returns the owner of a token that is issued for one of the audiences `wanted`, with all audiences of the token.
+    /// Static tokens are issued for the API.
+    fn owner(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<TokenOwner, Refused> {
         const UNKNOWN: &str = "invalid bearer token";
         let unknown = || Refused { text: UNKNOWN.into(), by_objects: false };
         if token.len() > TOKEN_BYTES {
@@ -161,10 +160,14 @@ impl Authenticator {
         if let Some(user) = self.file.user(&key)
             && self.audiences().iter().any(|own| wanted.contains(own))
         {
-            return Ok((Arc::clone(user), self.audiences().to_vec()));
+            return Ok(self.of_api(Arc::clone(user)));
         }
         match self.service_accounts.authenticate(token, &key, wanted, now) {
-            Ok(Some(verified)) => Ok((Arc::clone(verified.user()), verified.audiences().to_vec())),
+            Ok(Some(verified)) => Ok(TokenOwner {
+                user: Arc::clone(verified.user()),
+                audiences: verified.audiences().to_vec(),
+                warning: verified.warning(),
+            }),
             Ok(None) => self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused {
                 by_objects: self.ways.bootstrap.is_some() && BootstrapTokens::is_one(token),
                 ..unknown()
@@ -175,11 +178,16 @@ impl Authenticator {
 }
 
 impl Authenticator {
-    /// Returns the user and audiences of a bootstrap token, which is issued for the API; `None` if it is not valid.
-    fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<(Arc<User>, Vec<String>)> {
+    /// Returns the owner of a bootstrap token, which is issued for the API; `None` if it is not valid.
+    fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<TokenOwner> {
         let user = self.ways.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
-        meant.then(|| (Arc::new(user), self.audiences().to_vec()))
+        meant.then(|| self.of_api(Arc::new(user)))
+    }
+
+    /// Returns a user whose token is issued for the API.
+    fn of_api(&self, user: Arc<User>) -> TokenOwner {
+        TokenOwner { user, audiences: self.audiences().to_vec(), warning: None }
     }
 }
 

@@ -59,6 +59,9 @@ pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
     Some(Seed { applied, ..seed })
 }
 
+/// Namespace and name of the ConfigMap with the date since which uses of legacy tokens are recorded.
+pub const LEGACY_TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
+
 /// Returns the ConfigMap from which aggregated API servers learn which requests to trust, and the one with the date
 /// since which uses of legacy tokens are recorded.
 pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
@@ -69,7 +72,7 @@ pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
     };
     let since = input.now.split('T').next().unwrap_or_default();
     let since: Map = [("since", Value::from(since))].into_iter().collect();
-    let tracking = map("kube-apiserver-legacy-service-account-token-tracking", since, Upkeep::Date);
+    let tracking = map(LEGACY_TOKEN_TRACKING.1, since, Upkeep::Date);
     let data = authentication_data(input);
     if data.is_empty() {
         return vec![tracking];

@@ -21,7 +21,7 @@ use crate::embedded::TextError;
 use crate::enablement::Enablement;
 pub use api_services::local_api_service;
 
-pub use cluster::{endpoints, published};
+pub use cluster::{LEGACY_TOKEN_TRACKING, endpoints, published};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
 pub use renewal::{Kept, Renewal, Upkeep, claims_upkeep};
 pub use roles::node_role;

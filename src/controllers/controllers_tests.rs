@@ -5,7 +5,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::*;
-use crate::access::tokens::SpareKey;
+use crate::access::tokens::{INVALID_SINCE, LAST_USED, SpareKey, Use};
 use crate::config::PortRange;
 use crate::drain::DrainBegin;
 use crate::enablement::Enablement;
@@ -18,7 +18,7 @@ use crate::status::ApiError;
 
 /// Controllers over a store of their own.
 struct Cluster {
-    agent: Agent,
+    agent: Rc<Agent>,
     _dir: Scratch,
     controllers: Controllers,
     _begin: DrainBegin,
@@ -47,6 +47,7 @@ impl Cluster {
             embedded: true,
             member,
             issuer,
+            legacy_uses: Arc::default(),
             root_ca,
             advertised,
             bootstrap,
@@ -55,7 +56,7 @@ impl Cluster {
         };
         let (begin, drain) = Drain::new();
         let controllers = start(&registry, &settings, &drain);
-        Self { agent: Agent::new(registry, settings), _dir: dir, controllers, _begin: begin }
+        Self { agent: Rc::new(Agent::new(registry, settings)), _dir: dir, controllers, _begin: begin }
     }
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
@@ -383,4 +384,80 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
     cluster.agent.delete(lost, &DeleteOptions::default()).await.unwrap();
     cluster.until("it is gone", |_| !is_claimed("10.96.0.7")).await;
     pass(&|| is_claimed("10.96.0.7")).await;
+}
+
+/// How long a year is, and some more than a day.
+const YEAR_AND_MORE: i64 = 367 * 86_400;
+
+/// Creates an account that lists the Secrets of the given names, and these.
+async fn generated_tokens(cluster: &Cluster, names: &[&str]) {
+    let listed: Vec<Value> = names.iter().map(|name| value!({"name": (*name)})).collect();
+    let account = value!({"metadata": {"name": "bot", "namespace": "n"}, "secrets": listed});
+    cluster.create("serviceaccounts", account).await;
+    for name in names {
+        let annotations = value!({"kubernetes.io/service-account.name": "bot"});
+        let metadata = value!({"name": (*name), "namespace": "n", "annotations": annotations});
+        let token = value!({"metadata": metadata, "type": "kubernetes.io/service-account-token"});
+        cluster.create("secrets", token).await;
+    }
+    cluster
+        .until("they have tokens", |cluster| {
+            names.iter().all(|name| !cluster.get("secrets", "n", name).unwrap().str_at(&["data", "token"]).is_empty())
+        })
+        .await;
+}
+
+#[actix_web::test]
+async fn unused_tokens_are_refused_and_then_removed() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("kube-system").await;
+    cluster.namespace("n").await;
+    generated_tokens(&cluster, &["unused", "used", "mounted", "unlisted"]).await;
+    let listed = value!([{"name": "unused"}, {"name": "used"}, {"name": "mounted"}]);
+    cluster.edit("serviceaccounts", "n", "bot", |bot| bot.set_at(&["secrets"], listed.clone())).await;
+    let container = value!({"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": "mounted"}}]});
+    cluster
+        .create("pods", value!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [container]}}))
+        .await;
+    let now = crate::registry::now();
+    let after = |years: i64| flotilla_proto::time::Timestamp { seconds: now.seconds + years * YEAR_AND_MORE, ..now };
+    let tracking = value!({"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"});
+    let day = |years| crate::access::tokens::day_of(after(years));
+    cluster.create("configmaps", value!({"metadata": tracking, "data": {"since": (day(0))}})).await;
+    let label = |cluster: &Cluster, name: &str, label| {
+        cluster.get("secrets", "n", name).unwrap().str_at(&["metadata", "labels", label]).to_owned()
+    };
+    let cleaner = legacy_tokens::Cleaner::new(Rc::clone(&cluster.agent)).unwrap();
+    cleaner.search(now).await.unwrap();
+    assert_eq!(label(&cluster, "unused", INVALID_SINCE), "", "uses are recorded since today only");
+    cluster.edit("secrets", "n", "used", |it| it.set_at(&["metadata", "labels", LAST_USED], day(1))).await;
+    cleaner.search(after(1)).await.unwrap();
+    assert_eq!(label(&cluster, "unused", INVALID_SINCE), day(1));
+    for kept in ["used", "mounted", "unlisted"] {
+        assert_eq!(label(&cluster, kept, INVALID_SINCE), "", "{kept}");
+    }
+    cleaner.search(after(1)).await.unwrap();
+    assert!(cluster.get("secrets", "n", "unused").is_some(), "it is removed a year later");
+    cleaner.search(after(2)).await.unwrap();
+    assert!(cluster.get("secrets", "n", "unused").is_none());
+    assert_eq!(label(&cluster, "used", INVALID_SINCE), day(2));
+}
+
+#[actix_web::test]
+async fn uses_of_tokens_are_recorded() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("n").await;
+    generated_tokens(&cluster, &["t"]).await;
+    let uid = cluster.get("secrets", "n", "t").unwrap().str_at(&["metadata", "uid"]).to_owned();
+    for uid in ["another", &uid] {
+        let used = Use { namespace: "n".into(), secret: "t".into(), uid: uid.into() };
+        assert!(cluster.agent.settings.legacy_uses.add(used));
+    }
+    cluster
+        .until("the day is recorded", |cluster| {
+            let secret = cluster.get("secrets", "n", "t").unwrap();
+            let today = crate::access::tokens::day_of(crate::registry::now());
+            secret.str_at(&["metadata", "labels", LAST_USED]) == today
+        })
+        .await;
 }

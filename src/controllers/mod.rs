@@ -1,6 +1,6 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
 //! aggregated roles, flow schemas, type checks of policies, definitions of custom resources, leaked cluster IPs,
-//! protection of objects in use, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease of
+//! protection of objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease of
 //! each server, and the objects that every cluster has.
 //!
 //! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
@@ -21,6 +21,7 @@ mod flow_schemas;
 mod garbage;
 mod identity;
 mod kubernetes_service;
+mod legacy_tokens;
 mod lost_pods;
 mod metadata;
 mod namespaces;
@@ -48,7 +49,7 @@ use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
 
 use self::agent::Agent;
-use crate::access::tokens::Issuer;
+use crate::access::tokens::{Issuer, LegacyUses};
 use crate::aggregation::Aggregation;
 use crate::bootstrap::BootstrapInput;
 use crate::drain::Drain;
@@ -68,6 +69,8 @@ pub struct Settings {
     pub member: String,
     /// Issues the tokens of service accounts that live in Secrets.
     pub issuer: Issuer,
+    /// Uses of tokens in Secrets that this server has seen.
+    pub legacy_uses: Arc<LegacyUses>,
     /// PEM bundle with which clients verify the server's certificate.
     pub root_ca: String,
     /// The address at which clients inside the cluster reach this server, and its port.
@@ -155,6 +158,9 @@ const CONTROLLERS: &[Controller] = &[
         expiry::certificate_requests(agent, queue).boxed_local()
     }),
     ("token-cleaner", "token_cleaner", |agent, queue| expiry::bootstrap_tokens(agent, queue).boxed_local()),
+    ("legacy-serviceaccount-token-cleaner", "legacy_service_account_token_cleaner", |agent, queue| {
+        legacy_tokens::clean(agent, queue).boxed_local()
+    }),
     ("validatingadmissionpolicy-status", "validatingadmissionpolicy-status", |agent, queue| {
         policy_types::run(agent, queue).boxed_local()
     }),
@@ -174,6 +180,12 @@ const OF_API: &[Controller] = &[
         api_services::run(agent, queue).boxed_local()
     }),
     ("custom-resource-services", "autoregister", |agent, queue| custom_services::run(agent, queue).boxed_local()),
+];
+
+/// Controllers of each server, whether or not it leads: their names in the log, and their functions.
+const OF_EACH: &[(&str, fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>)] = &[
+    ("identity", |agent| identity::run(agent).boxed_local()),
+    ("legacy-token-uses", |agent| legacy_tokens::record(agent).boxed_local()),
 ];
 
 /// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so that
@@ -199,13 +211,15 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     let embedded = embedded.iter().map(|controller| begin(controller, &manager));
     let of_api = OF_API.iter().map(|controller| begin(controller, &server));
     let mut tasks: Vec<_> = embedded.chain(of_api).collect();
-    let (drain, of_each) = (drain.clone(), broken.clone());
-    tasks.push(actix_web::rt::spawn(async move {
-        tokio::select! {
-            () = drain.begun() => {}
-            () = keep_running("identity", || identity::run(Rc::clone(&server)), &of_each) => {}
-        }
-    }));
+    for &(name, run) in OF_EACH {
+        let (agent, drain, broken) = (Rc::clone(&server), drain.clone(), broken.clone());
+        tasks.push(actix_web::rt::spawn(async move {
+            tokio::select! {
+                () = drain.begun() => {}
+                () = keep_running(name, || run(Rc::clone(&agent)), &broken) => {}
+            }
+        }));
+    }
     Controllers { tasks, broken }
 }
 

@@ -20,8 +20,10 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
-const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
-const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
+/// Where a Secret names its account.
+pub(super) const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
+/// Where a Secret states the UID of its account.
+pub(super) const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
 /// Secrets that are processed concurrently; the store batches their writes.
 const WORKERS: usize = 8;
 
@@ -64,7 +66,8 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-fn token_type() -> (compact_str::CompactString, compact_str::CompactString) {
+/// Selects Secrets with tokens of service accounts.
+pub(super) fn token_type() -> (compact_str::CompactString, compact_str::CompactString) {
     ("type".into(), TYPE.into())
 }
 

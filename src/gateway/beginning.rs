@@ -38,6 +38,7 @@ impl Beginning {
             embedded: boot.config.embedded_controllers,
             member: boot.config.member_name(),
             issuer: boot.issuer.clone(),
+            legacy_uses: Arc::clone(boot.authenticator.service_accounts().uses()),
             root_ca: boot.pki.authority_pem().to_owned(),
             advertised: (boot.config.advertised(), boot.address.port()).into(),
             publishes: boot.config.endpoint_reconciler_type != EndpointReconciler::None,

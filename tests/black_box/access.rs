@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_path};
@@ -108,4 +110,61 @@ fn always_allow_does_not_allow_anonymous_requests() {
     }
     assert_eq!(server.connect().get(CONFIG_MAPS).status, 200);
     assert!(server.messages().contains("requests without credentials are refused"), "{}", server.messages());
+}
+
+#[test]
+fn uses_of_tokens_in_secrets_are_recorded_and_marked_tokens_are_refused() {
+    const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+    const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+    let directory = DataDir::new();
+    let server = directory.start();
+    let mut client = server.connect();
+    let account = json!({"metadata": {"name": "bot"}, "secrets": [{"name": "generated"}]});
+    client.post(ACCOUNTS, &account).expect(201);
+    for name in ["generated", "asked-for"] {
+        let metadata = json!({"name": name, "annotations": {"kubernetes.io/service-account.name": "bot"}});
+        let secret = json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"});
+        client.post(SECRETS, &secret).expect(201);
+    }
+    let mut secret_until = |name: &str, holds: &dyn Fn(&Value) -> bool| {
+        let began = Instant::now();
+        loop {
+            let secret = client.get(&format!("{SECRETS}/{name}")).expect(200);
+            if holds(&secret) {
+                return secret;
+            }
+            assert!(began.elapsed() < PATIENCE, "in vain: {secret}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let mut token = |name: &str| {
+        let secret = secret_until(name, &|secret| secret["data"]["token"].is_string());
+        assert!(secret["metadata"]["labels"].is_null());
+        let token = STANDARD.decode(secret["data"]["token"].as_str().unwrap()).unwrap();
+        format!("Bearer {}", String::from_utf8(token).unwrap())
+    };
+    let tokens = [token("generated"), token("asked-for")];
+    let mut anonymous = server.connect_anonymously();
+    let mut get = |token: &str| anonymous.call("GET", "/apis", &[("Authorization", token)], b"").unwrap();
+    let warned = get(&tokens[0]);
+    assert_eq!(warned.status, 200);
+    assert!(warned.header("warning").unwrap().contains("instead of auto-generated secret-based tokens"));
+    let plain = get(&tokens[1]);
+    assert_eq!((plain.status, plain.header("warning")), (200, None));
+    for name in ["generated", "asked-for"] {
+        let used = secret_until(name, &|secret| secret["metadata"]["labels"][LAST_USED].is_string());
+        assert_eq!(used["metadata"]["labels"][LAST_USED].as_str().unwrap().len(), "2026-01-31".len());
+    }
+    let path = format!("{SECRETS}/asked-for");
+    let mark = |day: Value| json!({"metadata": {"labels": {INVALID_SINCE: day}}});
+    let mut patch = |body: &Value| {
+        let headers = [("Content-Type", "application/merge-patch+json")];
+        assert_eq!(client.call("PATCH", &path, &headers, body.to_string().as_bytes()).unwrap().status, 200);
+    };
+    patch(&mark("2026-01-31".into()));
+    assert_eq!(get(&tokens[1]).status, 401);
+    patch(&mark(Value::Null));
+    assert_eq!(get(&tokens[1]).status, 200);
 }

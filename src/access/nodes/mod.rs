@@ -5,6 +5,7 @@ mod relations;
 
 use std::fmt;
 
+pub use references::names_secret;
 pub use relations::{Related, Relations, StoreRelations};
 
 use super::attributes::{Attributes, ResourceAttributes};

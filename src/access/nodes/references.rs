@@ -23,15 +23,18 @@ pub(super) fn uses(pod: &Value, what: Related, name: &str) -> bool {
                 || sources(pod)
                     .any(|source| source.str_at(&["configMap", "name"]) == name || projected(source, "configMap", name))
         }
-        Related::Secret => {
-            named(pod.list_at(&["spec", "imagePullSecrets"]), &[], name)
-                || in_environment(pod, "secretRef", "secretKeyRef", name)
-                || sources(pod).any(|source| has_secret(source, name) || projected(source, "secret", name))
-        }
+        Related::Secret => names_secret(pod, name),
         Related::Claim => claims(pod).iter().any(|claim| claim == name),
         Related::ResourceClaim => resource_claims(pod).any(|claim| claim == name),
         Related::Volume | Related::Attachment | Related::Slice | Related::Pod => false,
     }
+}
+
+/// Returns whether a pod names a Secret of its namespace.
+pub fn names_secret(pod: &Value, name: &str) -> bool {
+    named(pod.list_at(&["spec", "imagePullSecrets"]), &[], name)
+        || in_environment(pod, "secretRef", "secretKeyRef", name)
+        || sources(pod).any(|source| has_secret(source, name) || projected(source, "secret", name))
 }
 
 /// Returns the names of a pod's PersistentVolumeClaims.

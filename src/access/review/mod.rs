@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use flotilla_proto::{json, value};
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::authenticator::{Authenticator, Refused};
+use super::authenticator::{Authenticator, Refused, TokenOwner};
 use super::authorizer::{Authorizer, Decision, Permissions};
 use super::user::{Extra, User};
 use crate::field::{ErrorKind, Errors, Path};
@@ -16,12 +16,12 @@ use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a `TokenReview` with the owner of the token. The inner error says why the token is not valid; the answer may
+/// Answers a `TokenReview` with the owner of the token, and returns that owner. The inner error says why the token is not valid; the answer may
 /// change once this replica has caught up.
 ///
 /// # Errors
 /// 400 without a token.
-pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<Result<(), Refused>> {
+pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<Result<TokenOwner, Refused>> {
     let token = review.str_at(&["spec", "token"]);
     if token.is_empty() {
         return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
@@ -41,7 +41,7 @@ pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiRes
         }
     }
     review.set_at(&["status"], status);
-    Ok(owner.map(drop))
+    Ok(owner)
 }
 
 /// Answers a `SelfSubjectReview` with the user who asks. `now` is the time in RFC 3339. Drops everything else in the

@@ -30,8 +30,14 @@ pub struct Found {
     pub service_account: CompactString,
     /// The node of a pod; may be empty.
     pub node: CompactString,
+    /// The Secrets that a service account lists; empty for other kinds.
+    pub secrets: Vec<CompactString>,
     /// The token in a Secret of a service account.
     pub token: Option<Vec<u8>>,
+    /// The day on which the token in a Secret was last used, as its label states it; may be empty.
+    pub last_used: CompactString,
+    /// The day since which the token in a Secret is refused, as its label states it; may be empty.
+    pub invalid_since: CompactString,
 }
 
 /// Finds objects that tokens are bound to. Implementations read memory, since every request asks.

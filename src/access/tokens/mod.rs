@@ -9,8 +9,10 @@ pub mod discovery;
 mod issue;
 mod jose;
 mod keys;
+mod legacy;
 pub mod request;
 mod store;
+mod uses;
 mod verify;
 
 pub use bound::{BoundKind, BoundObjects, Found};
@@ -18,7 +20,9 @@ pub use claims::{Claims, NumericDate};
 pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration, jwks_uri};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
 pub use keys::{KEY_FILE, KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
+pub use legacy::{INVALID_SINCE, LAST_USED, day_of};
 pub use store::StoreObjects;
+pub use uses::{LegacyUses, Use};
 pub use verify::{ServiceAccountTokens, TokenError, Verified};
 
 /// Prefix of the user names of service accounts.

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::bound::{BoundKind, BoundObjects, Found};
+use super::legacy::{INVALID_SINCE, LAST_USED};
 use crate::unreadable;
 
 /// The tables of objects that tokens are bound to.
@@ -69,12 +70,16 @@ impl BoundObjects for StoreObjects {
 fn read(bytes: &[u8], revision: u64) -> Option<Found> {
     let value = json::parse(bytes).ok()?;
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok().map(SystemTime::from);
+    let label = |name| value.str_at(&["metadata", "labels", name]).into();
     Some(Found {
         revision,
         uid: value.str_at(&["metadata", "uid"]).into(),
         deleted_at: time(value.str_at(&["metadata", "deletionTimestamp"])),
         service_account: value.str_at(&["spec", "serviceAccountName"]).into(),
         node: value.str_at(&["spec", "nodeName"]).into(),
+        secrets: value.list_at(&["secrets"]).iter().map(|secret| secret.str_at(&["name"]).into()).collect(),
+        last_used: label(LAST_USED),
+        invalid_since: label(INVALID_SINCE),
         token: value.at(&["data", "token"]).as_str().and_then(|text| STANDARD.decode(text).ok()),
     })
 }

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
-use ring::digest::{SHA256, digest};
 
 use super::bound::{BoundKind, BoundObjects};
 use super::claims::{Claims, Kubernetes, LegacyClaims, NumericDate, Reference};
 use super::jose::Unverified;
 use super::keys::KeySet;
+use super::legacy::{INVALID_SINCE, LegacyToken};
+use super::uses::LegacyUses;
 use super::{GROUP, LEGACY_ISSUER, USER_PREFIX};
 use crate::access::connection::CREDENTIAL_ID;
 use crate::access::user::User;
@@ -54,6 +55,16 @@ pub enum TokenError {
     LegacyInvalidated,
     #[error("Token does not match server's copy")]
     LegacyReplaced,
+    #[error("ServiceAccount {0}/{1} has been deleted")]
+    LegacyAccountDeleted(String, String),
+    #[error("ServiceAccount UID ({0}) does not match claim ({1})")]
+    LegacyAccountReplaced(String, String),
+    #[error(
+        "the token in secret {namespace}/{secret} for service account {namespace}/{account} has been marked invalid. \
+         Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the \
+         '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+    )]
+    LegacyMarked { namespace: String, secret: String, account: String },
 }
 
 impl TokenError {
@@ -67,6 +78,9 @@ impl TokenError {
                 | Self::Invalidated
                 | Self::LegacyInvalidated
                 | Self::LegacyReplaced
+                | Self::LegacyAccountDeleted(..)
+                | Self::LegacyAccountReplaced(..)
+                | Self::LegacyMarked { .. }
         )
     }
 }
@@ -78,8 +92,7 @@ pub struct Verified {
     /// The audiences of the token; those of the API if the token has none.
     audiences: Vec<String>,
     times: [Option<NumericDate>; 3],
-    namespace: String,
-    bonds: Vec<Bond>,
+    bonds: Bonds,
     used: AtomicBool,
 }
 
@@ -93,6 +106,23 @@ impl Verified {
     pub fn audiences(&self) -> &[String] {
         &self.audiences
     }
+
+    /// Returns the text that a client with this token is warned with. `None` if there is nothing to warn of.
+    pub fn warning(&self) -> Option<&'static str> {
+        match &self.bonds {
+            Bonds::Objects { .. } => None,
+            Bonds::Secret(token) => token.warning(),
+        }
+    }
+}
+
+/// The objects on which the validity of a token depends.
+#[derive(Debug)]
+enum Bonds {
+    /// Objects of a namespace (and a node) that must exist.
+    Objects { namespace: String, bonds: Vec<Bond> },
+    /// The Secret in which the token lives, and its account.
+    Secret(LegacyToken),
 }
 
 /// An object that must exist for the token to be valid.
@@ -100,8 +130,6 @@ impl Verified {
 struct Bond {
     kind: BoundKind,
     to: Reference,
-    /// Digest of the token that the Secret must contain.
-    token: Option<[u8; 32]>,
     /// Revision at which the object was last found valid; 0 for none.
     seen: AtomicU64,
 }
@@ -113,13 +141,26 @@ pub struct ServiceAccountTokens {
     issuers: Vec<String>,
     audiences: Vec<String>,
     objects: Arc<dyn BoundObjects>,
+    uses: Arc<LegacyUses>,
     verified: DashMap<[u8; 32], Arc<Verified>>,
 }
 
 impl ServiceAccountTokens {
     /// Creates a verifier for these keys and issuers. `audiences` are those of the API.
     pub fn new(keys: KeySet, issuers: &[String], audiences: &[String], objects: Arc<dyn BoundObjects>) -> Self {
-        Self { keys, issuers: issuers.to_vec(), audiences: audiences.to_vec(), objects, verified: DashMap::new() }
+        Self {
+            keys,
+            issuers: issuers.to_vec(),
+            audiences: audiences.to_vec(),
+            objects,
+            uses: Arc::default(),
+            verified: DashMap::new(),
+        }
+    }
+
+    /// Returns the queue of uses of tokens in Secrets.
+    pub const fn uses(&self) -> &Arc<LegacyUses> {
+        &self.uses
     }
 
     /// Returns the keys.
@@ -212,36 +253,18 @@ impl ServiceAccountTokens {
         bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(Bond::new(kind, to?))));
         let audiences = if claims.aud.0.is_empty() { self.audiences.clone() } else { claims.aud.0 };
         let times = [claims.exp, claims.nbf, claims.iat];
-        Ok(Verified { user: user.into(), audiences, times, namespace, bonds, used: AtomicBool::new(true) })
+        let bonds = Bonds::Objects { namespace, bonds };
+        Ok(Verified { user: user.into(), audiences, times, bonds, used: AtomicBool::new(true) })
     }
 
+    /// Returns a token that lives in a Secret. It has the audiences of the API and does not expire.
     fn legacy(&self, claims: LegacyClaims, digest: &[u8; 32]) -> Result<Verified, TokenError> {
-        let required = [
-            ("sub", &claims.sub),
-            ("namespace", &claims.namespace),
-            ("secretName", &claims.secret),
-            ("serviceAccountName", &claims.account),
-            ("serviceAccountUID", &claims.account_uid),
-        ];
-        if let Some((name, _)) = required.into_iter().find(|(_, value)| value.is_empty()) {
-            return Err(TokenError::LegacyClaim(name, "missing"));
-        }
-        if claims.sub != format!("{USER_PREFIX}{}:{}", claims.namespace, claims.account) {
-            return Err(TokenError::LegacyClaim("sub", "invalid"));
-        }
-        let account = Reference { name: claims.account, uid: claims.account_uid };
-        let user = account_user(&claims.namespace, &account);
-        let secret = Reference { name: claims.secret, uid: String::new() };
-        let bonds = vec![
-            Bond { token: Some(*digest), ..Bond::new(BoundKind::Secret, secret) },
-            Bond::new(BoundKind::ServiceAccount, account),
-        ];
+        let token = LegacyToken::new(claims, *digest)?;
         Ok(Verified {
-            user: user.into(),
+            user: account_user(token.namespace(), token.account()).into(),
             audiences: self.audiences.clone(),
             times: [None; 3],
-            namespace: claims.namespace,
-            bonds,
+            bonds: Bonds::Secret(token),
             used: AtomicBool::new(true),
         })
     }
@@ -259,7 +282,12 @@ impl ServiceAccountTokens {
         if iat.is_some_and(|iat| seconds(now + LEEWAY) < iat.0) {
             return Err(TokenError::IssuedLater);
         }
-        verified.bonds.iter().try_for_each(|bond| self.check_bond(&verified.namespace, bond, now))
+        match &verified.bonds {
+            Bonds::Objects { namespace, bonds } => {
+                bonds.iter().try_for_each(|bond| self.check_bond(namespace, bond, now))
+            }
+            Bonds::Secret(token) => token.check(&*self.objects, &self.uses, now),
+        }
     }
 
     fn check_bond(&self, namespace: &str, bond: &Bond, now: SystemTime) -> Result<(), TokenError> {
@@ -280,13 +308,8 @@ impl ServiceAccountTokens {
                 return Err(TokenError::AccountReplaced(found.uid.to_string(), bond.to.uid.clone()));
             }
             (BoundKind::ServiceAccount, Some(_)) => {}
-            (_, found) => match (&bond.token, found) {
-                (None, Some(found)) if !gone && found.uid == bond.to.uid => {}
-                (None, _) => return Err(TokenError::Invalidated),
-                (Some(_), Some(found)) if !gone && bond.holds(found.token.as_deref()) => {}
-                (Some(_), Some(_)) if !gone => return Err(TokenError::LegacyReplaced),
-                (Some(_), _) => return Err(TokenError::LegacyInvalidated),
-            },
+            (_, Some(found)) if !gone && found.uid == bond.to.uid => {}
+            _ => return Err(TokenError::Invalidated),
         }
         if let Some(found) = found.filter(|found| found.deleted_at.is_none()) {
             bond.seen.store(found.revision, Ordering::Relaxed);
@@ -311,12 +334,7 @@ impl ServiceAccountTokens {
 
 impl Bond {
     const fn new(kind: BoundKind, to: Reference) -> Self {
-        Self { kind, to, token: None, seen: AtomicU64::new(0) }
-    }
-
-    /// Returns whether a Secret contains this very token.
-    fn holds(&self, token: Option<&[u8]>) -> bool {
-        token.is_some_and(|token| self.token.as_ref().is_some_and(|own| own == digest(&SHA256, token).as_ref()))
+        Self { kind, to, seen: AtomicU64::new(0) }
     }
 }
 

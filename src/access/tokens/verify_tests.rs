@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
+use ring::digest::{SHA256, digest};
 
 use super::super::bound::Found;
 use super::super::issue::{Account, IssueRequest, Issuer, LegacyAccount};
@@ -194,4 +195,69 @@ fn the_cache_is_bounded() {
         world.tokens.remember(key, verified);
         assert!(world.tokens.verified.len() <= TOKEN_CACHE_ENTRIES);
     }
+}
+
+#[test]
+fn tokens_in_secrets_depend_on_secret_and_account() {
+    let world = World::new();
+    let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
+    let token = world.issuer.issue_legacy(&of).unwrap();
+    let secret = |revision| Found { token: Some(token.clone().into()), ..found("u-s", revision) };
+    world.objects.put(BoundKind::Secret, "ns/s", secret(1));
+    assert!(world.check(&token).is_ok());
+    world.objects.put(BoundKind::Secret, "ns/s", Found { deleted_at: Some(world.now), ..secret(2) });
+    assert_eq!(world.error(&token), "Token has been invalidated", "a deletion counts at once");
+    world.objects.put(BoundKind::Secret, "ns/s", secret(3));
+    world.objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-2", 4));
+    assert_eq!(world.error(&token), "ServiceAccount UID (u-2) does not match claim (u-1)");
+    let ending = Found { deleted_at: Some(world.now), ..found("u-1", 5) };
+    world.objects.put(BoundKind::ServiceAccount, "ns/bot", ending);
+    assert_eq!(world.error(&token), "ServiceAccount ns/bot has been deleted");
+    world.objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-1", 6));
+    world.objects.put(BoundKind::Secret, "ns/s", Found { invalid_since: "2026-01-31".into(), ..secret(7) });
+    assert!(world.error(&token).starts_with("the token in secret ns/s for service account ns/bot has been marked"));
+}
+
+#[test]
+fn clients_with_generated_tokens_are_warned() {
+    let world = World::new();
+    let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
+    let token = world.issuer.issue_legacy(&of).unwrap();
+    world.objects.put(BoundKind::Secret, "ns/s", Found { token: Some(token.clone().into()), ..found("u-s", 1) });
+    assert_eq!(world.check(&token).unwrap().unwrap().warning(), None);
+    let listing = Found { secrets: vec!["s".into()], ..found("u-1", 2) };
+    world.objects.put(BoundKind::ServiceAccount, "ns/bot", listing);
+    assert!(world.check(&token).unwrap().unwrap().warning().unwrap().contains("TokenRequest"));
+}
+
+#[test]
+fn each_day_of_use_is_noted_once() {
+    let world = World::new();
+    let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
+    let token = world.issuer.issue_legacy(&of).unwrap();
+    let put = |revision, last_used: &str| {
+        let secret = Found { token: Some(token.clone().into()), last_used: last_used.into(), ..found("u-s", revision) };
+        world.objects.put(BoundKind::Secret, "ns/s", secret);
+    };
+    let (noon, day) = (UNIX_EPOCH + Duration::from_secs(1_767_268_800), Duration::from_secs(86_400)); // 2026-01-01
+    let noted = || futures_util::FutureExt::now_or_never(world.tokens.uses().next());
+    put(1, "");
+    for _ in 0..2 {
+        world.check_at(&token, noon).unwrap();
+    }
+    assert_eq!(
+        noted().map(|used| (used.namespace, used.secret, used.uid)),
+        Some(("ns".into(), "s".into(), "u-s".into()))
+    );
+    assert_eq!(noted(), None);
+    put(2, "2026-01-01");
+    world.check_at(&token, noon).unwrap();
+    assert_eq!(noted(), None, "it is recorded");
+    world.check_at(&token, noon - day).unwrap();
+    assert_eq!(noted(), None, "another clock is ahead");
+    world.check_at(&token, noon + day).unwrap();
+    assert!(noted().is_some());
+    put(3, "");
+    world.check_at(&token, noon + day).unwrap();
+    assert!(noted().is_some(), "somebody removed the label");
 }

@@ -16,12 +16,13 @@ pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
 /// Answers a `TokenReview`.
 pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
-        if reviewed.is_err_and(|refused| refused.by_objects) {
+        let mut reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
+        if reviewed.as_ref().is_err_and(|refused| refused.by_objects) {
             // This replica may be behind in the groups that have the objects to which the token is bound.
             call.registry.catch_up().await?;
-            let _ = review::token_review(call.tokens.authenticator, &mut call.body)?;
+            reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
         }
+        call.caller.warnings.extend(reviewed.ok().and_then(|owner| owner.warning).map(str::to_owned));
         Ok(Acted::Document(call.body))
     })
 }

@@ -1,0 +1,51 @@
+//! Queues uses of tokens in Secrets until they are recorded there.
+
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::limits::LEGACY_TOKEN_USES;
+
+/// The Secret of a token that was used on a day that the Secret does not show yet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// Namespace of the Secret.
+    pub namespace: String,
+    /// Name of the Secret.
+    pub secret: String,
+    /// UID of the Secret.
+    pub uid: String,
+}
+
+/// The uses that wait.
+#[derive(Debug, Default)]
+pub struct LegacyUses {
+    waiting: Mutex<BTreeSet<Use>>,
+    added: Notify,
+}
+
+impl LegacyUses {
+    /// Adds a use. Returns false if too many wait: the next use of the token will be added.
+    pub fn add(&self, used: Use) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= LEGACY_TOKEN_USES {
+            return false;
+        }
+        waiting.insert(used);
+        drop(waiting);
+        self.added.notify_one();
+        true
+    }
+
+    /// Waits for a use and removes it from the queue. Only one task may wait.
+    pub async fn next(&self) -> Use {
+        loop {
+            let first = self.waiting.lock().pop_first();
+            match first {
+                Some(used) => return used,
+                None => self.added.notified().await,
+            }
+        }
+    }
+}
