@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{Aggregation, Remote, availability};
 use crate::limits;
-use crate::openapi::Swagger;
+use crate::openapi::{self, Swagger};
 use crate::outbound::{self, Error};
 
 /// Accepts aggregated discovery: all resources of a server in one document.
@@ -37,6 +37,8 @@ pub struct Listed {
     pub openapi: Vec<(String, String)>,
     /// Its part of the OpenAPI v2 document.
     pub swagger: Option<Arc<Swagger>>,
+    /// The OpenAPI v3 document of the version, converted from v2. `None` if the server has documents of v3.
+    pub converted: Option<Arc<Value>>,
 }
 
 /// Keeps the listed group versions up to date, for ever. Calls `publish` with all of them after each change.
@@ -94,7 +96,14 @@ fn tell(
 }
 
 fn stale(remote: &Arc<Remote>) -> Listed {
-    Listed { remote: Arc::clone(remote), resources: Vec::new(), stale: true, openapi: Vec::new(), swagger: None }
+    Listed {
+        remote: Arc::clone(remote),
+        resources: Vec::new(),
+        stale: true,
+        openapi: Vec::new(),
+        swagger: None,
+        converted: None,
+    }
 }
 
 /// Asks a server for its documents.
@@ -104,9 +113,14 @@ async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
     }
     match resources(aggregation, &remote).await {
         Ok(resources) => {
-            let openapi = openapi(aggregation, &remote).await.unwrap_or_default();
-            let swagger = swagger(aggregation, &remote).await.map(Arc::new);
-            Listed { resources, stale: false, openapi, swagger, remote }
+            let openapi = openapi(aggregation, &remote).await;
+            let (swagger, document) = swagger(aggregation, &remote).await.unzip();
+            let converted = match (&openapi, &swagger, document) {
+                (OpenApiV3::Absent, Some(part), Some(document)) => Some(Arc::new(openapi::convert(&document, part))),
+                _ => None,
+            };
+            let openapi = if let OpenApiV3::Listed(documents) = openapi { documents } else { Vec::new() };
+            Listed { resources, stale: false, openapi, swagger: swagger.map(Arc::new), converted, remote }
         }
         Err(why) => {
             tracing::debug!(api_service = %remote.name, why, "cannot fetch the resources of an aggregated server");
@@ -231,9 +245,23 @@ fn of_legacy(document: &Value) -> Vec<Value> {
     resources.collect()
 }
 
+/// What a server answers when it is asked for the index of its OpenAPI v3 documents.
+enum OpenApiV3 {
+    /// The documents of the group version and of its group, as in [`Listed`].
+    Listed(Vec<(String, String)>),
+    /// It has none: 404.
+    Absent,
+    /// It did not answer.
+    Unknown,
+}
+
 /// Finds the OpenAPI v3 documents of a group version and of its group.
-async fn openapi(aggregation: &Aggregation, remote: &Remote) -> Option<Vec<(String, String)>> {
-    let (_, _, index) = fetch(aggregation, remote, "/openapi/v3", "application/json").await.ok()?;
+async fn openapi(aggregation: &Aggregation, remote: &Remote) -> OpenApiV3 {
+    let index = match fetch(aggregation, remote, "/openapi/v3", "application/json").await {
+        Ok((404, ..)) => return OpenApiV3::Absent,
+        Ok((_, _, index)) => index,
+        Err(_) => return OpenApiV3::Unknown,
+    };
     let of_group = format!("/apis/{}", remote.group);
     let of_group = catalogue::group(&remote.group).is_none().then_some(of_group); // built-in groups have their own
     let found = std::iter::once(remote.path()).chain(of_group).filter_map(|path| {
@@ -242,13 +270,13 @@ async fn openapi(aggregation: &Aggregation, remote: &Remote) -> Option<Vec<(Stri
         let rest = url.strip_prefix("/openapi/v3")?.strip_prefix(&path)?;
         (rest.is_empty() || rest.starts_with('?')).then(|| (path[1..].to_owned(), url.to_owned()))
     });
-    Some(found.collect())
+    OpenApiV3::Listed(found.collect())
 }
 
-/// Fetches a server's part of the OpenAPI v2 document.
-async fn swagger(aggregation: &Aggregation, remote: &Remote) -> Option<Swagger> {
+/// Fetches a server's OpenAPI v2 document. Returns its part of this server's document, and the whole.
+async fn swagger(aggregation: &Aggregation, remote: &Remote) -> Option<(Swagger, Value)> {
     let (code, _, document) = fetch(aggregation, remote, "/openapi/v2", "application/json").await.ok()?;
-    (code == 200).then(|| Swagger::below(&document, &format!("{}/", remote.path())))
+    (code == 200).then(|| (Swagger::below(&document, &format!("{}/", remote.path())), document))
 }
 
 #[cfg(test)]

@@ -182,8 +182,11 @@ const OF_API: &[Controller] = &[
     ("custom-resource-services", "autoregister", |agent, queue| custom_services::run(agent, queue).boxed_local()),
 ];
 
+/// The function of a controller without a queue.
+type RunOnEach = fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>;
+
 /// Controllers of each server, whether or not it leads: their names in the log, and their functions.
-const OF_EACH: &[(&str, fn(Rc<Agent>) -> LocalBoxFuture<'static, ApiResult<()>>)] = &[
+const OF_EACH: &[(&str, RunOnEach)] = &[
     ("identity", |agent| identity::run(agent).boxed_local()),
     ("legacy-token-uses", |agent| legacy_tokens::record(agent).boxed_local()),
 ];

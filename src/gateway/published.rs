@@ -128,7 +128,10 @@ fn said(remotes: &[Listed]) -> Remote {
         all.index.extend(listed.openapi.iter().cloned());
         if !listed.swagger.as_ref().is_none_or(|swagger| all.swagger.add(swagger)) {
             tracing::warn!(api_service = listed.remote.name, "there is no room for its part of /openapi/v2");
+            continue;
         }
+        let path = listed.remote.path();
+        all.converted.extend(listed.converted.iter().map(|document| (path[1..].to_owned(), Arc::clone(document))));
     }
     all
 }

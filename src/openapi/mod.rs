@@ -3,6 +3,7 @@
 //! Paths are described once ([`paths`], [`roots`]) and written in either version. Schemas are built in the form of v3
 //! and reduced for v2. Documents are built on request; only their hashes and the most recent documents are kept.
 
+mod converted;
 mod custom;
 mod document;
 mod operations;
@@ -22,6 +23,7 @@ use flotilla_proto::catalogue;
 use flotilla_proto::schema::Text;
 use flotilla_proto::value::Value;
 
+pub use converted::convert;
 pub use custom::Custom;
 pub use remote::{Remote, Swagger};
 pub use serve::OpenApi;

@@ -1,6 +1,7 @@
 //! The OpenAPI documents of aggregated API servers, as parts of this server's documents.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
@@ -8,15 +9,17 @@ use flotilla_proto::value::{Map, Value};
 use crate::limits;
 
 /// Prefix of references to definitions in v2.
-const DEFINITIONS: &str = "#/definitions/";
+pub(super) const DEFINITIONS: &str = "#/definitions/";
 /// Prefix of references to parameters in v2.
-const PARAMETERS: &str = "#/parameters/";
+pub(super) const PARAMETERS: &str = "#/parameters/";
 
 /// Documents of other servers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Remote {
     /// URLs of v3 documents, by their path.
     pub index: BTreeMap<String, String>,
+    /// v3 documents that were converted from v2, by their path.
+    pub converted: BTreeMap<String, Arc<Value>>,
     /// The parts of their v2 documents.
     pub swagger: Swagger,
 }

@@ -32,31 +32,72 @@ pub struct OpenApi {
     documents: BTreeMap<String, Arc<Document>>,
     /// The documents of other servers.
     remote: Arc<Remote>,
+    /// The documents of other servers that were converted from v2, by their path.
+    converted: BTreeMap<String, Arc<Document>>,
     v2_hash: OnceLock<String>,
     kept: Mutex<Kept>,
     since: SystemTime,
 }
 
+/// A document of v3.
 #[derive(Debug)]
 struct Document {
-    subject: Subject,
-    custom: Vec<Custom>,
-    enablement: Arc<Enablement>,
+    source: Source,
     hash: OnceLock<String>,
 }
 
-impl Document {
-    fn new(subject: Subject, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
-        Arc::new(Self { subject, custom, enablement: Arc::clone(enablement), hash: OnceLock::new() })
-    }
+/// What a document is made of.
+#[derive(Debug)]
+enum Source {
+    /// This server's resources.
+    Own(Own),
+    /// A document of another server, converted from v2.
+    Converted(Arc<Value>),
+}
 
+/// What a document of this server describes.
+#[derive(Debug)]
+struct Own {
+    subject: Subject,
+    custom: Vec<Custom>,
+    enablement: Arc<Enablement>,
+}
+
+impl Own {
     fn content(&self) -> Content {
         Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
+    }
+}
+
+impl Document {
+    fn new(source: Source) -> Arc<Self> {
+        Arc::new(Self { source, hash: OnceLock::new() })
+    }
+
+    fn of(subject: Subject, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
+        Self::new(Source::Own(Own { subject, custom, enablement: Arc::clone(enablement) }))
+    }
+
+    /// Returns what describes this server's resources. `None` for documents of others.
+    fn own(&self) -> Option<&Own> {
+        match &self.source {
+            Source::Own(own) => Some(own),
+            Source::Converted(_) => None,
+        }
+    }
+
+    fn build(&self, form: Form) -> Vec<u8> {
+        match (&self.source, form) {
+            (Source::Own(own), Form::Json) => write::v3_json(&own.content()),
+            (Source::Own(own), Form::Protobuf) => write::v3_protobuf(&own.content()),
+            (Source::Converted(document), Form::Json) => json::to_vec(document),
+            (Source::Converted(document), Form::Protobuf) => write::converted_protobuf(document),
+        }
     }
 
     /// Returns the hash of the JSON form; the first call builds it.
     fn hash(&self) -> &str {
-        self.hash.get_or_init(|| hash(&write::v3_json(&self.content())))
+        self.hash.get_or_init(|| hash(&self.build(Form::Json)))
     }
 }
 
@@ -84,12 +125,16 @@ impl OpenApi {
     /// Returns the documents of enabled built-in kinds, without building them yet.
     pub fn new(enablement: &Arc<Enablement>) -> Self {
         let subjects = Subject::built_in(enablement).into_iter();
-        let documents = subjects.map(|subject| (subject.path(), Document::new(subject, Vec::new(), enablement)));
+        let documents = subjects.map(|subject| (subject.path(), Document::of(subject, Vec::new(), enablement)));
         Self::of(documents.collect(), Arc::default())
     }
 
     fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<Remote>) -> Self {
-        Self { documents, remote, v2_hash: OnceLock::new(), kept: Mutex::default(), since: wall_clock::now() }
+        let converted = remote.converted.iter();
+        let document = |document: &Arc<Value>| Document::new(Source::Converted(Arc::clone(document)));
+        let converted = converted.map(|(path, of)| (path.clone(), document(of))).collect();
+        let (v2_hash, kept) = (OnceLock::new(), Mutex::default());
+        Self { documents, remote, converted, v2_hash, kept, since: wall_clock::now() }
     }
 
     /// Returns the same documents with those of other servers.
@@ -101,7 +146,8 @@ impl OpenApi {
     /// Returns the same documents of built-in kinds, with other custom resources.
     #[must_use]
     pub fn with_custom(&self, custom: Vec<Custom>) -> Self {
-        let built_in = self.documents.iter().filter(|(_, document)| document.custom.is_empty());
+        let built_in = self.documents.iter();
+        let built_in = built_in.filter(|(_, document)| document.own().is_some_and(|own| own.custom.is_empty()));
         let mut documents: BTreeMap<String, Arc<Document>> =
             built_in.map(|(path, document)| (path.clone(), Arc::clone(document))).collect();
         documents.extend(custom_documents(custom));
@@ -120,7 +166,8 @@ impl OpenApi {
 
     fn index(&self) -> Answer {
         let entry = |path: &str, document: &Document| value!({"serverRelativeURL": (format!("/openapi/v3/{path}?hash={}", document.hash()))});
-        let own = self.documents.iter().filter(|(path, _)| !self.remote.index.contains_key(*path));
+        let is_elsewhere = |path: &str| self.remote.index.contains_key(path) || self.converted.contains_key(path);
+        let own = self.documents.iter().filter(|(path, _)| !is_elsewhere(path)).chain(&self.converted);
         let own = own.map(|(path, of)| (path.as_str(), entry(path, of)));
         let remote =
             self.remote.index.iter().map(|(path, url)| (path.as_str(), value!({"serverRelativeURL": (&**url)})));
@@ -132,7 +179,8 @@ impl OpenApi {
 
     fn answer_v3(&self, path: &str, request: &Request<'_>) -> Answer {
         let nothing = |status, headers| Answer { status, content_type: "".into(), headers, body: Body::empty() };
-        let Some(document) = self.documents.get(path) else { return nothing(404, Vec::new()) };
+        let document = self.converted.get(path).or_else(|| self.documents.get(path));
+        let Some(document) = document else { return nothing(404, Vec::new()) };
         let mut headers: Vec<(&'static str, Cow<'static, str>)> = vec![("vary", "Accept".into())];
         let Some(form) = form(request.accept, "v3") else { return nothing(406, headers) };
         let hash = document.hash();
@@ -154,10 +202,7 @@ impl OpenApi {
             return nothing(304, headers);
         }
         headers.push(("last-modified", http_date(self.since, "GMT").into()));
-        let bytes = self.kept(path, form, || match form {
-            Form::Json => write::v3_json(&document.content()),
-            Form::Protobuf => write::v3_protobuf(&document.content()),
-        });
+        let bytes = self.kept(path, form, || document.build(form));
         Answer { status: 200, content_type: content_type(form, "v3").into(), headers, body: Body::Encoded(bytes) }
     }
 
@@ -177,7 +222,7 @@ impl OpenApi {
     }
 
     fn v2_bytes(&self, form: Form) -> Bytes {
-        let content = || v2::merge(self.documents.values().map(|document| document.content()));
+        let content = || v2::merge(self.documents.values().filter_map(|document| document.own()).map(Own::content));
         self.kept("v2", form, || match form {
             Form::Json => write::v2_json(&content(), &self.remote.swagger),
             Form::Protobuf => write::v2_protobuf(&content(), &self.remote.swagger),
@@ -215,7 +260,7 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
     }
     versions.into_iter().map(|((group, version), custom)| {
         let subject = Subject::Version(group, version);
-        (subject.path(), Document::new(subject, custom, &Arc::default()))
+        (subject.path(), Document::of(subject, custom, &Arc::default()))
     })
 }
 

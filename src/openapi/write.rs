@@ -102,18 +102,37 @@ fn one(number: u32, of: &'static Message, value: &Value, out: &mut Vec<u8>) {
 
 /// Returns a v3 document as protobuf (`openapi.v3.Document`).
 pub(super) fn v3_protobuf(content: &Content) -> Vec<u8> {
+    let paths = content.items.iter().map(|(path, item)| (path.clone(), v3::item(item)));
+    let schemas = content.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone()));
+    let security = (!content.custom).then(v3::security);
+    v3_message(&v3::head(content), paths, schemas, security.as_ref())
+}
+
+/// Returns a v3 document of another server as protobuf. Parameters that its items share are left out.
+pub(super) fn converted_protobuf(document: &Value) -> Vec<u8> {
+    let entries = |path: &[&str]| {
+        let map = document.map_at(path).into_iter().flat_map(Map::iter);
+        map.map(|(name, value)| (name.to_owned(), value.clone())).collect::<Vec<_>>().into_iter()
+    };
+    let security = document.get("components").and_then(|components| components.get("securitySchemes"));
+    v3_message(document, entries(&["paths"]), entries(&["components", "schemas"]), security)
+}
+
+fn v3_message(
+    head: &Value,
+    paths: impl Iterator<Item = (String, Value)>,
+    schemas: impl Iterator<Item = (String, Value)>,
+    security: Option<&Value>,
+) -> Vec<u8> {
     use protobuf::v3 as messages;
-    let head = v3::head(content);
     let mut out = Vec::new();
     protobuf::field(1, Kind::Text, head.at(&["openapi"]), &mut out);
     one(2, &messages::INFO, head.at(&["info"]), &mut out);
-    let paths = content.items.iter().map(|(path, item)| (path.clone(), v3::item(item)));
     map(4, 1, Kind::One(&messages::PATH_ITEM), paths, &mut out);
     let mut components = Vec::new();
-    let schemas = content.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone()));
     map(1, 1, messages::SCHEMA_OR_REFERENCE, schemas, &mut components);
-    if !content.custom {
-        one(7, &messages::SECURITY_SCHEMES, &v3::security(), &mut components);
+    if let Some(security) = security {
+        one(7, &messages::SECURITY_SCHEMES, security, &mut components);
     }
     protobuf::bytes(5, &components, &mut out);
     out

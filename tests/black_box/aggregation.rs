@@ -419,6 +419,35 @@ fn resources_of_another_server_are_discovered() {
 }
 
 #[test]
+fn the_v3_document_of_a_server_without_one_is_made_of_v2() {
+    let data = DataDir::new();
+    let backend = Backend::start_as("remote.default.svc", move |exchange| {
+        match exchange.line().split(['?', ' ']).nth(1).unwrap_or_default().starts_with("/openapi/v3") {
+            true => exchange.answer("404 Not Found", "", ""),
+            false => api_server(exchange, &Heads::default()),
+        }
+    });
+    let server = data.start();
+    let mut client = server.connect();
+    register(&mut client, &backend);
+    let url = wait_until("an entry", || {
+        let index = client.get("/openapi/v3").expect(200);
+        index["paths"]["apis/remote.example/v1"]["serverRelativeURL"].as_str().map(str::to_owned)
+    });
+    let document = client.get(&url).expect(200);
+    assert_eq!(document["openapi"], "3.0.0");
+    assert_eq!(document["components"]["schemas"], json!({"example.Thing": {"type": "object"}}));
+    let paths = document["paths"].as_object().expect("paths");
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["/apis/remote.example/v1/things"]);
+    let accept = ("Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf");
+    let protobuf = client.call("GET", &url, &[accept], b"").expect("an answer");
+    assert_eq!(protobuf.status, 200);
+    assert!(protobuf.body.windows(13).any(|part| part == b"example.Thing"));
+    client.delete(NAME).expect(200);
+    wait_until("it is gone", || (client.get("/openapi/v3/apis/remote.example/v1").status == 404).then_some(()));
+}
+
+#[test]
 fn an_unavailable_server_affects_only_its_own_group() {
     let (data, broken) = (DataDir::new(), Arc::new(AtomicBool::new(true)));
     let is_broken = Arc::clone(&broken);

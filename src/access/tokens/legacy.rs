@@ -117,7 +117,7 @@ impl LegacyToken {
         let find = |(kind, name): (BoundKind, &str)| objects.find(kind, &self.namespace, name);
         let secret = find(self.object(BoundKind::Secret)).filter(|secret| secret.deleted_at.is_none());
         let secret = secret.ok_or(TokenError::LegacyInvalidated)?;
-        if !secret.token.as_ref().is_some_and(|token| digest(&SHA256, token).as_ref() == self.digest) {
+        if secret.token.as_ref().is_none_or(|token| digest(&SHA256, token).as_ref() != self.digest) {
             return Err(TokenError::LegacyReplaced);
         }
         let Reference { name, uid } = &self.account;
