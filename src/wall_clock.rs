@@ -15,3 +15,8 @@ pub fn timestamp() -> Timestamp {
     let since = now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
 }
+
+/// Returns the same time as a text in RFC 3339, with whole seconds.
+pub fn text() -> String {
+    timestamp().to_string()
+}

@@ -31,7 +31,7 @@ use crate::boot::{Boot, StartError};
 use crate::drain::Drain;
 
 use crate::discovery::health::Health;
-use crate::kinds::capabilities;
+use crate::kinds::core::capabilities;
 use crate::limits;
 use crate::metrics::surroundings;
 use crate::outbound::CredentialFiles;

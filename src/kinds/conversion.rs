@@ -4,8 +4,8 @@ use flotilla_proto::conform;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-use super::event;
-use super::horizontal_pod_autoscaler::conversion as autoscaler;
+use super::autoscaling::horizontal_pod_autoscaler::conversion as autoscaler;
+use super::core::event;
 
 /// Converts an object from one version of a kind to another. Kinds that are not named here have the same fields in all
 /// versions, so that only `apiVersion` changes.

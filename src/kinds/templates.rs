@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::pod::spec::Options;
-use super::pod::{dropped, template, warnings};
+use super::core::pod::spec::Options;
+use super::core::pod::{dropped, template, warnings};
 use crate::field::{Errors, Path};
 use crate::rules::Selectable;
 use crate::rules::{names, semantic};
@@ -68,7 +68,7 @@ pub fn warn_of_name(object: &Value, use_of_it: &str, into: &mut Vec<String>) {
 
 /// Applies the defaults of pod templates to the template of an object.
 pub fn set_defaults(spec: &mut Map) {
-    super::pod::defaults::template(spec.entry("template"));
+    super::core::pod::defaults::template(spec.entry("template"));
 }
 
 /// The field selector for `status.replicas`.

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
 use crate::custom::{self, termination};
-use crate::kinds::priority_class;
+use crate::kinds::scheduling::priority_class;
 use crate::limits;
 use crate::request::Caller;
 use crate::rules::Dependents;

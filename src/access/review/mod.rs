@@ -16,8 +16,8 @@ use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a `TokenReview` with the owner of the token, and returns that owner. The inner error says why the token is not valid; the answer may
-/// change once this replica has caught up.
+/// Answers a `TokenReview` with the owner of the token, and returns that owner. The inner error says why the token is
+/// not valid; the answer may change once this replica has caught up.
 ///
 /// # Errors
 /// 400 without a token.

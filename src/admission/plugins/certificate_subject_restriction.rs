@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{Operation, WriteAttributes};
-use crate::kinds::certificate;
+use crate::kinds::certificates::certificate;
 use crate::pki::MASTERS;
 use crate::status::ApiResult;
 

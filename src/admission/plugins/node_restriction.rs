@@ -9,7 +9,7 @@ use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{Operation, WriteAttributes};
 use crate::field::quote;
 use crate::kinds::admission::node_restriction as rules;
-use crate::kinds::certificate;
+use crate::kinds::certificates::certificate;
 use crate::registry::stored_tree;
 use crate::status::{ApiError, ApiResult};
 

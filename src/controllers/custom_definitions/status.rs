@@ -4,8 +4,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::naming::{Taken, decide, is_settled};
-use crate::kinds::custom_resource_definition::approval::{self, Approval};
-use crate::kinds::custom_resource_definition::ca_bundle;
+use crate::kinds::apiextensions::custom_resource_definition::approval::{self, Approval};
+use crate::kinds::apiextensions::custom_resource_definition::ca_bundle;
 use crate::rules::conditions::{is_true, set};
 
 const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];

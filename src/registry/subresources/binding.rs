@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::{Acted, Call, Pending, core};
 use crate::field::Errors;
 use crate::kinds::admission;
-use crate::kinds::pod::binding;
+use crate::kinds::core::pod::binding;
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 

@@ -6,7 +6,7 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
-use crate::kinds::pod::eviction;
+use crate::kinds::core::pod::eviction;
 use crate::registry::update::Change;
 use crate::registry::{Registry, WriteOptions, stored_value};
 use crate::request::Caller;

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::field::{Errors, Path};
-use crate::kinds::pod::eviction::{self, Decision};
+use crate::kinds::core::pod::eviction::{self, Decision};
 use crate::limits;
 use crate::registry::unsafe_deletion::OPTION;
 use crate::registry::{DeleteOptions, Registry, Target, stored_value};

@@ -15,7 +15,7 @@ use flotilla_proto::value::{Map, Value};
 
 pub use self::names::{counts, resources_of};
 pub use self::usage::ends_at;
-use crate::kinds::pod::quantities::is_for_pods;
+use crate::kinds::core::pod::quantities::is_for_pods;
 use crate::rules::resources::amount;
 
 /// Amounts by the names that quotas use for them.

@@ -1,0 +1,394 @@
+//! CertificateSigningRequests: the requested certificate, its approval, and the issued certificate.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer;
+
+use crate::field::{Errors, Path, quote, shown};
+use crate::pki::MASTERS;
+use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
+
+const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+const SIGNER_BYTES_MAX: usize = 571;
+
+/// Rules of CertificateSigningRequests.
+pub static STRATEGY: Strategy = Strategy {
+    name: NameRule::PathSegment,
+    generation: Generation::ClientOwned,
+    status: true,
+    prepare_create: |object| object.set_at(&["status"], value!({})),
+    set_requester: Some(set_requester),
+    prepare_update: |object, old| {
+        for part in ["spec", "status"] {
+            object.set_at(&[part], old.at(&[part]).clone());
+        }
+    },
+    prepare_status,
+    validate: |object, errors| validate(object, None, errors),
+    validate_update: |object, old, errors| validate_change(object, old, Part::Object, errors),
+    validate_status: |object, old, errors| validate_change(object, old, Part::Status, errors),
+    subresources: &[("approval", Subresource { prepare: prepare_approval, validate: validate_approval })],
+    selectable: &[("spec.signerName", |object| object.str_at(&["spec", "signerName"]).to_owned())],
+    ..Strategy::DEFAULT
+};
+
+/// The part of a CertificateSigningRequest that a write may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Object,
+    Status,
+    Approval,
+}
+
+/// Returns whether a request asks for a client certificate in the group `system:masters`.
+pub fn asks_for_masters(object: &Value) -> bool {
+    if object.str_at(&["spec", "signerName"]) != CLIENT_SIGNER {
+        return false;
+    }
+    let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();
+    key_pair::pem_blocks(&request).first().is_some_and(|block| {
+        X509CertificationRequest::from_der(&block.der).is_ok_and(|(_, request)| {
+            let mut organizations = request.certification_request_info.subject.iter_organization();
+            organizations.any(|name| name.as_str() == Ok(MASTERS))
+        })
+    })
+}
+
+/// Returns the common name in the certificate request.
+///
+/// # Errors
+/// If the certificate request cannot be parsed.
+pub fn requested_name(object: &Value) -> Result<String, String> {
+    let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();
+    validate_request(&request)?;
+    let block = key_pair::pem_blocks(&request).into_iter().next().ok_or("no request in it")?;
+    let (_, parsed) = X509CertificationRequest::from_der(&block.der).map_err(|error| error.to_string())?;
+    let names = parsed.certification_request_info.subject.iter_common_name();
+    Ok(names.filter_map(|name| name.as_str().ok()).last().unwrap_or("").to_owned())
+}
+
+/// Writes the user who makes the request into a new CertificateSigningRequest, and replaces what the client sent there.
+fn set_requester(object: &mut Value, user: &Value) {
+    for field in ["username", "uid", "groups", "extra"] {
+        let value = user.at(&[field]);
+        let is_empty = match value {
+            Value::Array(list) => list.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            other => other.as_str().is_none_or(str::is_empty),
+        };
+        match is_empty {
+            true => drop(object.remove_at(&["spec", field])),
+            false => object.set_at(&["spec", field], value.clone()),
+        }
+    }
+}
+
+/// Restores the approval conditions, which a write of `/status` must not change.
+fn prepare_status(object: &mut Value, old: &Value) {
+    object.set_at(&["spec"], old.at(&["spec"]).clone());
+    for kind in ["Approved", "Denied"] {
+        let is = |condition: &&Value| condition.str_at(&["type"]) == kind;
+        let before: Vec<Value> = conditions(old).iter().filter(is).cloned().collect();
+        if conditions(object).iter().filter(is).count() != before.len() {
+            continue;
+        }
+        let list = conditions_mut(object).into_iter().flatten();
+        for (place, before) in list.filter(|condition| condition.str_at(&["type"]) == kind).zip(before) {
+            *place = before;
+        }
+    }
+    stamp_conditions(object, old);
+}
+
+/// Prepares a write of `/approval`: only the conditions may change.
+pub fn prepare_approval(object: &mut Value, old: &Value) {
+    stamp_conditions(object, old);
+    let list = object.at(&["status", "conditions"]).clone();
+    object.set_at(&["spec"], old.at(&["spec"]).clone());
+    object.set_at(&["status"], old.at(&["status"]).clone());
+    match list {
+        Value::Array(list) if !list.is_empty() => object.set_at(&["status", "conditions"], list),
+        _ => drop(object.remove_at(&["status", "conditions"])),
+    }
+}
+
+/// Checks a write of `/approval`.
+pub fn validate_approval(object: &Value, old: &Value, errors: &mut Errors) {
+    validate_change(object, old, Part::Approval, errors);
+}
+
+fn conditions(object: &Value) -> &[Value] {
+    object.list_at(&["status", "conditions"])
+}
+
+fn conditions_mut(object: &mut Value) -> Option<&mut Vec<Value>> {
+    object.get_mut("status")?.get_mut("conditions")?.as_array_mut()
+}
+
+/// Sets the missing times of conditions: to the time of the same condition before, else to the present time.
+fn stamp_conditions(object: &mut Value, old: &Value) {
+    let now = crate::wall_clock::text();
+    for condition in conditions_mut(object).into_iter().flatten() {
+        if condition.at(&["lastUpdateTime"]).is_null() {
+            condition.set_at(&["lastUpdateTime"], now.as_str());
+        }
+        if condition.at(&["lastTransitionTime"]).is_null() {
+            let same = |before: &&Value| {
+                ["type", "status"].iter().all(|field| before.at(&[field]) == condition.at(&[field]))
+                    && !before.at(&["lastTransitionTime"]).is_null()
+            };
+            let before = conditions(old).iter().find(same).map(|before| before.at(&["lastTransitionTime"]).clone());
+            condition.set_at(&["lastTransitionTime"], before.unwrap_or_else(|| now.as_str().into()));
+        }
+    }
+}
+
+fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
+    let request = STANDARD.decode(spec.str_at(&["request"])).unwrap_or_default();
+    if let Err(why) = validate_request(&request) {
+        errors.invalid(&path.child("request"), spec.at(&["request"]), why);
+    }
+    let usages = spec.list_at(&["usages"]);
+    if usages.is_empty() {
+        errors.required(&path.child("usages"), "");
+    }
+    let known = |usage: &Value| usage.as_str().is_some_and(|usage| USAGES.contains(&usage));
+    let before = old.map_or(&[][..], |old| old.list_at(&["spec", "usages"]));
+    let repeated = |list: &[Value], index: usize| list[..index].contains(&list[index]);
+    if before.iter().all(known) {
+        for (index, usage) in usages.iter().enumerate().filter(|(_, usage)| !known(usage)) {
+            errors.not_supported(&path.child("usages").index(index), usage.as_str().unwrap_or(""), &USAGES);
+        }
+    }
+    if !(0..before.len()).any(|index| repeated(before, index)) {
+        for index in (0..usages.len()).filter(|index| repeated(usages, *index)) {
+            errors.duplicate(&path.child("usages").index(index), &usages[index]);
+        }
+    }
+    let signer = spec.str_at(&["signerName"]);
+    let legacy = old.is_some_and(|old| old.str_at(&["spec", "signerName"]) == LEGACY_SIGNER);
+    if signer == LEGACY_SIGNER && !legacy {
+        let why = "the legacy signerName is not allowed via this API version";
+        errors.invalid_str(&path.child("signerName"), signer, why);
+    } else {
+        validate_signer(signer, &path.child("signerName"), errors);
+    }
+    if let Some(seconds) = spec.int_at(&["expirationSeconds"]).filter(|seconds| *seconds < 600) {
+        let why = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.invalid(&path.child("expirationSeconds"), &seconds.into(), why);
+    }
+    validate_conditions(object, old, errors);
+    let certificate = object.at(&["status", "certificate"]);
+    let decoded = |certificate: &Value| STANDARD.decode(certificate.as_str().unwrap_or("")).unwrap_or_default();
+    let tolerated = old.is_some_and(|old| {
+        let before = old.at(&["status", "certificate"]);
+        before == certificate || validate_certificate(&decoded(before)).is_err()
+    });
+    if !tolerated && let Err(why) = validate_certificate(&decoded(certificate)) {
+        errors.invalid_str(&Path::root("status.certificate"), "<certificate data>", why);
+    }
+}
+
+fn validate_request(pem: &[u8]) -> Result<(), String> {
+    match key_pair::pem_blocks(pem).first() {
+        Some(block) if block.label == "CERTIFICATE REQUEST" => {
+            if key_pair::is_sequence(&block.der) {
+                Ok(())
+            } else {
+                Err("asn1: structure error: tags don't match".into())
+            }
+        }
+        _ => Err("PEM block type must be CERTIFICATE REQUEST".into()),
+    }
+}
+
+fn validate_certificate(pem: &[u8]) -> Result<(), String> {
+    if pem.is_empty() {
+        return Ok(());
+    }
+    let blocks = key_pair::pem_blocks(pem);
+    for block in &blocks {
+        if block.label != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {}", quote(&block.label)));
+        }
+        if block.headers {
+            return Err("no PEM block headers are permitted".into());
+        }
+        if block.der.is_empty() {
+            return Err("found CERTIFICATE PEM block containing 0 certificates".into());
+        }
+        if !key_pair::is_sequence(&block.der) {
+            return Err("x509: malformed certificate".into());
+        }
+    }
+    if blocks.is_empty() { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
+}
+
+/// Checks the name of a signer: a path below a domain.
+pub fn validate_signer(name: &str, path: &Path<'_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    let Some((domain, tail)) = name.split_once('/').filter(|(_, tail)| !tail.contains('/')) else {
+        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.invalid_str(path, name, why);
+        return;
+    };
+    if domain.len() > names::SUBDOMAIN_BYTES_MAX {
+        errors.too_long(path, names::SUBDOMAIN_BYTES_MAX);
+    }
+    // Stops at the first wrong label: the messages about further ones would be the same.
+    let check = |part: &str, form: names::Form, errors: &mut Errors| {
+        if let Some(label) = part.split('.').find(|label| !form(label).is_empty()) {
+            for message in form(label) {
+                errors.invalid_str(path, part, format!("validating label {}: {message}", quote(label)));
+            }
+        }
+    };
+    check(domain, names::dns1123_label, errors);
+    if !domain.contains('.') {
+        errors.invalid_str(path, domain, "should be a domain with at least two segments separated by dots");
+    }
+    check(tail, names::dns1123_subdomain, errors);
+    if name.len() > SIGNER_BYTES_MAX {
+        errors.too_long(path, SIGNER_BYTES_MAX);
+    }
+}
+
+fn validate_conditions(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let path = Path::root("status.conditions");
+    let before = old.map_or(&[][..], conditions);
+    let kind = |condition: &Value| condition.str_at(&["type"]).to_owned();
+    let lax_empty = before.iter().any(|condition| kind(condition).is_empty());
+    let lax_both = ["Approved", "Denied"].iter().all(|both| before.iter().any(|condition| kind(condition) == *both));
+    let lax_twice = (0..before.len()).any(|at| before[..at].iter().any(|other| kind(other) == kind(&before[at])));
+    let list = conditions(object);
+    for (index, condition) in list.iter().enumerate() {
+        let place = path.index(index);
+        let name = kind(condition);
+        if name.is_empty() && !lax_empty {
+            errors.required(&place.child("type"), "");
+        }
+        let allowed: &[&str] = if CONDITIONS.contains(&&*name) { &["True"] } else { &["False", "True", "Unknown"] };
+        names::check_choice(&place.child("status"), condition.str_at(&["status"]), allowed, errors);
+        let opposite = match &*name {
+            "Approved" => "Denied",
+            "Denied" => "Approved",
+            _ => "",
+        };
+        let earlier = &list[..index];
+        if !lax_both && !opposite.is_empty() && earlier.iter().any(|other| kind(other) == opposite) {
+            errors.invalid_str(&path, &name, "Approved and Denied conditions are mutually exclusive");
+        }
+        if !lax_twice && earlier.iter().any(|other| kind(other) == name) {
+            errors.duplicate(&place.child("type"), &name.into());
+        }
+    }
+}
+
+fn validate_change(object: &Value, old: &Value, part: Part, errors: &mut Errors) {
+    metadata::validate_again(STRATEGY.name, false, object, errors);
+    validate(object, Some(old), errors);
+    let path = Path::root("status.conditions");
+    let of = |object: &Value, kind: &str| -> Vec<Value> {
+        conditions(object).iter().filter(|condition| condition.str_at(&["type"]) == kind).cloned().collect()
+    };
+    for kind in CONDITIONS {
+        if of(object, kind).len() < of(old, kind).len() {
+            errors.forbidden(&path, format!("updates may not remove a condition of type {}", quote(kind)));
+        }
+    }
+    if part != Part::Approval {
+        for kind in ["Approved", "Denied"] {
+            let (after, before) = (of(object, kind), of(old, kind));
+            if after.len() > before.len() {
+                errors.forbidden(&path, format!("updates may not add a condition of type {}", quote(kind)));
+            } else if after.len() == before.len() && after != before {
+                let (before, after) = (shown(&before.into()), shown(&after.into()));
+                let why = format!("updates may not modify a condition of type {}\n- {before}\n+ {after}", quote(kind));
+                errors.forbidden(&path, why);
+            }
+        }
+    }
+    let before = old.str_at(&["status", "certificate"]);
+    if object.str_at(&["status", "certificate"]) != before {
+        let path = Path::root("status.certificate");
+        if part != Part::Status {
+            errors.forbidden(&path, "updates may not set certificate content");
+        } else if !before.is_empty() {
+            errors.forbidden(&path, "updates may not modify existing certificate content");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Value {
+        let pem = "-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n";
+        value!({"metadata": {"name": "r"}, "spec": {"request": (STANDARD.encode(pem)), "usages": ["client auth"],
+            "signerName": "example.com/s"}, "status": {}})
+    }
+
+    #[test]
+    fn requests_are_checked() {
+        let broken = |object: &Value| {
+            let mut errors = Errors::default();
+            validate(object, None, &mut errors);
+            errors.0.iter().map(|error| error.field.clone()).collect::<Vec<_>>()
+        };
+        assert!(broken(&request()).is_empty());
+        assert_eq!(broken(&value!({"spec": {}})), ["spec.request", "spec.usages", "spec.signerName"]);
+        let mut signer = request();
+        signer.set_at(&["spec", "signerName"], "nodomain/A_");
+        assert_eq!(broken(&signer), ["spec.signerName", "spec.signerName"]);
+    }
+
+    #[test]
+    fn approval_is_a_subresource() {
+        let old = request();
+        let mut new = old.clone();
+        new.set_at(&["status", "conditions"], value!([{"type": "Approved", "status": "True"}]));
+        let mut errors = Errors::default();
+        validate_change(&new, &old, Part::Status, &mut errors);
+        assert_eq!(errors.0.len(), 1);
+        prepare_approval(&mut new, &old);
+        let mut errors = Errors::default();
+        validate_approval(&new, &old, &mut errors);
+        assert!(errors.is_empty() && !conditions(&new)[0].at(&["lastUpdateTime"]).is_null());
+    }
+}

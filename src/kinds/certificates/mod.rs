@@ -1,0 +1,13 @@
+//! The kinds of the group `certificates.k8s.io`.
+
+pub mod certificate;
+
+use crate::rules::Strategy;
+
+/// Returns the strategy of a resource. `None` if the resource has no rules of its own.
+pub(super) fn strategy(resource: &str) -> Option<&'static Strategy> {
+    Some(match resource {
+        "certificatesigningrequests" => &certificate::STRATEGY,
+        _ => return None,
+    })
+}

@@ -1,0 +1,19 @@
+//! The kinds of the group `resource.k8s.io`.
+
+mod device;
+mod device_class;
+mod resource_claim;
+mod resource_slice;
+
+use crate::rules::Strategy;
+
+/// Returns the strategy of a resource. `None` if the resource has no rules of its own.
+pub(super) fn strategy(resource: &str) -> Option<&'static Strategy> {
+    Some(match resource {
+        "deviceclasses" => &device_class::STRATEGY,
+        "resourceclaims" => &resource_claim::STRATEGY,
+        "resourceclaimtemplates" => &resource_claim::TEMPLATE,
+        "resourceslices" => &resource_slice::STRATEGY,
+        _ => return None,
+    })
+}
