@@ -2,11 +2,12 @@
 
 use super::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step, Validating};
 use super::plugins::{
-    certificate_approval, certificate_signing, certificate_subject_restriction, default_ingress_class,
-    default_storage_class, default_toleration_seconds, limit_ranger, namespace_lifecycle,
-    node_declared_feature_validator, node_restriction, persistent_volume_claim_resize, pod_security,
-    pod_topology_labels, priority, resource_quota, runtime_class, service_account, storage_object_in_use_protection,
-    taint_nodes_by_condition,
+    always_pull_images, certificate_approval, certificate_signing, certificate_subject_restriction,
+    default_ingress_class, default_storage_class, default_toleration_seconds, deny_service_external_ips,
+    extended_resource_toleration, limit_pod_hard_anti_affinity_topology, limit_ranger, namespace_lifecycle,
+    node_declared_feature_validator, node_restriction, owner_references_permission_enforcement,
+    persistent_volume_claim_resize, pod_node_selector, pod_security, pod_topology_labels, priority, resource_quota,
+    runtime_class, service_account, storage_object_in_use_protection, taint_nodes_by_condition,
 };
 use super::{Operation, mutating, validating, webhooks};
 use crate::registry::{Registry, Target};
@@ -19,24 +20,24 @@ pub static CHAIN: [Plugin; 41] = [
     Plugin::absent("NamespaceAutoProvision"),
     namespace_lifecycle::PLUGIN,
     Plugin::idle("NamespaceExists"),
-    Plugin::absent("LimitPodHardAntiAffinityTopology"),
+    limit_pod_hard_anti_affinity_topology::PLUGIN,
     limit_ranger::PLUGIN,
     service_account::PLUGIN,
     node_restriction::PLUGIN,
     taint_nodes_by_condition::PLUGIN,
-    Plugin::absent("AlwaysPullImages"),
+    always_pull_images::PLUGIN,
     Plugin::absent("ImagePolicyWebhook"),
     pod_security::PLUGIN,
-    Plugin::absent("PodNodeSelector"),
+    pod_node_selector::PLUGIN,
     priority::PLUGIN,
     default_toleration_seconds::PLUGIN,
     Plugin::absent("PodTolerationRestriction"),
     Plugin::absent("EventRateLimit"),
-    Plugin::absent("ExtendedResourceToleration"),
+    extended_resource_toleration::PLUGIN,
     default_storage_class::PLUGIN,
     storage_object_in_use_protection::PLUGIN,
     Plugin::idle("PodGroupProtection"),
-    Plugin::absent("OwnerReferencesPermissionEnforcement"),
+    owner_references_permission_enforcement::PLUGIN,
     persistent_volume_claim_resize::PLUGIN,
     runtime_class::PLUGIN,
     certificate_approval::PLUGIN,
@@ -44,7 +45,7 @@ pub static CHAIN: [Plugin; 41] = [
     Plugin::idle("ClusterTrustBundleAttest"),
     certificate_subject_restriction::PLUGIN,
     default_ingress_class::PLUGIN,
-    Plugin::absent("DenyServiceExternalIPs"),
+    deny_service_external_ips::PLUGIN,
     pod_topology_labels::PLUGIN,
     Plugin::idle("PodGroupWorkloadExists"),
     node_declared_feature_validator::PLUGIN,
@@ -78,7 +79,8 @@ impl Switches {
         Self { enabled: enabled.to_vec(), disabled: disabled.to_vec() }
     }
 
-    fn is_on(&self, plugin: &Plugin) -> bool {
+    /// Returns whether a plugin is on.
+    pub fn is_on(&self, plugin: &Plugin) -> bool {
         let is_in = |names: &[String]| names.iter().any(|name| name == plugin.name);
         match plugin.presence {
             Presence::On => !is_in(&self.disabled),

@@ -1,6 +1,7 @@
 use clap::Args;
 
 use super::*;
+use crate::admission::DynamicPlugin;
 use crate::config::Config;
 use crate::served::Resources;
 
@@ -75,7 +76,14 @@ fn what_is_switched_off_concerns_nothing() {
     let steps = pods.own[Operation::Create as usize];
     assert!(!names(steps.mutating).contains(&"ServiceAccount"));
     assert!(!names(steps.mutating).contains(&"NodeRestriction"), "it is off unless it is enabled");
-    assert_eq!(names(steps.last), ["ResourceQuota"], "it cannot be switched off");
+    assert_eq!(steps.last, PluginSet::NONE);
+}
+
+#[test]
+fn what_asks_outside_can_be_switched_off() {
+    let switches = switched(&[], &["ValidatingAdmissionWebhook"]);
+    let is_on = |plugin: DynamicPlugin| switches.is_on(plugin.plugin());
+    assert!(!is_on(DynamicPlugin::ValidatingWebhook) && is_on(DynamicPlugin::MutatingWebhook));
 }
 
 #[test]

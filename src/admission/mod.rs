@@ -64,7 +64,7 @@ use tokio::sync::watch;
 
 use self::chain::CHAIN;
 use self::mutating::MutatingPolicy;
-use self::plugin::{Mutating, Validating};
+use self::plugin::{Mutating, Plugin, Validating};
 use self::policy::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
 use self::validating::ValidatingPolicy;
 use self::webhooks::Webhooks;
@@ -90,9 +90,19 @@ impl DynamicPlugin {
     /// The number of plugins.
     pub const COUNT: usize = 4;
 
-    /// The plugins that follow tables, and publish which resources may match once they have read these.
+    /// The plugins that follow tables if they are on, and publish which resources may match once they have read these.
     pub const FOLLOWED: [Self; Self::COUNT] =
         [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
+
+    /// Returns the plugin as the chain has it.
+    pub const fn plugin(self) -> &'static Plugin {
+        match self {
+            Self::MutatingPolicy => &mutating::PLUGIN,
+            Self::MutatingWebhook => &webhooks::MUTATING,
+            Self::ValidatingPolicy => &validating::PLUGIN,
+            Self::ValidatingWebhook => &webhooks::VALIDATING,
+        }
+    }
 }
 
 /// All policies and webhooks, and the resources that they may match.
@@ -181,7 +191,7 @@ impl Admission {
     /// # Errors
     /// The error for the client when the write is refused.
     pub async fn mutate(attributes: &mut Attributes<'_>) -> ApiResult<bool> {
-        for plugin in &CHAIN {
+        for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
             let Some(Mutating::Outside(run)) = plugin.mutating.map(|step| step.run) else { continue };
             let began = Instant::now();
             let mutated = run(attributes).await;
@@ -196,7 +206,7 @@ impl Admission {
     /// # Errors
     /// The error for the client when the write is refused.
     pub async fn validate(attributes: &Attributes<'_>) -> ApiResult<()> {
-        for plugin in &CHAIN {
+        for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
             let Some(Validating::Outside(run)) = plugin.validating.map(|step| step.run) else { continue };
             let began = Instant::now();
             let validated = run(attributes).await;

@@ -50,6 +50,11 @@ impl<'a> Part<'a> {
     pub fn name(self) -> (&'a str, &'a str, &'a str) {
         (&self.served.stored.group, &self.served.resource.name, self.subresource)
     }
+
+    /// Returns whether an operation creates or updates objects of a resource, by its group and plural name.
+    pub fn is_written(self, operation: Operation, (group, resource): (&str, &str)) -> bool {
+        self.name() == (group, resource, "") && matches!(operation, Operation::Create | Operation::Update)
+    }
 }
 
 /// Changes or refuses an object that is not finished. For a deletion the object is null.

@@ -299,7 +299,9 @@ pub struct Config {
     #[serde(default)]
     pub requestheader_extra_headers_prefix: Vec<String>,
 
-    /// Admission plugins to use besides those that are on by default: NodeRestriction.
+    /// Admission plugins to use besides those that are on by default: AlwaysPullImages, DenyServiceExternalIPs,
+    /// ExtendedResourceToleration, LimitPodHardAntiAffinityTopology, NodeRestriction,
+    /// OwnerReferencesPermissionEnforcement, PodNodeSelector.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
     pub enable_admission_plugins: Vec<String>,

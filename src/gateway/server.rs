@@ -121,7 +121,8 @@ impl Gateway {
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
-        let outside = DynamicPlugin::FOLLOWED.map(|plugin| follow_outside(&registry, plugin));
+        let outside = DynamicPlugin::FOLLOWED.into_iter().filter(|of| registry.plugins.is_on(of.plugin()));
+        let outside: Vec<_> = outside.map(|plugin| follow_outside(&registry, plugin)).collect();
         registry.authorizer.rbac.is_complete().await;
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         registry.admission.is_complete(outside.len()).await;

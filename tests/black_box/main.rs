@@ -40,6 +40,7 @@ mod numbers;
 mod operating;
 mod overview;
 mod paging;
+mod plugins;
 mod policies;
 mod preferring;
 mod refusals;

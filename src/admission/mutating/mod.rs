@@ -22,7 +22,7 @@ use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
-pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::Always).mutating_outside(|attributes| {
+pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::On).mutating_outside(|attributes| {
     let registry = attributes.registry;
     Box::pin(mutate(&registry.admission.mutating, attributes))
 });

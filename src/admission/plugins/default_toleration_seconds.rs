@@ -11,8 +11,7 @@ use crate::status::ApiResult;
 pub const PLUGIN: Plugin = Plugin::new("DefaultTolerationSeconds", Presence::On).mutating(decides_by, mutate);
 
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
-    let is_written = matches!(operation, Operation::Create | Operation::Update);
-    (part.name() == ("", "pods", "") && is_written).then_some(DecidesBy::Object)
+    part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
 fn mutate(_: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {

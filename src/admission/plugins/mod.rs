@@ -1,17 +1,24 @@
 //! The admission plugins that run within the server, a file each: what the server itself adds to a write or refuses,
-//! beyond the rules of its kind. Their effects on objects are pure functions of [`crate::kinds::admission`].
+//! beyond the rules of its kind. What those that are on by default do to objects are pure functions of
+//! [`crate::kinds::admission`].
 
+pub mod always_pull_images;
 pub mod certificate_approval;
 pub mod certificate_signing;
 pub mod certificate_subject_restriction;
 pub mod default_ingress_class;
 pub mod default_storage_class;
 pub mod default_toleration_seconds;
+pub mod deny_service_external_ips;
+pub mod extended_resource_toleration;
+pub mod limit_pod_hard_anti_affinity_topology;
 pub mod limit_ranger;
 pub mod namespace_lifecycle;
 pub mod node_declared_feature_validator;
 pub mod node_restriction;
+pub mod owner_references_permission_enforcement;
 pub mod persistent_volume_claim_resize;
+pub mod pod_node_selector;
 pub mod pod_security;
 pub mod pod_topology_labels;
 pub mod priority;

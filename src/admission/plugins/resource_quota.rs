@@ -14,7 +14,7 @@ use crate::status::{ApiError, ApiResult};
 pub const PLUGIN: Plugin = Plugin {
     applies,
     validating: Some(Step { decides_by, run: Validating::Last(charge) }),
-    ..Plugin::new("ResourceQuota", Presence::Always)
+    ..Plugin::new("ResourceQuota", Presence::On)
 };
 
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {

@@ -27,7 +27,7 @@ use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
-pub const PLUGIN: Plugin = Plugin::new("ValidatingAdmissionPolicy", Presence::Always)
+pub const PLUGIN: Plugin = Plugin::new("ValidatingAdmissionPolicy", Presence::On)
     .validating_outside(|attributes| Box::pin(validate(&attributes.registry.admission.validating, attributes)));
 
 /// The key of the audit annotation about violations.

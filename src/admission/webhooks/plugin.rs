@@ -15,12 +15,12 @@ use crate::registry::Registry;
 use crate::status::ApiResult;
 
 /// The plugin of mutating webhooks.
-pub const MUTATING: Plugin = Plugin::new("MutatingAdmissionWebhook", Presence::Always).mutating_outside(|attributes| {
+pub const MUTATING: Plugin = Plugin::new("MutatingAdmissionWebhook", Presence::On).mutating_outside(|attributes| {
     let registry = attributes.registry;
     Box::pin(registry.admission.mutating_webhooks.mutate(attributes))
 });
 /// The plugin of validating webhooks.
-pub const VALIDATING: Plugin = Plugin::new("ValidatingAdmissionWebhook", Presence::Always)
+pub const VALIDATING: Plugin = Plugin::new("ValidatingAdmissionWebhook", Presence::On)
     .validating_outside(|attributes| Box::pin(attributes.registry.admission.validating_webhooks.validate(attributes)));
 
 /// The API group of the configurations.

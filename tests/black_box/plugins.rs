@@ -1,0 +1,138 @@
+//! Admission plugins that are off by default, and ones that are switched off.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Connection, DataDir};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+fn patch(client: &mut Connection, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+    let all: Vec<_> = headers.iter().copied().chain([("Content-Type", "application/merge-patch+json")]).collect();
+    let answer = client.call("PATCH", path, &all, body.to_string().as_bytes()).unwrap();
+    (answer.status, answer.json())
+}
+
+/// Patches an object as `ann` until the message of the refusal ends so: roles take effect a moment after the answer.
+fn refused_as_ann(client: &mut Connection, path: &str, body: &Value, end: &str) {
+    let began = Instant::now();
+    loop {
+        let (status, refused) = patch(client, path, &[("Impersonate-User", "ann")], body);
+        assert_eq!(status, 403, "{refused}");
+        if refused["message"].as_str().is_some_and(|message| message.ends_with(end)) {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "{refused}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn pod(name: &str, spec: &Value) -> Value {
+    let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for (field, value) in spec.as_object().unwrap() {
+        pod["spec"][field] = value.clone();
+    }
+    pod
+}
+
+#[test]
+fn plugins_about_pods_and_services() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&[
+        "--enable-admission-plugins=AlwaysPullImages,DenyServiceExternalIPs,ExtendedResourceToleration",
+        "--enable-admission-plugins=LimitPodHardAntiAffinityTopology,PodNodeSelector",
+    ]);
+    let mut client = server.connect();
+    let annotation = json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": "env=dev"}}});
+    assert_eq!(patch(&mut client, "/api/v1/namespaces/default", &[], &annotation).0, 200);
+    let limits = json!({"limits": {"example.com/gpu": "1"}});
+    let container = json!({"name": "c", "image": "i:1", "imagePullPolicy": "Never", "resources": limits});
+    let created = client.post(PODS, &pod("a", &json!({"containers": [container]}))).expect(201);
+    assert_eq!(created["spec"]["containers"][0]["imagePullPolicy"], "Always");
+    assert_eq!(created["spec"]["nodeSelector"], json!({"env": "dev"}));
+    let tolerations = created["spec"]["tolerations"].as_array().unwrap();
+    assert!(tolerations.contains(&json!({"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"})));
+
+    let refused = client.post(PODS, &pod("b", &json!({"nodeSelector": {"env": "prod"}}))).expect(403);
+    assert_eq!(
+        refused["message"],
+        "pods \"b\" is forbidden: pod node label selector conflicts with its namespace node label selector"
+    );
+    let term = json!({"topologyKey": "zone", "labelSelector": {}});
+    let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    let refused = client.post(PODS, &pod("b", &json!({"affinity": affinity}))).expect(403);
+    assert_eq!(
+        refused["message"],
+        "pods \"b\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key \
+         kubernetes.io/hostname is allowed"
+    );
+
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    client.post(SERVICES, &service).expect(201);
+    let addresses = json!({"spec": {"externalIPs": ["192.0.2.1"]}});
+    let (status, refused) = patch(&mut client, &format!("{SERVICES}/s"), &[], &addresses);
+    assert_eq!(status, 403);
+    let message = "services \"s\" is forbidden: Use of external IPs is denied by admission control";
+    assert_eq!(refused["message"], message);
+}
+
+#[test]
+fn owners_are_changed_only_by_users_who_may_delete() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]);
+    let mut client = server.connect();
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch", "create"]}]);
+    client.post(&format!("{RBAC}/roles"), &json!({"metadata": {"name": "writer"}, "rules": rules})).expect(201);
+    let binding = json!({
+        "metadata": {"name": "writer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    client.post(&format!("{RBAC}/rolebindings"), &binding).expect(201);
+    let owner = client.post(MAPS, &json!({"metadata": {"name": "owner"}})).expect(201);
+    client.post(MAPS, &json!({"metadata": {"name": "owned"}})).expect(201);
+    let uid = owner["metadata"]["uid"].clone();
+    let owned = |kind: &str, blocks: bool| {
+        let owner =
+            json!({"apiVersion": "v1", "kind": kind, "name": "owner", "uid": uid, "blockOwnerDeletion": blocks});
+        json!({"metadata": {"ownerReferences": [owner]}})
+    };
+    let ann = [("Impersonate-User", "ann")];
+    let path = format!("{MAPS}/owned");
+    let why = "configmaps \"owned\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>";
+    refused_as_ann(&mut client, &path, &owned("ConfigMap", false), why);
+    assert_eq!(patch(&mut client, &path, &ann, &json!({"data": {"a": "b"}})).0, 200, "no owner changes");
+    let delete = json!([{"op": "add", "path": "/rules/0/verbs/-", "value": "delete"}]);
+    let headers = [("Content-Type", "application/json-patch+json")];
+    let role = format!("{RBAC}/roles/writer");
+    assert_eq!(client.call("PATCH", &role, &headers, delete.to_string().as_bytes()).unwrap().status, 200);
+    let why =
+        "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>";
+    refused_as_ann(&mut client, &path, &owned("ConfigMap", true), why);
+    let why = "no matches for kind \"NoSuchKind\" in version \"v1\"";
+    refused_as_ann(&mut client, &path, &owned("NoSuchKind", true), why);
+    assert_eq!(patch(&mut client, &path, &ann, &owned("ConfigMap", false)).0, 200);
+    assert_eq!(patch(&mut client, &path, &[], &owned("ConfigMap", true)).0, 200, "an administrator may");
+}
+
+#[test]
+fn quotas_and_webhooks_can_be_switched_off() {
+    let directory = DataDir::new();
+    let flag = "--disable-admission-plugins=ResourceQuota,ValidatingAdmissionWebhook";
+    let server = directory.start_with(&[flag]);
+    let mut client = server.connect();
+    let webhook = json!({
+        "name": "nobody.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:1/nobody"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}],
+    });
+    client.post(CONFIGURATIONS, &json!({"metadata": {"name": "w"}, "webhooks": [webhook]})).expect(201);
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "0"}}});
+    client.post("/api/v1/namespaces/default/resourcequotas", &quota).expect(201);
+    client.post(MAPS, &json!({"metadata": {"name": "m"}})).expect(201);
+}
