@@ -16,7 +16,7 @@ pub const PLUGIN: Plugin =
     Plugin::new("OwnerReferencesPermissionEnforcement", Presence::Off).validating(decides_by, validate);
 
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
-    // Other documents than the object itself, such as scales, have no owners, and the status of pods cannot change them.
+    // Other documents than the object, such as scales, have no owners. The status of pods cannot change them.
     let has_owners = match part.subresource {
         "" => true,
         "status" => part.name() != ("", "pods", "status"),
