@@ -9,12 +9,7 @@ use flotilla_proto::value::Value;
 use crate::limits;
 
 /// A place in an object. Paths are chains on the stack, so that a rule that holds costs no allocation.
-///
-/// ```
-/// use flotilla::field::Path;
-/// let spec = Path::root("spec");
-/// assert_eq!(spec.child("ports").index(2).child("name").to_string(), "spec.ports[2].name");
-/// ```
+/// `Path::root("spec").child("ports").index(2).child("name")` is shown as `spec.ports[2].name`.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -332,6 +327,12 @@ pub fn float(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_shown_as_in_kubernetes() {
+        let spec = Path::root("spec");
+        assert_eq!(spec.child("ports").index(2).child("name").to_string(), "spec.ports[2].name");
+    }
 
     #[test]
     fn errors_are_counted_while_they_are_made() {

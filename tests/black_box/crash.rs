@@ -5,7 +5,7 @@
 //! every acknowledged state must be present, with its revision. A write without an answer may have happened or not.
 //! Deleted objects must stay deleted.
 //!
-//! The server is killed 50 times, or FLOTILLA_CRASH_ROUNDS times.
+//! The server is killed 20 times, or FLOTILLA_CRASH_ROUNDS times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
 const WRITERS: usize = 3;
-const ROUNDS: usize = 50;
+const ROUNDS: usize = 20;
 const NAMES_PER_WRITER: usize = 25;
 const COUNTER: &str = "crash-counter";
 

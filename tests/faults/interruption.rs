@@ -9,8 +9,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::fleet::{Endpoints, Fleet};
-use crate::support::{CONFIG_MAPS, Connection, config_map, config_map_path};
+use serde_json::Value;
+
+use crate::fleet::{Endpoints, Fleet, create};
+use crate::support::{Connection, config_map, config_map_path};
 
 /// How long a client waits for an answer before it uses another member.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -120,7 +122,7 @@ impl Worst {
 pub fn measure(members: usize, times: usize, chosen: Option<&str>) {
     let (mut fleet, endpoints) = Fleet::start(members);
     let mut connection = prepare(&endpoints);
-    (0..OTHERS).for_each(|number| write_first(&mut connection, &format!("other-{number}")));
+    (0..OTHERS).for_each(|number| create(&mut connection, &object(&format!("other-{number}"))));
     let events = if members == 1 { &ALONE[..] } else { &TOGETHER[..] };
     let is_chosen = |event: &&Event| chosen.is_none_or(|chosen| chosen.eq_ignore_ascii_case(&format!("{event:?}")));
     let mut measured = events.iter().filter(is_chosen).peekable();
@@ -153,7 +155,7 @@ fn print(members: usize, event: Event, worst: Vec<Worst>) {
 /// Creates the objects that clients update.
 pub fn prepare(endpoints: &Endpoints) -> Connection {
     let mut connection = Connection::open(endpoints.members[0], &endpoints.administrator).expect("a connection");
-    (0..endpoints.members.len()).for_each(|number| write_first(&mut connection, &name(number)));
+    (0..endpoints.members.len()).for_each(|number| create(&mut connection, &object(&name(number))));
     connection
 }
 
@@ -258,13 +260,8 @@ fn name(number: usize) -> String {
     format!("interruption-{number}")
 }
 
-fn body(name: &str) -> Vec<u8> {
-    config_map(name, &format!("{:?}", Instant::now())).to_string().into_bytes()
-}
-
-fn write_first(connection: &mut Connection, name: &str) {
-    let answer = connection.request("POST", CONFIG_MAPS, "application/json", &body(name));
-    assert_eq!(answer.status, 201, "{}", answer.text());
+fn object(name: &str) -> Value {
+    config_map(name, &format!("{:?}", Instant::now()))
 }
 
 /// Updates an object until `stop` is set.
@@ -277,7 +274,9 @@ fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
             connection = Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT).ok();
         }
         let headers = [("Content-Type", "application/json")];
-        let answer = connection.as_mut().and_then(|open| open.call("PUT", &path, &headers, &body(&name(number))).ok());
+        let answer = connection
+            .as_mut()
+            .and_then(|open| open.call("PUT", &path, &headers, object(&name(number)).to_string().as_bytes()).ok());
         if answer.is_some_and(|answer| answer.status == 200) {
             worst = worst.or(Worst::since(last));
             (last, failures) = (Some(Instant::now()), 0);

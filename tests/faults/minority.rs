@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fleet::{Endpoints, Fleet};
+use crate::fleet::{Endpoints, Fleet, create};
 use crate::support::{Answer, CONFIG_MAPS, Connection, Watch, config_map, config_map_path, revision};
 
 /// How long a client waits for an answer.
@@ -17,10 +17,9 @@ const OBJECTS: usize = 24;
 /// Cuts off the leader, and then a follower.
 pub fn answers_no_more_than_it_knows() {
     let (mut fleet, endpoints) = Fleet::start_with_flags(3, &["--shards", "configmaps=8", "--groups", "4"]);
-    for number in 0..OBJECTS {
-        let made = request(&endpoints, 0, "POST", CONFIG_MAPS, &config_map(&name(number), "0"));
-        made.expect(201);
-    }
+    let open = Connection::open_within(endpoints.members[0], &endpoints.administrator, PATIENCE);
+    let mut connection = open.expect("a connection");
+    (0..OBJECTS).for_each(|number| create(&mut connection, &config_map(&name(number), "0")));
     let leader = fleet.leader(&endpoints);
     cut_off(&mut fleet, &endpoints, leader, 1);
     let follower = (fleet.leader(&endpoints) + 1) % fleet.size();

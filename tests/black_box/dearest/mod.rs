@@ -28,7 +28,7 @@ use crate::unreadable::define_widgets;
 /// The number of inputs if FLOTILLA_DEAREST_SECONDS is not set.
 const TRIES: usize = 300;
 /// The sizes of these inputs, in bytes.
-const SIZES: [usize; 3] = [4_000, 16_000, 64_000];
+const SIZES: [usize; 2] = [4_000, 16_000];
 /// The sizes of inputs in a long search, in bytes.
 const LONG_SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 2_900_000];
 /// Smaller inputs count as this many bytes, so that the fixed cost of a request is not counted per byte.

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
+use serde_json::Value;
 
-use crate::support::{Answer, Connection, Credentials, ports};
+use crate::support::{Answer, CONFIG_MAPS, Connection, Credentials, ports};
 pub use disk::Disk;
 pub use links::{Direction, Links};
 use member::{Member, Peers};
@@ -45,6 +46,22 @@ impl Endpoints {
     /// Whether a member reports that it is ready.
     pub fn is_ready(&self, member: usize) -> bool {
         self.request(member, "GET", "/readyz", "", PROBE_TIMEOUT).is_some_and(|answer| answer.status == 200)
+    }
+}
+
+/// Creates a ConfigMap. Tries again while the store has no leader, as happens for a moment on a busy machine.
+pub fn create(connection: &mut Connection, object: &Value) {
+    let (deadline, mut is_unknown) = (Instant::now() + READY_TIMEOUT, false);
+    loop {
+        let answer = connection.request("POST", CONFIG_MAPS, "application/json", object.to_string().as_bytes());
+        match answer.status {
+            201 => return,
+            409 if is_unknown => return, // an earlier attempt, whose outcome was unknown, has created it
+            503 | 504 => is_unknown |= answer.status == 504,
+            _ => panic!("{}", answer.text()),
+        }
+        assert!(Instant::now() < deadline, "no object can be created: {}", answer.text());
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
