@@ -241,6 +241,19 @@ fn help_version_and_misuse() {
     assert!(code == Some(0) && out.starts_with("Kubernetes v1.36.3+flotilla"), "{out}");
 }
 
+#[test]
+fn a_server_reports_the_version_that_it_is_given() {
+    let own = env!("CARGO_PKG_VERSION");
+    for version in ["v1.36.3-custom".to_owned(), format!("v1.36.3+flotilla.{own}-custom")] {
+        let prepared = Prepared::new();
+        let mut server = start(&prepared, "envtest", &[&format!("--version={version}")]);
+        let mut client = prepared.ready(&mut server, "admin");
+        let reported = client.get("/version").expect(200);
+        assert_eq!(reported["gitVersion"], version);
+        assert_eq!((&reported["major"], &reported["minor"]), (&json!("1"), &json!("36")));
+    }
+}
+
 /// Returns the status and the user of a SelfSubjectReview.
 fn who(client: &mut Connection, headers: &[(&str, &str)]) -> (u16, Value) {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
