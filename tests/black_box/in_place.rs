@@ -50,7 +50,10 @@ fn every_tool_starts_its_api_server() {
         assert!(told.contains("[+]etcd ok") && told.trim_end().ends_with("readyz check passed"), "{tool}: {told}");
         client.get("/api/v1/namespaces/kube-system").expect(200);
         let anonymous = prepared.connect(None).expect("a connection").get("/healthz").status;
-        assert_eq!(anonymous, if tool == "k0smotron" { 401 } else { 200 }, "{tool}");
+        assert_eq!(anonymous, if ["k0smotron", "test-cmd"].contains(&tool) { 401 } else { 200 }, "{tool}");
+        if tool == "test-cmd" {
+            assert_eq!(client.get("/version").expect(200)["gitVersion"], "v1.36.3-custom");
+        }
         let issuer = client.get("/.well-known/openid-configuration").expect(200);
         if tool == "k0smotron" {
             assert_eq!(issuer["jwks_uri"], "https://kubernetes.default.svc/openid/v1/jwks");
