@@ -36,7 +36,7 @@ fn kube_apiserver(arguments: impl Iterator<Item = String>) -> ExitCode {
         print!("{}", kube_apiserver::help());
         return ExitCode::SUCCESS;
     }
-    if let Some(how) = given.one("version").filter(|how| *how != "false" && !how.starts_with('v')) {
+    if let Some(how) = given.one("version").filter(|how| matches!(*how, "true" | "raw")) {
         println!("{}", kube_apiserver::version(how));
         return ExitCode::SUCCESS;
     }

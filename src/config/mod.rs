@@ -7,6 +7,7 @@ mod choices;
 mod cidr;
 mod load;
 mod members;
+mod reported_version;
 mod shards;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,6 +23,7 @@ pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, TlsVersi
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
+pub use reported_version::{ReportedVersion, ReportedVersionError};
 pub use shards::{Shards, ShardsError};
 
 /// Types of node addresses, in the default order in which the server tries to connect to kubelets.
@@ -103,6 +105,14 @@ pub struct Config {
     /// As kube-apiserver has it; only the versions that Kubernetes serves by default are here.
     #[arg(long, value_name = "API=BOOL,...", default_value_t = Enablement::default())]
     pub runtime_config: Enablement,
+
+    /// Version that /version states in place of the server's own, as in `v1.36.3-mine`.
+    ///
+    /// For distributions that mark their servers. Clients compare it with theirs: it must begin with the release of
+    /// Kubernetes.
+    #[arg(long, value_name = "VERSION")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_version: Option<ReportedVersion>,
 
     /// Let pods have privileged containers, and processes of the host.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,

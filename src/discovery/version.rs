@@ -6,21 +6,13 @@ use flotilla_proto::value::Value;
 
 use super::answer::{Answer, Request};
 use crate::status::{ApiError, ApiResult};
+use crate::version::{MAJOR, MINOR};
 
-/// Major version of Kubernetes.
-pub const MAJOR: &str = "1";
-/// Minor version of Kubernetes.
-pub const MINOR: &str = "36";
 /// The oldest minor version of an API server that can run beside this one in a cluster.
 const COMPATIBLE_MINOR: &str = "35";
 
-/// Returns the version that clients see: that of Kubernetes and this program's own.
-pub fn git_version() -> String {
-    format!("v{MAJOR}.{MINOR}.3+flotilla.{}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Returns the document; its members are also labels of a metric.
-pub fn document() -> Value {
+/// Returns the document with the version that clients are to see; its members are also labels of a metric.
+pub fn document(git_version: &str) -> Value {
     let platform = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -33,7 +25,7 @@ pub fn document() -> Value {
         "emulationMinor": MINOR,
         "minCompatibilityMajor": MAJOR,
         "minCompatibilityMinor": COMPATIBLE_MINOR,
-        "gitVersion": (git_version()),
+        "gitVersion": (git_version),
         "gitCommit": (option_env!("FLOTILLA_COMMIT").unwrap_or("")),
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -43,8 +35,8 @@ pub fn document() -> Value {
     })
 }
 
-/// Returns the answer for `/version` and paths below it; `None` for other paths.
-pub fn answer(request: &Request<'_>) -> Option<ApiResult<Answer>> {
+/// Returns the answer for `/version` and paths below it. `None` for other paths.
+pub fn answer(request: &Request<'_>, git_version: &str) -> Option<ApiResult<Answer>> {
     match request.path {
         "/version" | "/version/" => {}
         path if path.starts_with("/version/") => return Some(Err(empty(404, "NotFound", NO_RESOURCE))),
@@ -63,7 +55,7 @@ pub fn answer(request: &Request<'_>) -> Option<ApiResult<Answer>> {
         return Some(Err(empty(406, "NotAcceptable", message)));
     }
     let mut text = Vec::with_capacity(512);
-    json::write_pretty(&document(), &mut text);
+    json::write_pretty(&document(git_version), &mut text);
     Some(Ok(Answer::json(text)))
 }
 

@@ -81,7 +81,8 @@ pub(super) fn document(
     if let Some(found) = issuer_document(gateway, &asked) {
         return found.map(|found| respond_document(found, &caller.warnings));
     }
-    if let Some(found) = discovery::version::answer(&asked).or_else(|| gateway.published.documents().answer(&asked)) {
+    let stated = discovery::version::answer(&asked, &gateway.git_version);
+    if let Some(found) = stated.or_else(|| gateway.published.documents().answer(&asked)) {
         return found.map(|found| respond_document(found, &caller.warnings));
     }
     let found = gateway.published.openapi().answer(&asked);

@@ -42,6 +42,7 @@ use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
 use crate::status::{ApiResult, qualified};
 use crate::streams::Passing;
+use crate::version;
 use crate::watchdog::{self, Watchdog, Work};
 
 /// What all requests share.
@@ -59,6 +60,8 @@ pub struct Gateway {
     pub address: SocketAddr,
     /// Where the keys of service account tokens are found.
     pub jwks_uri: String,
+    /// The version that `/version` states.
+    pub git_version: String,
     /// Discovery and OpenAPI.
     pub published: Arc<Published>,
     /// What `/healthz` and its like tell.
@@ -152,6 +155,10 @@ impl Gateway {
                 .service_account_jwks_uri
                 .clone()
                 .unwrap_or_else(|| jwks_uri((boot.config.advertised(), boot.address.port()).into())),
+            git_version: match &boot.config.reported_version {
+                Some(version) => version.clone().into(),
+                None => version::GIT_VERSION.to_owned(),
+            },
             published,
             health,
             seats: Seats::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),

@@ -36,6 +36,7 @@ fn syntax() {
     let found = given(&["--api-audiences=a,\"b,c\"", "--api-audiences", "d", "-v", "1", "--runtime-config="]).unwrap();
     assert_eq!(found.all("api-audiences"), ["a", "b,c", "d"]);
     assert_eq!(found.one("v"), Some("1"));
+    assert_eq!(given(&["--version=T"]).unwrap().one("version"), Some("true"));
     let wrong = |line: &[&str]| given(line).unwrap_err();
     assert_eq!(wrong(&["--nope=1"]), "unknown flag: --nope");
     assert_eq!(wrong(&["--insecure-port=0"]), "unknown flag: --insecure-port");
@@ -119,6 +120,9 @@ fn translations() {
         assert!(found.arguments.iter().any(|given| given == argument), "{argument} is not in {:?}", found.arguments);
     }
     assert_eq!(found.told, [""; 0]);
+    assert!(!found.arguments.iter().any(|given| given.starts_with("--reported-version")));
+    let found = translated(&["--version=v1.36.3-mine"]).unwrap();
+    assert!(found.arguments.iter().any(|given| given == "--reported-version=v1.36.3-mine"), "{:?}", found.arguments);
     let gates =
         "--feature-gates=kube:AllAlpha=true,APIResponseCompression=true,ConsistentListFromCache=true,AllBeta=false";
     let told = translated(&["--data-dir=/d", "--service-cluster-ip-range=::/108", "--authorization-mode=RBAC", gates]);

@@ -247,6 +247,9 @@ fn same(given: &Given, to: &mut Translation) {
             to.set(name, value);
         }
     }
+    if let Some(version) = given.one("version").filter(|version| version.starts_with('v')) {
+        to.set("reported-version", version);
+    }
     if let Some(host) = given.one("external-hostname") {
         to.set("tls-san", host);
     }

@@ -7,7 +7,7 @@ use flotilla_proto::duration;
 use flotilla_proto::quantity::Quantity;
 
 use super::table::Kind;
-use crate::config::PortRange;
+use crate::config::{PortRange, ReportedVersion};
 
 /// Parses a value; returns its parts, each in canonical form.
 ///
@@ -155,21 +155,12 @@ fn port_range(text: &str) -> Result<PortRange, String> {
 
 /// Parses the value of `--version`; a version to report must be a build of this release.
 fn version(text: &str) -> Result<Vec<String>, String> {
-    let fits =
-        |text: &str| text == RELEASE || text.strip_prefix(RELEASE).is_some_and(|rest| rest.starts_with(['-', '+']));
     match text {
-        "true" | "false" | "raw" => Ok(vec![text.to_owned()]),
-        _ if fits(text) => Ok(vec![text.to_owned()]),
-        _ if !text.starts_with('v') => {
-            Err(strconv::parse_bool(text).map_or_else(|error| error.to_string(), |_| String::new()))
-        }
-        _ => Err(format!(
-            "version {} must match major/minor/patch of default version {}",
-            strconv::quote(text),
-            strconv::quote(RELEASE)
-        )),
+        "raw" => Ok(vec![text.to_owned()]),
+        _ if text.starts_with('v') => match text.parse::<ReportedVersion>() {
+            Ok(version) => Ok(vec![version.into()]),
+            Err(error) => Err(error.to_string()),
+        },
+        _ => strconv::parse_bool(text).map(|shown| vec![shown.to_string()]).map_err(|error| error.to_string()),
     }
 }
-
-/// The release of Kubernetes, without build metadata.
-const RELEASE: &str = "v1.36.3";

@@ -7,6 +7,7 @@ use rustix::time::ClockId;
 
 use crate::discovery;
 use crate::prometheus::Page;
+use crate::version;
 use crate::wall_clock;
 
 /// The process since it began to measure.
@@ -56,7 +57,7 @@ pub fn memory() -> Option<(f64, f64)> {
 }
 
 fn build(page: &mut Page) {
-    let document = discovery::version::document();
+    let document = discovery::version::document(version::GIT_VERSION);
     let text = |member| document.str_at(&[member]);
     let labels = [
         ("build_date", text("buildDate")),

@@ -12,8 +12,8 @@ use super::operations::{Answered, Item, Operation};
 use super::parameters::Parameter;
 use super::schemas::{GroupVersion, PREFIX};
 use super::v3::{add_action, reason, security};
-use crate::discovery::version::{MAJOR, MINOR};
 use crate::enablement;
+use crate::version::{MAJOR, MINOR};
 
 const DEFINITIONS: &str = "#/definitions/";
 

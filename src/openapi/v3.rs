@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 use super::document::Content;
 use super::operations::{Answered, Body, Item, Operation};
 use super::schemas::PREFIX;
-use crate::discovery::version::{MAJOR, MINOR};
+use crate::version::{MAJOR, MINOR};
 
 /// Returns the parts of a document that come before its paths.
 pub(super) fn head(content: &Content) -> Value {

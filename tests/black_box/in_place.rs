@@ -50,7 +50,10 @@ fn every_tool_starts_its_api_server() {
         assert!(told.contains("[+]etcd ok") && told.trim_end().ends_with("readyz check passed"), "{tool}: {told}");
         client.get("/api/v1/namespaces/kube-system").expect(200);
         let anonymous = prepared.connect(None).expect("a connection").get("/healthz").status;
-        assert_eq!(anonymous, if tool == "k0smotron" { 401 } else { 200 }, "{tool}");
+        assert_eq!(anonymous, if ["k0smotron", "test-cmd"].contains(&tool) { 401 } else { 200 }, "{tool}");
+        if tool == "test-cmd" {
+            assert_eq!(client.get("/version").expect(200)["gitVersion"], "v1.36.3-custom");
+        }
         let issuer = client.get("/.well-known/openid-configuration").expect(200);
         if tool == "k0smotron" {
             assert_eq!(issuer["jwks_uri"], "https://kubernetes.default.svc/openid/v1/jwks");
@@ -239,6 +242,19 @@ fn help_version_and_misuse() {
     assert!(code == Some(1) && err.contains("flotilla backup"), "{err}");
     let (code, out, _) = says("flotilla", &["kube-apiserver", "--version"]);
     assert!(code == Some(0) && out.starts_with("Kubernetes v1.36.3+flotilla"), "{out}");
+}
+
+#[test]
+fn a_server_reports_the_version_that_it_is_given() {
+    let own = env!("CARGO_PKG_VERSION");
+    for version in ["v1.36.3-custom".to_owned(), format!("v1.36.3+flotilla.{own}-custom")] {
+        let prepared = Prepared::new();
+        let mut server = start(&prepared, "envtest", &[&format!("--version={version}")]);
+        let mut client = prepared.ready(&mut server, "admin");
+        let reported = client.get("/version").expect(200);
+        assert_eq!(reported["gitVersion"], version);
+        assert_eq!((&reported["major"], &reported["minor"]), (&json!("1"), &json!("36")));
+    }
 }
 
 /// Returns the status and the user of a SelfSubjectReview.

@@ -93,6 +93,11 @@ pub(super) const GLOBAL: Section = Section {
     title: "Global",
     flags: &[
         Flag { short: Some('h'), ..acts("help", Kind::Bool, "", "Show this help.") },
-        acts("version", Kind::Version, "", "Show the version; as raw, all about it."),
+        acts(
+            "version",
+            Kind::Version,
+            "",
+            "Show the version; as raw, all about it. As v1.36.3-..., the version that /version states.",
+        ),
     ],
 };
