@@ -19,7 +19,7 @@ use crate::streams::{one_way, websocket};
 use crate::transport::ConnectionId;
 use crate::watch;
 
-/// What a request wants to watch.
+/// A request to watch.
 pub(super) struct Asked<'r> {
     /// The namespace of its path; empty for all.
     pub(super) namespace: &'r str,
@@ -68,7 +68,7 @@ pub(super) async fn respond(
     Ok(response.body(BodyStream::new(events)))
 }
 
-/// Events, each on its own: a line of text each, or with its length before it.
+/// Splits events: each is a line of text, or has its length before it.
 fn apart(mut events: Bytes, is_text: bool) -> Vec<Bytes> {
     let mut all = Vec::new();
     while !events.is_empty() {
