@@ -1,4 +1,4 @@
-//! Programs of Kubernetes in whose place this one may be called: by its name, a link, or the first argument.
+//! Programs of Kubernetes that this one can stand in for: by its name, a link, or the first argument.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ pub(super) const KUBE_APISERVER: &str = "kube-apiserver";
 pub(super) const ETCD: &str = "etcd";
 pub(super) const ETCDCTL: &str = "etcdctl";
 
-/// Does what the program would, if it is called as one of these.
+/// Runs as one of these programs, if it is called as one. `None` otherwise.
 pub(super) fn run() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let called = arguments.next().unwrap_or_default();
@@ -58,7 +58,7 @@ fn serve(Translation { arguments, told }: &Translation) -> ExitCode {
     }
 }
 
-/// What is wrong, without the usage that follows it.
+/// Returns the error without the usage that follows it.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

@@ -43,7 +43,7 @@ struct Kept {
 /// Keeps the slowest requests of a sliding window of time.
 pub struct Slowest {
     began: Instant,
-    /// A request that took no longer is not kept, in nanoseconds.
+    /// Only requests that took longer are kept, in nanoseconds.
     threshold: AtomicU64,
     /// When the oldest kept request expires, in seconds since `began`.
     expires_at: AtomicU64,
@@ -91,7 +91,7 @@ impl Slowest {
         self.expires_at.store(expires_at.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The kept requests of the window, the slowest first.
+    /// Returns the kept requests of the window, the slowest first.
     pub fn all(&self, now: Instant) -> Vec<SlowRequest> {
         let mut kept = self.kept.lock();
         self.tidy(&mut kept, self.seconds(now));
