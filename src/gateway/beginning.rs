@@ -9,7 +9,7 @@ use flotilla_cluster::Standing;
 
 use crate::aggregation::Aggregation;
 use crate::boot::{Boot, StartError};
-use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
+use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FrontProxy, SeedError};
 use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
@@ -67,7 +67,7 @@ impl Beginning {
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
             }
             begun.done(&work);
-            tracing::info!("the objects that every cluster has are there");
+            tracing::info!("the objects that every cluster has exist");
             if let Ok(all) = bootstrap::objects(&work.input) {
                 renew(&work, all).await;
             }
@@ -154,7 +154,7 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
 
 /// Creates the objects that this release has and an earlier one had not, and updates those that are out of date. Tries
 /// failed writes again a few times.
-async fn renew(work: &Work, mut left: Vec<Seed>) {
+async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
     for _ in 0..limits::RENEWALS {
         if left.is_empty() {
             return;
@@ -162,9 +162,9 @@ async fn renew(work: &Work, mut left: Vec<Seed>) {
         left = bootstrap::renew(&work.registry, left).await;
         actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
     }
-    for seed in left {
-        let name = seed.object.str_at(&["metadata", "name"]);
-        tracing::warn!(resource = seed.resource, name, "an object of every cluster cannot be brought up to date");
+    for desired in left {
+        let name = desired.object.str_at(&["metadata", "name"]);
+        tracing::warn!(resource = desired.resource, name, "an object of every cluster cannot be brought up to date");
     }
 }
 
