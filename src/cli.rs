@@ -52,8 +52,8 @@ enum Command {
     ///
     /// SIGTERM and SIGINT stop the server: `/readyz` fails, watches end, the server finishes open requests and exits
     /// with code 0. A second signal ends it at once. The exit code is 1 when the server cannot start or fails, 2 when
-    /// flags or configuration are wrong, and 70 when the disk fails to write, or has lost acknowledged writes. While the
-    /// disk is full, the server answers writes with 507, and serves reads.
+    /// flags or configuration are wrong, and 70 when the disk fails to write, or has lost acknowledged writes. While
+    /// the disk is full, the server answers writes with 507, and serves reads.
     ///
     /// `/readyz`, `/livez` and `/healthz` report the health of the server to everybody. `/metrics` has its metrics in
     /// the text format of Prometheus, for users who may get that path; the ClusterRole system:monitoring allows it.
@@ -214,7 +214,7 @@ fn trace(config: Config) -> Result<Config, ConfigError> {
     tracing_subscriber::registry().with(filter).with(log).with(WarningRecorder).init();
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     for variable in config::unrecognized_variables(std::env::vars_os().filter_map(text)) {
-        tracing::warn!(variable, "unrecognized environment variable: there is no such option");
+        tracing::warn!(variable, "unrecognized environment variable: no option has this name");
     }
     Ok(config)
 }

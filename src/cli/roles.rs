@@ -46,14 +46,14 @@ fn kube_apiserver(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-fn serve(Translation { arguments, told }: &Translation) -> ExitCode {
+fn serve(Translation { arguments, log_lines }: &Translation) -> ExitCode {
     let line = ["flotilla", "serve"].into_iter().chain(arguments.iter().map(String::as_str));
     let matches = match Cli::command().try_get_matches_from(line) {
         Ok(matches) => matches,
         Err(error) => return refuse(&first_line(&error.to_string())),
     };
     match (Cli::from_arg_matches(&matches).map(|cli| cli.command), matches.subcommand()) {
-        (Ok(Command::Serve(settings)), Some((_, matches))) => super::begin(&settings, matches, told),
+        (Ok(Command::Serve(settings)), Some((_, matches))) => super::begin(&settings, matches, log_lines),
         _ => refuse(&"the flags cannot be understood"),
     }
 }

@@ -40,7 +40,7 @@ pub enum ConfigError {
     },
     /// The file that an option names is missing, or has the wrong content.
     #[error("configuration: {option}")]
-    Given {
+    FlagFile {
         /// The option, as the file names it.
         option: &'static str,
         /// What is wrong.

@@ -41,10 +41,10 @@ pub enum ShardsError {
     #[error("{0} is named twice")]
     Twice(String),
     /// The resource cannot be moved, since admission of other resources consults it.
-    #[error("{0} stays in the group default, in one shard: writes of other resources are decided by it")]
+    #[error("{0} stays in the group default, in one shard: the server consults it to decide writes of other resources")]
     Consulted(String),
     /// The resource must have one shard.
-    #[error("{0} cannot have several shards: their ports are taken from what all of them have")]
+    #[error("{0} cannot have several shards: an allocation must see the ports of all of them")]
     Whole(String),
 }
 
