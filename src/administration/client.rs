@@ -63,7 +63,7 @@ pub enum ClientError {
         unknown: String,
     },
     /// The answer exceeds the bound.
-    #[error("what {server} answers at {path} is too long")]
+    #[error("the answer of {server} to {path} is too long")]
     TooLong {
         /// Its URL.
         server: String,
@@ -71,7 +71,7 @@ pub enum ClientError {
         path: String,
     },
     /// The answering server is not a Flotilla server.
-    #[error("{server} answers with {code}, and not as a flotilla server does")]
+    #[error("{server} is no Flotilla server: it answers with {code}")]
     Foreign {
         /// Its URL.
         server: String,

@@ -212,7 +212,7 @@ impl Cluster {
     /// Requests a change until it is made.
     fn change(&self, client: &Client, path: &str, change: &impl Serialize) -> Result<ClusterView, CommandError> {
         let began = Instant::now();
-        let mut told = Duration::ZERO;
+        let mut reported = Duration::ZERO;
         loop {
             if let Changed::Done(view) = client.change(path, change)? {
                 return Ok(view);
@@ -221,8 +221,8 @@ impl Cluster {
             if waited.as_secs() >= self.timeout {
                 return Err(CommandError::GoingOn(self.timeout));
             }
-            if waited >= told + TELL_INTERVAL {
-                told = waited;
+            if waited >= reported + PROGRESS_INTERVAL {
+                reported = waited;
                 eprintln!("still going on after {} s", waited.as_secs());
             }
         }
@@ -255,4 +255,4 @@ fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
 }
 
 /// Interval of the messages that the command still waits.
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

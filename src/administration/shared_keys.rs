@@ -46,7 +46,7 @@ pub enum SharedKeysError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The process does not run in a pod with a service account.
-    #[error("--to-secret works in a pod that has a service account: {0}")]
+    #[error("--to-secret needs a pod with a service account: {0}")]
     NoPod(String),
     /// The cluster that runs the pod refuses the request, or does not answer.
     #[error("cannot keep the Secret {name}")]

@@ -50,7 +50,7 @@ pub enum BackupCommandError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The backup that arrives is incomplete or damaged.
-    #[error("what has come is not a whole backup")]
+    #[error("the received backup is incomplete or damaged")]
     Backup(#[from] BackupReadError),
     /// The data directory cannot be used.
     #[error(transparent)]

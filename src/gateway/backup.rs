@@ -29,7 +29,7 @@ pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<Htt
     let chunks = backup.inspect(move |chunk| {
         let _ = &turn; // until the last chunk was taken, or nobody takes them any more
         if let Err(error) = chunk {
-            tracing::warn!(%error, "a backup was taken too slowly and is broken off");
+            tracing::warn!(%error, "a client takes a backup too slowly: the backup is broken off");
         }
     });
     let mut response = HttpResponse::Ok();

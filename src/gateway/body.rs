@@ -103,21 +103,21 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     }
     let raw = raw(body, media, expected)?;
     let (kind, version) = (raw.value.str_at(&["kind"]).to_owned(), raw.value.str_at(&["apiVersion"]).to_owned());
-    let told = Told { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
+    let stated = StatedKind { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
     let mut value = raw.value;
     let untracked = fieldmanager::untracks(&value);
     let incoming = |value, warnings| Incoming { value, warnings, untracked, owned: false };
     if served.custom.is_some() {
         if let Some(number) = raw.overflow {
-            return Err(told.refuse(expected, &json::Error::Number(number)));
+            return Err(stated.refuse(expected, &json::Error::Number(number)));
         }
         check_has_kind(&value, body, media, expected)?;
     } else {
-        check_kind(&value, &told, expected)?;
+        check_kind(&value, &stated, expected)?;
         value.set_at(&["kind"], &*expected.name);
         value.set_at(&["apiVersion"], expected.api_version());
     }
-    let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
+    let refused = |why: &dyn std::fmt::Display| stated.refuse(expected, why);
     let conformed = served.conform(&mut value, &Value::Null);
     let mut unknown = conformed.map_err(|error| refused(&error))?;
     if raw.deep
@@ -165,12 +165,12 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
 }
 
 /// The kind and version that the body states, after defaults.
-struct Told {
+struct StatedKind {
     kind: String,
     version: String,
 }
 
-impl Told {
+impl StatedKind {
     /// Returns the error 400, in the reference's words, for a body of a known kind.
     fn refuse(&self, expected: &Kind, why: &dyn std::fmt::Display) -> ApiError {
         let kind = if self.kind.is_empty() { &*expected.name } else { &self.kind };
@@ -244,8 +244,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
         Media::Json => {
             let parsed = json::parse_tracking(body)
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
-            let told = |path: String| format!("duplicate field {}", quote(&path));
-            let duplicates = parsed.duplicates.into_iter().map(told).collect();
+            let complaint = |path: String| format!("duplicate field {}", quote(&path));
+            let duplicates = parsed.duplicates.into_iter().map(complaint).collect();
             let json::Parsed { value, deep, overflow, .. } = parsed;
             Raw { value, duplicates, deep, overflow }
         }
@@ -256,8 +256,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
         Media::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
             let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
-            let told = Told { kind: envelope.kind.to_string(), version };
-            let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
+            let stated = StatedKind { kind: envelope.kind.to_string(), version };
+            let value = open_protobuf(body, expected).map_err(|error| stated.refuse(expected, &error))?;
             Raw { value, ..Raw::default() }
         }
     };
@@ -289,37 +289,37 @@ fn summary(body: &[u8]) -> String {
 const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 
 /// Refuses bodies that state another kind or version than the path.
-fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
-    let stated = value.str_at(&["apiVersion"]);
-    let kind = if told.kind.is_empty() { &*expected.name } else { told.kind.as_str() };
-    let (group, version) = match stated.split_once('/') {
+fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<()> {
+    let api_version = value.str_at(&["apiVersion"]);
+    let kind = if stated.kind.is_empty() { &*expected.name } else { stated.kind.as_str() };
+    let (group, version) = match api_version.split_once('/') {
         Some((group, version)) => (group, version),
-        None if stated.is_empty() => (&*expected.group, &*expected.version),
-        None => ("", stated),
+        None if api_version.is_empty() => (&*expected.group, &*expected.version),
+        None => ("", api_version),
     };
     if kind == expected.name && group == expected.group && version == expected.version {
         return Ok(());
     }
-    if kind == expected.name && (kind, stated) == TAKEN_STILL {
+    if kind == expected.name && (kind, api_version) == TAKEN_STILL {
         return Ok(());
     }
     let known = catalogue::kind(group, version, kind);
     let served = catalogue::group(group).is_some_and(|of| of.versions.iter().any(|of| of.name == version));
-    let registered =
-        scheme(group) == scheme(&expected.group) && (known.is_some() || past_versions::is_known(stated, kind, served));
+    let registered = scheme(group) == scheme(&expected.group)
+        && (known.is_some() || past_versions::is_known(api_version, kind, served));
     if !registered {
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(kind),
-            quote(if stated.is_empty() { version } else { stated })
+            quote(if api_version.is_empty() { version } else { api_version })
         );
-        return Err(told.refuse(expected, &why));
+        return Err(stated.refuse(expected, &why));
     }
     let other_group = |known: &Kind| internal_package(&known.group) != internal_package(&expected.group);
     if kind != expected.name || known.is_some_and(other_group) {
-        return Err(told.refuse(expected, &unknown_conversion(version, kind, expected)));
+        return Err(stated.refuse(expected, &unknown_conversion(version, kind, expected)));
     }
-    check_version(stated, expected)
+    check_version(api_version, expected)
 }
 
 /// In the reference, the servers of definitions and of aggregation know only their own kinds, and the other servers do

@@ -282,10 +282,10 @@ mod tests {
     #[actix_web::test]
     async fn a_change_that_takes_long_is_waited_for_again() {
         let turn = Arc::new(Mutex::new(()));
-        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
         let soon = || Instant::now() + std::time::Duration::from_millis(20);
         let first = finish(&turn, soon(), async move {
-            let _ = told.await;
+            let _ = released.await;
             Ok::<(), MembersError>(())
         });
         assert_eq!(first.await.expect_err("it takes longer").code, 504);
@@ -293,7 +293,7 @@ mod tests {
             finish(&turn, soon(), async { Ok::<(), MembersError>(()) }).await.expect_err("not its turn").code,
             504
         );
-        tell.send(()).expect("it goes on");
+        release.send(()).expect("it goes on");
         let later = Instant::now() + std::time::Duration::from_secs(5);
         finish(&turn, later, async { Ok::<(), MembersError>(()) }).await.expect("its turn comes");
     }

@@ -29,8 +29,8 @@ pub(super) async fn respond(gateway: &web::Data<Gateway>, head: &Head<'_>) -> Ap
         return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
     let asked = gateway.clone();
-    let told = web::block(move || asked.overview()).await.map_err(ApiError::internal)?;
-    members::encoded(&told, head.pretty)
+    let overview = web::block(move || asked.overview()).await.map_err(ApiError::internal)?;
+    members::encoded(&overview, head.pretty)
 }
 
 impl Gateway {

@@ -9,7 +9,7 @@ use flotilla_proto::schema::{Ref, Resource, Text};
 use parking_lot::Mutex;
 
 use crate::aggregation::Aggregation;
-use crate::aggregation::documents::{self, Listed};
+use crate::aggregation::documents::{self, GroupVersionDocuments};
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
@@ -75,7 +75,7 @@ impl Published {
     /// Publishes the resources of other servers, and follows their changes, for ever.
     pub fn follow_remotes(self: &Arc<Self>, aggregation: &Arc<Aggregation>) -> JoinHandle<()> {
         let (published, aggregation) = (Arc::clone(self), Arc::clone(aggregation));
-        let publish = move |remotes: &[Listed]| {
+        let publish = move |remotes: &[GroupVersionDocuments]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
             published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
@@ -114,7 +114,7 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
                 version_priority: discovery::CUSTOM_VERSION_PRIORITY,
                 custom: true,
                 stale: false,
-                told: None,
+                reported: None,
                 resources: vec![resource],
             }),
         }
@@ -123,19 +123,19 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
 }
 
 /// Returns the OpenAPI of other servers.
-fn said(remotes: &[Listed]) -> Remote {
+fn said(remotes: &[GroupVersionDocuments]) -> Remote {
     let mut all = Remote::default();
     for listed in remotes {
         all.index.extend(listed.openapi.iter().cloned());
         if !listed.swagger.as_ref().is_none_or(|swagger| all.swagger.add(swagger)) {
-            tracing::warn!(api_service = listed.remote.name, "there is no room for its part of /openapi/v2");
+            tracing::warn!(api_service = listed.remote.name, "no room for the server's part of /openapi/v2");
         }
     }
     all
 }
 
 /// Returns a group version of another server, as discovery lists it.
-fn elsewhere(listed: &Listed) -> discovery::Served {
+fn elsewhere(listed: &GroupVersionDocuments) -> discovery::Served {
     let remote = &listed.remote;
     discovery::Served {
         group: remote.group.clone().into(),
@@ -144,7 +144,7 @@ fn elsewhere(listed: &Listed) -> discovery::Served {
         version_priority: remote.version_priority,
         custom: false,
         stale: listed.stale,
-        told: Some(Arc::new(listed.resources.clone())),
+        reported: Some(Arc::new(listed.resources.clone())),
         resources: Vec::new(),
     }
 }

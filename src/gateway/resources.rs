@@ -276,7 +276,7 @@ impl<'r> Request<'r> {
         let page = page.map_err(unrouted)??.read().await?;
         let page = self.gateway.registry.convert_page(&self.served, page).await?;
         if is_recent {
-            self.gateway.registry.promised(page.revision).await?;
+            self.gateway.registry.wait_promised(page.revision).await?;
         }
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
@@ -290,7 +290,7 @@ impl<'r> Request<'r> {
         }
         let show = Show { representation, include: self.include(), gzip: false };
         let (request, connection) = (self.head.request()?, self.head.connection);
-        let asked = watches::Asked { namespace: self.namespace, listing, connection, request };
+        let asked = watches::WatchRequest { namespace: self.namespace, listing, connection, request };
         watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 
@@ -311,10 +311,10 @@ impl<'r> Request<'r> {
 
     async fn create(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "CreateOptions").await?;
-        let told = self.caller.warnings.len();
+        let warnings_before = self.caller.warnings.len();
         let decode = |caller: &mut Caller| {
             let decoded = object()?;
-            caller.warnings.truncate(told);
+            caller.warnings.truncate(warnings_before);
             caller.warnings.extend(decoded.warnings.iter().cloned());
             body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)

@@ -20,7 +20,7 @@ use crate::transport::ConnectionId;
 use crate::watch;
 
 /// A request to watch.
-pub(super) struct Asked<'r> {
+pub(super) struct WatchRequest<'r> {
     /// The namespace of its path; empty for all.
     pub(super) namespace: &'r str,
     /// Its options.
@@ -35,11 +35,11 @@ pub(super) struct Asked<'r> {
 pub(super) async fn respond(
     gateway: &web::Data<Gateway>,
     served: &Arc<Served>,
-    asked: Asked<'_>,
+    asked: WatchRequest<'_>,
     show: Show<'_>,
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
-    let Asked { namespace, listing, connection, request } = asked;
+    let WatchRequest { namespace, listing, connection, request } = asked;
     let representation = show.representation;
     if representation.media == Media::Yaml {
         let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";

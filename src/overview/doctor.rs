@@ -56,7 +56,7 @@ pub enum Verdict {
 /// What was found.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// How it is.
+    /// The verdict.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
