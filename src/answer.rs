@@ -86,18 +86,18 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
     let mut seen = HashSet::with_capacity(warnings.len());
     let texts = warnings.iter().map(String::as_str);
-    let mut told: Vec<&str> = texts.filter(|warning| is_sayable(warning) && seen.insert(*warning)).collect();
+    let mut chosen: Vec<&str> = texts.filter(|warning| is_sayable(warning) && seen.insert(*warning)).collect();
     let length = |text: &str| text.chars().count();
-    if told.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
+    if chosen.iter().map(|text| length(text)).sum::<usize>() > limits::WARNINGS_CHARACTERS {
         let mut room = limits::WARNINGS_CHARACTERS;
-        told = told.into_iter().map(|text| beginning(text, limits::WARNING_CHARACTERS)).collect();
-        told.retain(|text| {
+        chosen = chosen.into_iter().map(|text| beginning(text, limits::WARNING_CHARACTERS)).collect();
+        chosen.retain(|text| {
             let fits = length(text) <= room;
             room = if fits { room - length(text) } else { 0 };
             fits
         });
     }
-    for warning in told {
+    for warning in chosen {
         let text = warning.replace('\\', r"\\").replace('"', "\\\"");
         if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
             response.append_header((WARNING, header));

@@ -16,13 +16,13 @@ use flotilla_cluster::{Initial, Membership, OpenError, Options, Store, TableId, 
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
-use crate::access::{Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, Ways, connection};
+use crate::access::{AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, connection};
 use crate::admission::Configuration;
 use crate::bootstrap::{self, SeedError};
 use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
 use crate::embedded::TextError;
-use crate::given::Given;
+use crate::flag_files::FlagFiles;
 use crate::limits;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::status::ApiError;
@@ -54,7 +54,7 @@ pub enum BootError {
     Pki(#[from] PkiError),
     /// A file that a flag names is missing or invalid.
     #[error(transparent)]
-    Given(#[from] ConfigError),
+    Config(#[from] ConfigError),
     /// The keys of service account tokens are missing or invalid.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -62,9 +62,9 @@ pub enum BootError {
     #[error("cannot receive signals")]
     Signals(#[source] io::Error),
     /// The end of the parent cannot be noticed.
-    #[error("--end-with-parent cannot be done")]
+    #[error("--end-with-parent is not possible")]
     Parent(#[source] io::Error),
-    /// What requests need cannot be made.
+    /// The state that requests need cannot be created.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The HTTP server failed.
@@ -75,7 +75,7 @@ pub enum BootError {
 impl BootError {
     /// Returns whether flags or configuration are wrong.
     pub fn is_misuse(&self) -> bool {
-        matches!(self, Self::Given(_))
+        matches!(self, Self::Config(_))
     }
 }
 
@@ -86,13 +86,13 @@ pub enum StartError {
     #[error("cannot write the objects that every cluster has")]
     Seed(#[from] SeedError),
     /// The claims of service addresses cannot be repaired.
-    #[error("cannot put the addresses of services in order")]
+    #[error("cannot repair the allocations of service addresses")]
     Addresses(#[source] ApiError),
     /// The watchdog's thread cannot be started.
     #[error("cannot watch the threads")]
     Watchdog(#[source] io::Error),
     /// A resource that authorization needs is not served.
-    #[error("no resource {0} to decide by")]
+    #[error("the resource {0} is not served, and authorization needs it")]
     NoRoles(&'static str),
     /// The embedded tables of discovery do not parse.
     #[error(transparent)]
@@ -119,7 +119,7 @@ pub struct Boot {
     pub issuer: Issuer,
     /// Authorizes requests.
     pub authorizer: Authorizer,
-    /// What admission plugins are told.
+    /// The configuration of admission plugins.
     pub admission: Arc<Configuration>,
     /// Tells when to stop.
     pub drain: Drain,
@@ -134,8 +134,8 @@ impl Boot {
     /// See [`BootError`]. If the data directory is in use, damaged, or of a newer format, nothing in it changes, except
     /// that the certificate authority of members may have been created.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
-        let given = Given::read(&config)?;
-        let spare = if given.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
+        let files = FlagFiles::read(&config)?;
+        let spare = if files.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
         let peers = config.initial_cluster.is_some().then(|| PeerPki::open(&config.pki_dir(), &config.member_name()));
         let peers = peers.transpose()?;
         let watchdog = Watchdog::default();
@@ -148,20 +148,20 @@ impl Boot {
         let address = listener.local_addr().map_err(|source| BootError::Listen { address: config.listen, source })?;
         let pki = Arc::new(Pki::open(PkiOptions::from_config(&config, address.ip()))?);
         pki.write_admin_kubeconfig(&config.admin_kubeconfig(), &server_url(&config, address))?;
-        let signing = match given.signing {
+        let signing = match files.signing {
             Some(key) => key,
             None => spare.open(&config.pki_dir())?,
         };
-        let keys = KeySet::new(&signing, given.keys);
+        let keys = KeySet::new(&signing, files.keys);
         Ok(Self {
-            authenticator: Arc::new(authenticator(&config, &store, keys, given.tokens).with(Ways {
+            authenticator: Arc::new(authenticator(&config, &store, keys, files.tokens).with(AuthenticationMethods {
                 anonymous: anonymous(&config),
                 bootstrap: config.enable_bootstrap_token_auth.then(|| BootstrapTokens::new(&store)),
-                proxy: given.proxy,
+                proxy: files.proxy,
             })),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
-            admission: Arc::new(given.admission),
+            admission: Arc::new(files.admission),
             config: Arc::new(config),
             store,
             listener,

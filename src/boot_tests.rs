@@ -173,10 +173,10 @@ fn a_dropped_beginning_drains() {
 #[actix_web::test]
 async fn watches_of_a_server_that_is_alone_go_on() {
     let (begin, drain) = Drain::new();
-    let (told, standing) = tokio::sync::watch::channel(Standing::Member);
+    let (sender, standing) = tokio::sync::watch::channel(Standing::Member);
     let streams = drain.or_removed(standing);
     // Its sender is dropped.
-    drop(told);
+    drop(sender);
     let early = tokio::time::timeout(Duration::from_millis(50), streams.clone().begun()).await;
     assert!(early.is_err(), "nothing has begun to drain");
     begin.begin();
@@ -186,8 +186,8 @@ async fn watches_of_a_server_that_is_alone_go_on() {
 #[actix_web::test]
 async fn watches_of_a_removed_member_end() {
     let (_begin, drain) = Drain::new();
-    let (told, standing) = tokio::sync::watch::channel(Standing::Member);
+    let (sender, standing) = tokio::sync::watch::channel(Standing::Member);
     let streams = drain.or_removed(standing);
-    told.send_replace(Standing::Removed);
+    sender.send_replace(Standing::Removed);
     streams.begun().await;
 }

@@ -43,44 +43,45 @@ struct Cli {
 enum Command {
     /// Serve the Kubernetes API.
     ///
-    /// Everything is optional: without any flag the server listens on 127.0.0.1:6443, makes its certificates on first
-    /// start, and writes a kubeconfig with all rights to `admin.kubeconfig` in the data directory.
+    /// No flag is required: by default the server listens on 127.0.0.1:6443, makes its certificates on first start, and
+    /// writes a kubeconfig with all rights to `admin.kubeconfig` in the data directory.
     ///
     /// Each flag can also stand in a file (`--config`) and in the environment: `--data-dir` is `data-dir = "..."` in
     /// the file and FLOTILLA_DATA_DIR in the environment, where a list is `[a, b]`. Flags win over the environment, and
-    /// that wins over the file.
+    /// the environment wins over the file.
     ///
-    /// SIGTERM and SIGINT stop the server: `/readyz` fails, watches end, open requests are finished, then it exits with
-    /// 0. A second signal ends it at once. It exits with 1 when it cannot start or fails, with 2 when flags or
-    /// configuration are wrong, and with 70 when the disk fails to keep what was written, or does not hold what was
-    /// acknowledged. While the disk is full writes are answered with 507, and reads go on.
+    /// SIGTERM and SIGINT stop the server: `/readyz` fails, watches end, the server finishes open requests and exits
+    /// with code 0. A second signal ends it at once. The exit code is 1 when the server cannot start or fails, 2 when
+    /// flags or configuration are wrong, and 70 when the disk fails to write, or has lost acknowledged writes. While
+    /// the disk is full, the server answers writes with 507, and serves reads.
     ///
-    /// `/readyz`, `/livez` and `/healthz` tell how the server is, to everybody. `/metrics` tells what it does in the
-    /// text form of Prometheus, to whoever may get that path, as the ClusterRole system:monitoring allows it.
+    /// `/readyz`, `/livez` and `/healthz` report the health of the server to everybody. `/metrics` has its metrics in
+    /// the text format of Prometheus, for users who may get that path; the ClusterRole system:monitoring allows it.
     Serve(Box<Serve>),
-    /// See and change who replicates the store together.
+    /// Show and change the members that replicate the store together.
     ///
-    /// Any member can be asked, also about others. Every command can be repeated safely. It exits with 1 when it fails.
+    /// Any member answers, also about others. Every command can be repeated safely. It exits with 1 when it fails.
     Cluster(Box<Cluster>),
-    /// Show how a member and its cluster are: members and leaders, lag, requests with their latency, watches, disk.
+    /// Show the state of a member and its cluster: members and leaders, lag, requests with their latency, watches,
+    /// disk.
     ///
     /// The member that the kubeconfig names reports it at `/flotilla/v1/overview`, at no cost while nobody asks.
-    /// Latencies are of all requests since the member started, and as exact as the buckets of their histogram.
+    /// Latencies cover all requests since the member started, and are as exact as the buckets of their histogram.
     Status(Box<Status>),
-    /// Show the requests and watches of a member as they go: rates, durations, slow requests, watches that are behind.
+    /// Show the current requests and watches of a member: rates, durations, slow requests, watches that are behind.
     ///
-    /// It observes the member twice and shows the rates in between; with --watch again and again.
+    /// The command observes the member twice and shows the rates in between; with --watch it goes on.
     Top(Box<Top>),
     /// Issue a link that opens the console of a member in a browser, once.
     ///
     /// The console is a page at `/console` that shows the state of the member. By default only browsers on the member's
     /// own machine can see it: see `flotilla serve --console`.
     Console(Box<Console>),
-    /// Check a data directory, certificates, clocks and whether members reach each other, and say what to do.
+    /// Check a data directory, certificates, clocks and the connections between members, and give advice.
     ///
-    /// Nothing is changed. It exits with 1 when something is broken; what only comes nearer is a warning.
+    /// The command changes nothing. It exits with 1 when something is broken, and warns of problems that come nearer.
     Doctor(Box<Doctor>),
-    /// Write what makes a shell complete this command line to standard output.
+    /// Write a script to standard output that makes a shell complete this command line.
     ///
     /// For bash: `flotilla completion bash > /etc/bash_completion.d/flotilla`.
     Completion {
@@ -89,48 +90,48 @@ enum Command {
     },
     /// Write a manual page of every command into a directory.
     Man {
-        /// The directory; it must be there.
+        /// The directory; it must exist.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-    /// Save everything that a cluster stores, as of one moment, while it goes on.
+    /// Save everything that a cluster stores, as of one moment, while the cluster goes on.
     ///
-    /// Any member can be asked; or the data directory of one that is stopped is read. The file is checked while it is
-    /// written, and has its name only when all of it is there and durable. It holds Secrets as they are. Certificates
-    /// and keys are not in it: keep a copy of the directory `pki` too, or clients have to be given new credentials
-    /// after a restore.
+    /// Any member can send the backup; a member that is stopped is read from its data directory. The command checks the
+    /// file while it writes it, and gives it its name once it is complete and durable. The file holds Secrets
+    /// unencrypted. It has no certificates and keys: keep a copy of the directory `pki` too, or clients need new
+    /// credentials after a restore.
     Backup(Box<Backup>),
-    /// Make a data directory out of a backup, for a new cluster.
+    /// Make the data directory of a new cluster from a backup.
     ///
-    /// Everything gets a new resourceVersion, above all that the old cluster has handed out: clients that go on from
-    /// one of those are answered with 410, list again, and are right again. Everything else stays as it was, UIDs
-    /// included. Nothing is made of a backup that is incomplete or damaged.
+    /// Every object gets a new resourceVersion, above all those of the old cluster: a client that continues from one of
+    /// those gets 410 and lists again. Everything else stays as it was, UIDs included. The command makes nothing of a
+    /// backup that is incomplete or damaged.
     Restore(Box<Restore>),
     /// Make the authorities and keys that the servers of a cluster share.
     ///
-    /// A server that is started with `--pki-dir` and finds some of them missing makes these itself. This command is for
-    /// those who make them beforehand: to hand them to several servers, or to keep them in a Secret.
+    /// A server with `--pki-dir` makes those that it does not find. Use this command to make them beforehand: to give
+    /// them to several servers, or to keep them in a Secret.
     Pki(Box<SharedKeys>),
-    /// Make a data directory out of what kube-apiserver keeps in etcd, or out of a running API server.
+    /// Make a data directory from a snapshot of kube-apiserver's etcd, or from a running API server.
     ///
-    /// Objects keep their UIDs, times, generations, owners and field owners. Everything gets a new resourceVersion,
-    /// above all those of the snapshot, so that clients that go on from one of those are answered with 410 and list
-    /// again. What cannot be taken over is told and put into a file beside. Nothing is made of a snapshot that is
-    /// incomplete, damaged, or encrypted with keys that are not given. Keys of service accounts and certificates are
-    /// not in etcd: `flotilla serve` takes those of kube-apiserver by its flags.
+    /// Objects keep their UIDs, times, generations, owners and field owners. Every object gets a new resourceVersion,
+    /// above all those of the snapshot: a client that continues from one of those gets 410 and lists again. The command
+    /// reports objects that it cannot import, and puts them into a file beside the data directory. It makes nothing of
+    /// a snapshot that is incomplete, damaged, or encrypted with keys that it does not have. Keys of service accounts
+    /// and certificates are not in etcd: give `flotilla serve` those of kube-apiserver by its flags.
     Import(Box<Import>),
-    /// Write what a cluster stores as a snapshot of etcd for kube-apiserver 1.36, or as YAML.
+    /// Write the objects of a cluster as a snapshot of etcd for kube-apiserver 1.36, or as YAML.
     ///
-    /// Objects keep their resourceVersions in a snapshot of etcd. There are Secrets in what is written, as they are.
+    /// Objects keep their resourceVersions in a snapshot of etcd. The output holds Secrets unencrypted.
     Export(Box<Export>),
-    /// Serve in the place of kube-apiserver, with its flags. A link named `kube-apiserver` does the same.
+    /// Serve in place of kube-apiserver, with its flags. A link named `kube-apiserver` does the same.
     #[command(name = roles::KUBE_APISERVER, disable_help_flag = true)]
     KubeApiserver,
-    /// Stand in for the etcd that others start beside kube-apiserver, with its flags; it keeps nothing. A link named
+    /// Stand in for the etcd that tools start beside kube-apiserver, with its flags; it stores nothing. A link named
     /// `etcd` does the same.
     #[command(name = roles::ETCD, disable_help_flag = true)]
     Etcd,
-    /// Tell what to use in the place of etcdctl. A link named `etcdctl` does the same.
+    /// Name the commands to use in place of etcdctl. A link named `etcdctl` does the same.
     #[command(name = roles::ETCDCTL, disable_help_flag = true)]
     Etcdctl,
     /// Print the version.
@@ -139,7 +140,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Serve {
-    /// TOML file with options, named as the flags are.
+    /// TOML file with options, under the names of the flags.
     #[arg(long, value_name = "FILE", env = "FLOTILLA_CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -178,11 +179,11 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Serves as configured, after logging the warnings in `told`.
-fn begin(serve: &Serve, matches: &ArgMatches, told: &[String]) -> ExitCode {
+/// Serves as configured, after logging `warnings`.
+fn begin(serve: &Serve, matches: &ArgMatches, warnings: &[String]) -> ExitCode {
     match config::load(&serve.settings, matches, serve.config.as_deref()).and_then(trace) {
         Ok(config) => {
-            told.iter().for_each(|line| tracing::warn!("{line}"));
+            warnings.iter().for_each(|line| tracing::warn!("{line}"));
             start(config)
         }
         Err(error) => fail(&error, MISUSED),
@@ -194,9 +195,9 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
-/// Turns off log targets at which libraries report as errors what is none: broken connections, with which each client
-/// could fill the log; requests that a group refused, which their senders report; and groups that stopped with the
-/// server. A filter that names them turns them on.
+/// Turns off log targets at which libraries log errors that are none: broken connections, with which any client could
+/// fill the log; requests that a group refused, which their senders report; and groups that stopped with the server. A
+/// filter that names them turns them on.
 const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off,\
                          openraft::raft::raft_inner=off,openraft::raft::api::management=off";
 
@@ -213,7 +214,7 @@ fn trace(config: Config) -> Result<Config, ConfigError> {
     tracing_subscriber::registry().with(filter).with(log).with(WarningRecorder).init();
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     for variable in config::unrecognized_variables(std::env::vars_os().filter_map(text)) {
-        tracing::warn!(variable, "unrecognized environment variable: there is no such option");
+        tracing::warn!(variable, "unrecognized environment variable: no option has this name");
     }
     Ok(config)
 }
@@ -240,11 +241,11 @@ async fn serve(config: Config) -> Result<(), BootError> {
     boot.serve(routes, move || gateway.is_idle()).await
 }
 
-/// What stops a server.
+/// The signals that stop a server.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// Whose end stops it too, once.
+    /// The process whose end stops the server too, once.
     parent: Option<Parent>,
 }
 

@@ -43,13 +43,13 @@ impl Drain {
         let mut stage = self.0.clone();
         actix_web::rt::spawn(async move {
             // A member of a cluster of one gets no news of its standing: the sender may be gone.
-            let mut told = true;
+            let mut follows = true;
             loop {
                 let removed = *standing.borrow_and_update() == Standing::Removed;
                 begin.send_replace(if removed { Stage::Begun } else { *stage.borrow_and_update() });
                 tokio::select! {
                     changed = stage.changed() => if changed.is_err() { break },
-                    changed = standing.changed(), if told => told = changed.is_ok(),
+                    changed = standing.changed(), if follows => follows = changed.is_ok(),
                 }
             }
         });

@@ -10,7 +10,7 @@ pub struct TextError {
     pub table: &'static str,
     /// Line number from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: &'static str,
 }
 

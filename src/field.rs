@@ -78,9 +78,9 @@ pub enum ErrorKind {
     Forbidden,
     /// The value is too long.
     TooLong,
-    /// There are too many.
+    /// The list has too many items.
     TooMany,
-    /// What it names does not exist.
+    /// The named object does not exist.
     NotFound,
     /// The server failed to check it.
     Internal,
@@ -165,13 +165,13 @@ impl fmt::Display for FieldError {
 /// Validation errors in the order in which they were found, up to [`ERROR_BYTES`](limits::ERROR_BYTES): an object can
 /// break very many rules, with long messages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Errors(pub Vec<FieldError>, Told);
+pub struct Errors(pub Vec<FieldError>, ErrorSize);
 
 /// How many bytes of errors were collected.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Told(usize);
+pub struct ErrorSize(usize);
 
-impl Told {
+impl ErrorSize {
     /// Returns whether the bound is reached. Then there is at least one error.
     pub fn is_enough(self) -> bool {
         self.0 >= limits::ERROR_BYTES
@@ -190,9 +190,9 @@ impl Told {
 
 impl From<Vec<FieldError>> for Errors {
     fn from(errors: Vec<FieldError>) -> Self {
-        let mut told = Told::default();
-        errors.iter().for_each(|error| told.count(error));
-        Self(errors, told)
+        let mut size = ErrorSize::default();
+        errors.iter().for_each(|error| size.count(error));
+        Self(errors, size)
     }
 }
 

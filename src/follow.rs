@@ -10,8 +10,8 @@ use crate::limits::{LIST_CHUNK_OBJECTS, WATCH_BATCH_EVENTS};
 /// Pause before a follower that lost its position lists the table again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a follower sees, in this order: the beginning of a list, its objects, its end, changes. If the follower falls
-/// behind the history window, the list begins again.
+/// The steps that a follower sees, in this order: the beginning of a list, its objects, its end, changes. If the
+/// follower falls behind the history window, the list begins again.
 #[derive(Debug)]
 pub enum Seen<'a> {
     /// A list begins: what was seen before may have changed or be gone.
@@ -19,7 +19,7 @@ pub enum Seen<'a> {
     /// An object of the list.
     Present(&'a Arc<Object>),
     /// The end of the list, with its revision.
-    Listed(Revision),
+    ListEnd(Revision),
     /// A change after the list.
     Changed(&'a Change),
 }
@@ -71,7 +71,7 @@ async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen
         tokio::task::yield_now().await;
     }
     let revision = cursor.snapshot().revision();
-    see(Seen::Listed(revision));
+    see(Seen::ListEnd(revision));
     Ok(revision)
 }
 

@@ -8,20 +8,20 @@
 //!
 //! - Facts, errors and bounds: `limits`, `wall_clock`, `version`, `api_version`, `field`, `status`, `unreadable`,
 //!   `enablement`, `catalogued`, `embedded`, `large_pages`, `parent`
-//! - What is configured: `config`, `pki`
+//! - Configuration: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
-//! - What is measured: `prometheus`
+//! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
 //! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
-//! - What is told of the server and its API: `discovery`, `openapi`, `metrics`
+//! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
 //! - Reading and writing objects, each asking the other: `admission`, `registry`
 //! - Other API servers: `aggregation`
-//! - What is shown of objects: `representation`, `watch`
-//! - What every cluster has and what keeps it so: `bootstrap`, `administration`, `overview`, `console`, `backup`,
-//!   `given`, `watchdog`, `boot`, `controllers`, `moving`
+//! - Objects as clients see them: `representation`, `watch`
+//! - Running a server and a cluster: `bootstrap`, `administration`, `overview`, `console`, `backup`, `flag_files`,
+//!   `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
-//! - Other ways to start it: `etcd`, `kube_apiserver`
+//! - Other ways to start the server: `etcd`, `kube_apiserver`
 
 pub mod access;
 pub mod administration;
@@ -46,9 +46,9 @@ pub mod etcd;
 pub mod expressions;
 pub mod field;
 pub mod fieldmanager;
+pub mod flag_files;
 pub mod follow;
 pub mod gateway;
-pub mod given;
 pub mod kinds;
 pub mod kube_apiserver;
 pub mod large_pages;

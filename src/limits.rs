@@ -169,7 +169,7 @@ pub const HTTP1_READ_BYTES: usize = 8_192;
 
 /// How long a connection that will be closed is still read from: a client that is still sending would otherwise miss
 /// its answer.
-pub const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Idle time after which TCP keep-alive probes a client, as in the reference.
 pub const KEEP_ALIVE_TIME: Duration = Duration::from_secs(180);
@@ -343,7 +343,7 @@ pub const WATCHDOG_INTERVAL: Duration = Duration::from_millis(100);
 pub const WATCHDOG_IDLE_LOOKS: u32 = 10;
 
 /// Shortest time between two reports of unresponsive threads.
-pub const STALL_TOLD_INTERVAL: Duration = Duration::from_secs(1);
+pub const STALL_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes that a thread keeps for encoding between requests; larger buffers are freed.
 pub const SCRATCH_BYTES: usize = 262_144;
@@ -373,7 +373,7 @@ pub const NAMESPACE_PODS_CHECKED: usize = 3_000;
 pub const NAMESPACE_PODS_CHECK: Duration = Duration::from_secs(1);
 
 /// Unreadable objects that the error of a list names, as in the reference.
-pub const UNREADABLE_TOLD: usize = 100;
+pub const UNREADABLE_LISTED: usize = 100;
 /// Unreadable objects that are remembered.
 pub const UNREADABLE_KNOWN: usize = 1_000;
 /// Kinds by which unreadable objects are counted.
@@ -437,12 +437,12 @@ pub const POLICY_PARAMETERS: usize = 10_000;
 /// Decisions of the authorizer about one write that are cached.
 pub const DECISIONS_KEPT: usize = 1_000;
 /// Bytes of the warnings and audit annotations that policies and webhooks may add to one write.
-pub const TOLD_BYTES: usize = 1 << 20;
+pub const NOTICES_BYTES: usize = 1 << 20;
 /// Combinations of labels in the metrics of policies and webhooks; further ones are counted under the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;
 
 /// Keys that an import names in its output if it cannot import them; a file lists all of them.
-pub const MOVING_TOLD: usize = 100;
+pub const MOVING_REFUSALS_LISTED: usize = 100;
 /// Bytes of objects that an import or export writes together.
 pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
 /// Objects in one page that an import asks a server for.

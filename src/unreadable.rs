@@ -1,9 +1,9 @@
 //! Handles stored objects that cannot be decoded, whether an earlier release, a bug or an altered backup wrote them.
 //!
 //! Objects that this process encoded are known to be sound (`registry::encode::draft`). Any other is checked when it is
-//! first read, once for each version. A read of an unsound object returns 500, and so does a list that contains it, as
-//! in the reference with the feature AllowUnsafeMalformedObjectDeletion. Code that scans many objects skips unsound
-//! ones ([`others`]).
+//! first read, once for each version. A read of an unsound object and a list that contains it return 500, as in the
+//! reference with the feature AllowUnsafeMalformedObjectDeletion. Code that scans many objects skips unsound ones
+//! ([`others`]).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ pub fn deleted(object: &Object, error: ApiError) -> ApiError {
 static FOUND: Mutex<Found> = Mutex::new(Found { counts: BTreeMap::new(), since: None, lines: 0 });
 
 struct Found {
-    /// How many were found, by group and resource.
+    /// The number of found objects, by group and resource.
     counts: BTreeMap<(String, String), u64>,
     /// When the minute began in which `lines` counts log lines.
     since: Option<Instant>,

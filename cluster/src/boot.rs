@@ -145,7 +145,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let ahead = Cell::new(Some(ahead));
     let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
     let default = starter.start(0).await?;
-    default.client.node().recovered().await;
+    default.leader_client.node().recovered().await;
     mapping::look(&starter.tables);
     // A group that has entries in the log is started, whatever the shard map says.
     for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
@@ -259,7 +259,7 @@ impl<'a> LocalReplica<'a> {
         starter: &Rc<Starter>,
         standing: watch::Sender<Standing>,
     ) -> Result<LocalBoxFuture<'static, ()>, OpenError> {
-        let default = starter.start(0).await?.client.node().clone();
+        let default = starter.start(0).await?.leader_client.node().clone();
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
@@ -311,8 +311,8 @@ async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
         tables.demand();
         let aging = tables.aging();
         for group in groups.all().values() {
-            let node = group.client.node();
-            if aging.contains(&group.client.clock().group_number()) {
+            let node = group.leader_client.node();
+            if aging.contains(&group.leader_client.clock().group_number()) {
                 node.trim(Instant::now()).await;
             }
             if node.has_grown() {

@@ -61,7 +61,7 @@ pub enum MembersError {
     #[error("this server is not a member of the cluster, or not any more: ask another one")]
     NoMember,
     /// The members cannot be determined.
-    #[error("it cannot be found out who the members are: {0}")]
+    #[error("the members cannot be determined: {0}")]
     Unavailable(ReadError),
     /// No member has that name.
     #[error("there is no member {0:?}")]
@@ -128,8 +128,8 @@ impl Store {
             |id, group_number| running.groups.get(&group_name(group_number)).is_some_and(|group| group.has_voter(id));
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups.all() {
-            let leader = group.client.node().leader();
-            for member in group.client.node().members() {
+            let leader = group.leader_client.node().leader();
+            for member in group.leader_client.node().members() {
                 let reachable = || running.peers.as_ref().is_some_and(|peers| peers.is_reachable(member.id));
                 let new = || MemberStatus {
                     id: member.id,
@@ -357,7 +357,7 @@ impl Store {
     /// Fails unless this replica is a member: another one hears of no change, and would act on outdated state.
     pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
-        match default.is_some_and(|default| default.client.node().has_vote()) {
+        match default.is_some_and(|default| default.leader_client.node().has_vote()) {
             true => Ok(()),
             false => Err(MembersError::NoMember),
         }
@@ -380,7 +380,7 @@ async fn hello_of(peers: &dyn Peers, address: &str) -> Result<Hello, MembersErro
 
 async fn administer(running: &Running, group: &str, request: &Administer) -> Result<(), MembersError> {
     let target = running.groups.get(group).ok_or_else(|| MembersError::UnknownGroup(group.to_owned()))?;
-    target.client.administer(request.clone()).await.map_err(|error| MembersError::Refused {
+    target.leader_client.administer(request.clone()).await.map_err(|error| MembersError::Refused {
         group: group.to_owned(),
         reason: match error {
             Unchanged::NotLeader(_) => "it has no leader".into(),

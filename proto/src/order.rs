@@ -29,7 +29,7 @@ fn order_struct(of: &Type, value: &mut Value, before: &Value, conformed: bool) {
         return;
     }
     let Value::Object(map) = value else { return };
-    if conformed && map.is_settled() {
+    if conformed && map.is_conformed() {
         return;
     }
     let (mut next, mut ordered) = (0, true);

@@ -4,7 +4,7 @@ use super::user::User;
 use crate::field::quote;
 use crate::status::{ApiError, Details};
 
-/// What a request asks for, as authorization sees it.
+/// A request as authorization sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attributes<'a> {
     /// An operation on objects.

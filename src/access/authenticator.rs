@@ -36,9 +36,9 @@ pub struct TokenOwner {
     pub warning: Option<&'static str>,
 }
 
-/// Ways to authenticate besides client certificates, static tokens and tokens of service accounts.
+/// The methods of authentication besides client certificates, static tokens and tokens of service accounts.
 #[derive(Debug)]
-pub struct Ways {
+pub struct AuthenticationMethods {
     /// Whether requests without credentials are allowed.
     pub anonymous: bool,
     /// Tokens with which nodes join.
@@ -47,7 +47,7 @@ pub struct Ways {
     pub proxy: Option<Arc<FrontProxy>>,
 }
 
-impl Default for Ways {
+impl Default for AuthenticationMethods {
     fn default() -> Self {
         Self { anonymous: true, bootstrap: None, proxy: None }
     }
@@ -56,12 +56,12 @@ impl Default for Ways {
 /// Finds the user of a request.
 ///
 /// Tries in this order: headers of a trusted front proxy; a trusted client certificate; a bearer token. An unknown
-/// token is an error even where anonymous requests are allowed, and so is an untrusted client certificate. A request
-/// without credentials is anonymous.
+/// token and an untrusted client certificate are errors even where anonymous requests are allowed. A request without
+/// credentials is anonymous.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,
-    ways: Ways,
+    methods: AuthenticationMethods,
     file: TokenFile,
     service_accounts: ServiceAccountTokens,
 }
@@ -74,18 +74,23 @@ impl Authenticator {
 
     /// Creates an authenticator for static tokens and those of service accounts.
     pub fn new(file: TokenFile, service_accounts: ServiceAccountTokens) -> Self {
-        Self { anonymous: Arc::new(User::anonymous()), ways: Ways::default(), file, service_accounts }
+        Self {
+            anonymous: Arc::new(User::anonymous()),
+            methods: AuthenticationMethods::default(),
+            file,
+            service_accounts,
+        }
     }
 
-    /// Returns the same authenticator with other ways to authenticate.
+    /// Returns the same authenticator with other methods of authentication.
     #[must_use]
-    pub fn with(self, ways: Ways) -> Self {
-        Self { ways, ..self }
+    pub fn with(self, methods: AuthenticationMethods) -> Self {
+        Self { methods, ..self }
     }
 
     /// Returns the front proxies, if any are configured.
     pub fn proxy(&self) -> Option<&Arc<FrontProxy>> {
-        self.ways.proxy.as_ref()
+        self.methods.proxy.as_ref()
     }
 
     /// Returns the user of a request on a connection. `authorization` is the value of that header.
@@ -113,7 +118,7 @@ impl Authenticator {
             };
         }
         match connection {
-            ConnectionIdentity::None if !self.ways.anonymous => {
+            ConnectionIdentity::None if !self.methods.anonymous => {
                 Err(Refused { text: "no credentials".into(), by_objects: false })
             }
             ConnectionIdentity::None => {
@@ -169,7 +174,7 @@ impl Authenticator {
                 warning: verified.warning(),
             }),
             Ok(None) => self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused {
-                by_objects: self.ways.bootstrap.is_some() && BootstrapTokens::is_one(token),
+                by_objects: self.methods.bootstrap.is_some() && BootstrapTokens::is_one(token),
                 ..unknown()
             }),
             Err(error) => Err(Refused { text: format!("[{UNKNOWN}, {error}]"), by_objects: error.is_by_objects() }),
@@ -180,7 +185,7 @@ impl Authenticator {
 impl Authenticator {
     /// Returns the owner of a bootstrap token, which is issued for the API; `None` if it is not valid.
     fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<TokenOwner> {
-        let user = self.ways.bootstrap.as_ref()?.user(token, now)?;
+        let user = self.methods.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
         meant.then(|| self.of_api(Arc::new(user)))
     }

@@ -4,7 +4,7 @@
 pub const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-/// What the header contains.
+/// The content of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearer<'a> {
     /// No token: no header, another scheme, or nothing after the scheme.

@@ -25,7 +25,7 @@ pub struct FrontProxy {
     prefixes: Vec<String>,
 }
 
-/// Headers that identify the user, to this server or from it to aggregated servers, whatever is configured.
+/// Headers that identify the user, to this server or from it to aggregated servers, in every configuration.
 const USUAL: [&str; 4] = ["authorization", "x-remote-user", "x-remote-uid", "x-remote-group"];
 /// Prefixes of further such headers.
 const USUAL_PREFIXES: [&str; 2] = ["x-remote-extra-", "impersonate-"];

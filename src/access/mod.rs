@@ -20,7 +20,7 @@ pub mod tokens;
 mod user;
 
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
-pub use authenticator::{Authenticated, Authenticator, Refused, TokenOwner, Ways};
+pub use authenticator::{Authenticated, AuthenticationMethods, Authenticator, Refused, TokenOwner};
 pub use authorizer::{Authorizer, Decision, Modes, Permissions};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;

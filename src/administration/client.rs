@@ -38,7 +38,7 @@ pub enum Changed {
     GoingOn,
 }
 
-/// Why there is no usable answer.
+/// The reasons why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The certificate in the kubeconfig and its key cannot be parsed, or do not belong together.
@@ -49,7 +49,7 @@ pub enum ClientError {
     Unreachable {
         /// Its URL.
         server: String,
-        /// Why not.
+        /// The cause.
         source: Box<ureq::Error>,
     },
     /// The server refuses.
@@ -63,7 +63,7 @@ pub enum ClientError {
         unknown: String,
     },
     /// The answer exceeds the bound.
-    #[error("what {server} answers at {path} is too long")]
+    #[error("the answer of {server} to {path} is too long")]
     TooLong {
         /// Its URL.
         server: String,
@@ -71,7 +71,7 @@ pub enum ClientError {
         path: String,
     },
     /// The answering server is not a Flotilla server.
-    #[error("{server} answers with {code}, and not as a flotilla server does")]
+    #[error("{server} is no Flotilla server: it answers with {code}")]
     Foreign {
         /// Its URL.
         server: String,
@@ -181,7 +181,7 @@ impl Client {
         self.decoded(code, &body)
     }
 
-    /// Asks for something to be made, by a POST without a body to a path.
+    /// Sends a POST without a body to a path, and returns the object that the server made.
     ///
     /// # Errors
     /// See [`ClientError`].
@@ -194,7 +194,7 @@ impl Client {
         self.decoded(code, &body)
     }
 
-    /// URL of the server.
+    /// Returns the URL of the server.
     pub fn server(&self) -> &str {
         &self.server
     }
@@ -265,7 +265,7 @@ impl Client {
     }
 }
 
-/// How long a download may take: about as long as a server keeps the state of a backup.
+/// Timeout of a download: about as long as a server keeps the state of a backup.
 const DOWNLOAD_TIMEOUT: Duration = flotilla_cluster::limits::BACKUP_TIMEOUT;
 
 fn client_certificate(kubeconfig: &Kubeconfig, provider: &CryptoProvider) -> Result<Option<ClientCert>, ClientError> {

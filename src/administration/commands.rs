@@ -20,13 +20,13 @@ use crate::pki::KubeconfigError;
 pub struct Cluster {
     #[command(subcommand)]
     command: Command,
-    /// Kubeconfig that says where a member serves and who asks: a member of the group system:masters.
+    /// Kubeconfig with the address of a member and the user, who must be in the group system:masters.
     #[arg(long, global = true, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
-    /// How what is told is written.
+    /// Form of the output.
     #[arg(long, short, global = true, value_name = "FORM", default_value = "text")]
     output: Output,
-    /// How long a change is waited for. It goes on after that, and the same command waits for it again.
+    /// How long to wait for a change. The change goes on after that, and the same command waits for it again.
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 900)]
     timeout: u64,
 }
@@ -41,57 +41,56 @@ enum Output {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show the members and the groups, as the server sees them.
+    /// Show the members and the groups, as one member sees them.
     ///
-    /// A member without a VOTE is still being sent what it lacks. REACHABLE is told from the side of the server that is
-    /// asked. LEADS counts the groups that the member leads; every group has the leader that the second table names,
-    /// and PREFERRED is the member that was transferred to with --prefer.
+    /// A member without a VOTE is still receiving the data. REACHABLE says whether the answering member has a
+    /// connection to it. LEADS counts the groups that the member leads; the second table names the leader of every
+    /// group, and PREFERRED is the member of the last transfer with --prefer.
     Status,
     /// Admit the server that listens at an address for other members.
     ///
-    /// It takes the place of a member of the same name, so that this one command replaces a member that lost its disk:
-    /// start it with an empty data directory and the same flags as before, then admit it. It is sent everything and
-    /// given a vote after that, in one group after the other, which may take minutes.
+    /// The server takes the place of a member of the same name. To replace a member that lost its disk, start it with
+    /// an empty data directory and the same flags as before, then admit it. In one group after the other it receives
+    /// all data and then a vote, which may take minutes.
     Join {
-        /// Its name and where it listens for other members (--name and --peer-listen of `flotilla serve`).
+        /// Name and address for other members (--name and --peer-listen of `flotilla serve`).
         #[arg(value_name = "NAME=HOST:PORT")]
         member: NewMember,
     },
-    /// Take a member out. What it leads is handed over first.
+    /// Take a member out. It first hands over the groups that it leads.
     ///
-    /// Stop its server afterwards: it has no quorum any more. Two members tolerate the failure of none, so admit
+    /// Stop its server afterwards: it has no quorum any more. A cluster of two members tolerates no failure: admit
     /// another one soon.
     Remove {
         /// Name of the member.
         name: String,
     },
-    /// Let a member lead, for a while or whenever it can.
+    /// Make a member the leader, for a while or whenever it can.
     ///
-    /// What was transferred stays with the member for ten minutes, unless that is drained or fails. After that a group
-    /// goes back to the member that is preferred for it, if one is, and the members spread the leaders of the others
-    /// evenly again.
+    /// The member leads for ten minutes, unless it is drained or fails. After that a group goes back to its preferred
+    /// member, if it has one, and the members spread the leaders of the other groups evenly again.
     Transfer {
         /// Name of the member.
         #[arg(required_unless_present = "no_preference")]
         name: Option<String>,
-        /// The only group that is meant; without it, all that there are now.
+        /// The group; by default all groups that exist now.
         #[arg(long, value_name = "GROUP")]
         group: Option<String>,
         /// Prefer the member from now on: it leads whenever it can.
         ///
-        /// While it is away or drained others lead, and it is handed the group once it is back. The cluster keeps this
-        /// until it is said otherwise or the member is removed; whoever replaces the member takes it over. Backups do
-        /// not have it.
+        /// While it is away or drained others lead; once it is back they hand the group to it. The cluster keeps the
+        /// preference until another transfer changes it or the member is removed; a server that replaces the member
+        /// inherits it. Backups do not contain it.
         #[arg(long)]
         prefer: bool,
-        /// Prefer no member any more. Without a name nothing is transferred at once.
+        /// Prefer no member any more. Without a name, leaders stay where they are.
         #[arg(long, conflicts_with = "prefer")]
         no_preference: bool,
     },
-    /// Let others lead what a member leads, and give it nothing to lead.
+    /// Move leaders away from a member, and keep them away.
     ///
-    /// That lasts until the member is started anew, or drained with --undo. It goes on voting and answering, and leads
-    /// only what no other member can. A server that is stopped hands over by itself.
+    /// The drain lasts until the member restarts, or until `drain --undo`. The member goes on voting and answering, and
+    /// leads only groups that no other member can lead. A server that stops hands over by itself.
     Drain {
         /// Name of the member.
         name: String,
@@ -99,20 +98,21 @@ enum Command {
         #[arg(long)]
         undo: bool,
     },
-    /// Show how many shards resources have, or change that while they are used.
+    /// Show the number of shards of resources, or change it while they are in use.
     ///
-    /// Whoever reads or watches notices nothing; writers wait for some milliseconds in the end. A change goes on when
-    /// this command or a server is stopped, and the same command waits for it again. It takes as long as it takes to
-    /// write the objects once more, and as much disk and memory until the history of the former shards is over.
+    /// Reads and watches notice nothing; writes wait for some milliseconds at the end. A change goes on when this
+    /// command or a server is stopped, and the same command waits for it again. A change takes as long as writing the
+    /// objects once more, and as much disk and memory until the history of the former shards is over.
     Shards {
-        /// Resources, with how many shards each is to have: `pods=8`, `apps/deployments=2`, or of a custom resource
-        /// `example.com/widgets=4`, which need not exist yet. `large` stands for what large clusters write most.
+        /// Resources with their new number of shards: `pods=8`, `apps/deployments=2`, or for a custom resource
+        /// `example.com/widgets=4`, which need not exist yet. `large` stands for the resources that large clusters
+        /// write most.
         #[arg(value_name = "RESOURCE=N")]
         shards: Vec<String>,
     },
 }
 
-/// Who is to be a member.
+/// The server to admit, `NAME=HOST:PORT`.
 #[derive(Debug, Clone)]
 struct NewMember(Join);
 
@@ -134,25 +134,25 @@ impl FromStr for NewMember {
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It is not known whom to ask.
+    /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// What is asked for cannot be.
+    /// The numbers of shards are impossible.
     #[error(transparent)]
     Shards(#[from] ShardsError),
-    /// The server does not do it.
+    /// The server refuses or does not answer.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// It takes longer than the command was to wait.
+    /// The change takes longer than the timeout of the command.
     #[error("not finished after {0} seconds; it goes on, and the same command waits for it again")]
     GoingOn(u64),
-    /// What is to be told cannot be written.
+    /// Standard output cannot be written to.
     #[error("cannot write to standard output")]
     Output(#[from] io::Error),
 }
 
 impl Cluster {
-    /// Does what the command says. The result goes to standard output, what is going on to standard error.
+    /// Runs the command. It writes the result to standard output, and progress to standard error.
     ///
     /// # Errors
     /// See [`CommandError`].
@@ -175,7 +175,7 @@ impl Cluster {
                     Err(CommandError::Client(ClientError::Refused { message, unknown, .. }))
                         if unknown == "members" =>
                     {
-                        // That is how it is to be, and how it is found when the answer of the first attempt was lost.
+                        // The server is a member already: the answer to an earlier attempt may have been lost.
                         (client.status()?, format!("{message}\n"))
                     }
                     changed => (changed?, format!("{name} is not a member any more\n")),
@@ -209,10 +209,10 @@ impl Cluster {
         self.tell(&view, &sentence)
     }
 
-    /// Asks for a change until it is made.
+    /// Requests a change until it is made.
     fn change(&self, client: &Client, path: &str, change: &impl Serialize) -> Result<ClusterView, CommandError> {
         let began = Instant::now();
-        let mut told = Duration::ZERO;
+        let mut reported = Duration::ZERO;
         loop {
             if let Changed::Done(view) = client.change(path, change)? {
                 return Ok(view);
@@ -221,8 +221,8 @@ impl Cluster {
             if waited.as_secs() >= self.timeout {
                 return Err(CommandError::GoingOn(self.timeout));
             }
-            if waited >= told + TELL_INTERVAL {
-                told = waited;
+            if waited >= reported + PROGRESS_INTERVAL {
+                reported = waited;
                 eprintln!("still going on after {} s", waited.as_secs());
             }
         }
@@ -235,14 +235,14 @@ impl Cluster {
         };
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
+            // The reader of the output has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => Ok(written?),
         }
     }
 }
 
-/// What is so after a transfer.
+/// Describes the state after a transfer.
 fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
     let what = group.as_ref().map_or("every group".to_owned(), |group| format!("the group {group}"));
     let leads = name.as_ref().map(|name| format!("{name} leads {what}"));
@@ -254,5 +254,5 @@ fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
     }
 }
 
-/// How often somebody who waits is told so.
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of the messages that the command still waits.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

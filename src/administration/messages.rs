@@ -56,11 +56,11 @@ pub struct MemberView {
     pub name: String,
     /// The id of its replica in hexadecimal digits; a start with an empty disk makes a new one.
     pub id: String,
-    /// Where other members reach it, `HOST:PORT`; empty for a server without others.
+    /// The address at which other members reach it, `HOST:PORT`; empty for a server without others.
     pub address: String,
     /// Whether it has a vote in every group. A member without one receives all data and does not count for majorities.
     pub votes: bool,
-    /// Whether the answering member is connected with it, or is it.
+    /// Whether the answering member has a connection with it; true for the answering member itself.
     pub reachable: bool,
     /// Whether it is drained: it leads only groups that no other member can lead.
     #[serde(default)]
@@ -75,7 +75,7 @@ pub struct MemberView {
 pub struct GroupView {
     /// Its name.
     pub name: String,
-    /// Name of the member that leads it; empty while there is none.
+    /// Name of the member that leads it; empty without a leader.
     pub leader: String,
     /// Name of the member that is preferred as its leader; `None` without a preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct Divide {
 pub struct Join {
     /// Its name. It takes the place of a member of the same name.
     pub name: String,
-    /// Where it listens for other members, `HOST:PORT`.
+    /// The address on which it listens for other members, `HOST:PORT`.
     pub address: String,
 }
 

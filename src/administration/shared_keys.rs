@@ -22,16 +22,16 @@ const ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Make the authorities and keys that the servers of a cluster share.
 #[derive(Debug, clap::Args)]
 pub struct SharedKeys {
-    /// Directory to make them in, or to take them from; what is there stays.
+    /// Directory to make them in, or to take them from; existing files stay.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// URL under which clients reach the cluster, for the kubeconfig.
     #[arg(long, value_name = "URL", default_value = "https://127.0.0.1:6443")]
     server: String,
-    /// Where to write a kubeconfig with all rights [default: `admin.kubeconfig` in the directory].
+    /// File for a kubeconfig with all rights [default: `admin.kubeconfig` in the directory].
     #[arg(long, value_name = "FILE")]
     admin_kubeconfig: Option<PathBuf>,
-    /// In a pod: keep them, and the kubeconfig, in this Secret of its namespace. A Secret that is there stays as it is.
+    /// In a pod: keep them, and the kubeconfig, in this Secret of its namespace. An existing Secret stays as it is.
     #[arg(long, value_name = "NAME")]
     to_secret: Option<String>,
 }
@@ -46,20 +46,20 @@ pub enum SharedKeysError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The process does not run in a pod with a service account.
-    #[error("--to-secret works in a pod that has a service account: {0}")]
+    #[error("--to-secret needs a pod with a service account: {0}")]
     NoPod(String),
     /// The cluster that runs the pod refuses the request, or does not answer.
     #[error("cannot keep the Secret {name}")]
     Secret {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The cause.
         source: ClientError,
     },
 }
 
 impl SharedKeys {
-    /// Creates what is missing, and prints where it is.
+    /// Creates the missing files, and prints where all of them are.
     ///
     /// # Errors
     /// See [`SharedKeysError`]. Files that were created before the error stay.

@@ -7,9 +7,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
-use super::policy::Scene;
-use super::subject::namespace_object;
-use super::{Matched, Operation, Reinvocation, Version};
+use super::match_attributes::namespace_object;
+use super::policy::PolicyVariables;
+use super::{MatchedVersion, Operation, Reinvocation, Version};
 use crate::access::User;
 use crate::limits;
 use crate::registry::Registry;
@@ -73,15 +73,15 @@ pub struct Attributes<'a> {
     /// Which plugins must run again after the object changed.
     pub reinvocation: Reinvocation,
     /// Warnings and audit annotations, besides the decision.
-    pub told: Mutex<Told>,
+    pub notices: Mutex<Notices>,
     /// The namespace, the authorizer and the resource as expressions see them; made for the first expression.
-    pub scene: OnceLock<Arc<Scene>>,
+    pub variables: OnceLock<Arc<PolicyVariables>>,
 }
 
-/// Warnings and audit annotations, in order, up to [`TOLD_BYTES`](limits::TOLD_BYTES). Clients get fewer warnings than
-/// that.
+/// Warnings and audit annotations, in order, up to [`NOTICES_BYTES`](limits::NOTICES_BYTES). Clients get fewer warnings
+/// than that.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Notices {
     /// Texts of `Warning` headers.
     pub warnings: Vec<String>,
     /// Audit annotations: keys and values.
@@ -89,7 +89,7 @@ pub struct Told {
     bytes: usize,
 }
 
-impl Told {
+impl Notices {
     /// Adds a warning, if there is room.
     pub fn warn(&mut self, text: String) {
         if self.takes(text.len()) {
@@ -112,7 +112,7 @@ impl Told {
 
     /// Returns whether there is no more room.
     pub const fn is_full(&self) -> bool {
-        self.bytes >= limits::TOLD_BYTES
+        self.bytes >= limits::NOTICES_BYTES
     }
 
     fn takes(&mut self, bytes: usize) -> bool {
@@ -175,12 +175,12 @@ impl GroupVersionResource {
 impl Attributes<'_> {
     /// Adds a warning for the client.
     pub fn warn(&self, text: String) {
-        self.told.lock().warn(text);
+        self.notices.lock().warn(text);
     }
 
     /// Adds an audit annotation.
     pub fn annotate(&self, key: String, value: String) {
-        self.told.lock().annotate(key, value);
+        self.notices.lock().annotate(key, value);
     }
 
     /// Returns what is left of the request's time; `None` if it does not time out.
@@ -189,10 +189,12 @@ impl Attributes<'_> {
     }
 
     /// Returns the resource and kind of the write in the version in which criteria matched it.
-    pub fn through(&self, version: Version) -> Matched {
+    pub fn through(&self, version: Version) -> MatchedVersion {
         match version {
-            Version::Requested => Matched { resource: self.resource.clone(), kind: self.kind.clone(), other: None },
-            Version::Other(other) => Matched {
+            Version::Requested => {
+                MatchedVersion { resource: self.resource.clone(), kind: self.kind.clone(), other: None }
+            }
+            Version::Other(other) => MatchedVersion {
                 resource: GroupVersionResource::of(&other),
                 kind: GroupVersionKind::of(&other, self.subresource),
                 other: Some(other),
@@ -217,7 +219,7 @@ impl Attributes<'_> {
     ///
     /// # Errors
     /// 500: they cannot be converted.
-    pub async fn seen_as(&self, matched: &Matched) -> ApiResult<Seen> {
+    pub async fn seen_as(&self, matched: &MatchedVersion) -> ApiResult<Seen> {
         let mut seen = Seen::default();
         for (from, to) in [(&self.object, &mut seen.object), (&self.old, &mut seen.old)] {
             if let Some(object) = from {
@@ -232,7 +234,7 @@ impl Attributes<'_> {
     ///
     /// # Errors
     /// 500: it cannot be decoded or converted.
-    pub async fn replace(&mut self, matched: &Matched, object: Value) -> ApiResult<bool> {
+    pub async fn replace(&mut self, matched: &MatchedVersion, object: Value) -> ApiResult<bool> {
         let Some(own) = &self.object else { return Ok(false) };
         let version = matched.other.as_deref().unwrap_or(self.served);
         let version = version.part(self.subresource).map_or(version, |part| part);

@@ -23,7 +23,7 @@ struct Condition {
 
 /// The result of match conditions for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Matched {
+pub enum MatchResult {
     /// All conditions hold.
     Yes,
     /// The condition of this name does not hold; the name is empty if conditions failed and failures are ignored.
@@ -58,9 +58,9 @@ impl Conditions {
 
     /// Returns whether a request matches. One false condition outweighs all failed ones. Conditions do not see
     /// `namespaceObject`.
-    pub async fn matches(&self, inputs: Inputs<'_>, variables: &[Variable], effort: &mut Effort) -> Matched {
+    pub async fn matches(&self, inputs: Inputs<'_>, variables: &[Variable], effort: &mut Effort) -> MatchResult {
         if self.is_empty() {
-            return Matched::Yes;
+            return MatchResult::Yes;
         }
         if effort.is_spent() {
             return self.failed(vec![OUT_OF_BUDGET.to_owned()]);
@@ -82,18 +82,18 @@ impl Conditions {
             effort.pause().await;
         }
         if let Some(unmet) = unmet {
-            return Matched::No(unmet.name.clone());
+            return MatchResult::No(unmet.name.clone());
         }
-        if errors.is_empty() { Matched::Yes } else { self.failed(errors) }
+        if errors.is_empty() { MatchResult::Yes } else { self.failed(errors) }
     }
 
-    fn failed(&self, mut errors: Vec<String>) -> Matched {
+    fn failed(&self, mut errors: Vec<String>) -> MatchResult {
         if self.ignores_failure {
-            return Matched::No(String::new());
+            return MatchResult::No(String::new());
         }
         let mut seen = std::collections::HashSet::new();
         errors.retain(|error| seen.insert(error.clone()));
-        Matched::Failed(match &errors[..] {
+        MatchResult::Failed(match &errors[..] {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
         })
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn matched(conditions: &[&str], policy: &str) -> Matched {
+    fn matched(conditions: &[&str], policy: &str) -> MatchResult {
         let conditions: Vec<Value> = conditions
             .iter()
             .enumerate()
@@ -130,19 +130,22 @@ mod tests {
 
     #[test]
     fn all_must_hold() {
-        assert_eq!(matched(&[], "Fail"), Matched::Yes);
-        assert_eq!(matched(&["object.metadata.name == 'a'", "request.operation == 'CREATE'"], "Fail"), Matched::Yes);
-        assert_eq!(matched(&["true", "oldObject != null"], "Fail"), Matched::No("c1".into()));
+        assert_eq!(matched(&[], "Fail"), MatchResult::Yes);
+        assert_eq!(
+            matched(&["object.metadata.name == 'a'", "request.operation == 'CREATE'"], "Fail"),
+            MatchResult::Yes
+        );
+        assert_eq!(matched(&["true", "oldObject != null"], "Fail"), MatchResult::No("c1".into()));
     }
 
     #[test]
     fn what_is_false_decides_before_what_fails() {
         let fails = "object.spec.x == 1";
-        assert_eq!(matched(&[fails, "false"], "Fail"), Matched::No("c1".into()));
+        assert_eq!(matched(&[fails, "false"], "Fail"), MatchResult::No("c1".into()));
         let why = "expression 'object.spec.x == 1' resulted in error: no such key: spec";
-        assert_eq!(matched(&[fails, "true"], "Fail"), Matched::Failed(why.into()));
-        assert_eq!(matched(&[fails, fails], "Fail"), Matched::Failed(why.into()));
-        assert_eq!(matched(&[fails], "Ignore"), Matched::No(String::new()));
+        assert_eq!(matched(&[fails, "true"], "Fail"), MatchResult::Failed(why.into()));
+        assert_eq!(matched(&[fails, fails], "Fail"), MatchResult::Failed(why.into()));
+        assert_eq!(matched(&[fails], "Ignore"), MatchResult::No(String::new()));
     }
 
     #[test]
@@ -150,6 +153,6 @@ mod tests {
         let dear = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, \
             [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, true)))))";
         let failed = matched(&[dear; 10], "Fail");
-        assert!(matches!(&failed, Matched::Failed(why) if why == crate::expressions::OUT_OF_BUDGET), "{failed:?}");
+        assert!(matches!(&failed, MatchResult::Failed(why) if why == crate::expressions::OUT_OF_BUDGET), "{failed:?}");
     }
 }

@@ -13,20 +13,20 @@ use crate::webhooks::Users;
 /// Versions of the file, and the kind that it has.
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1alpha1"];
 const KIND: &str = "AdmissionConfiguration";
-/// Versions and kinds of what is said of webhooks.
+/// Versions and kinds of the configuration of webhooks.
 const OF_WEBHOOKS: [(&str, &str); 2] = [
     ("apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"),
     ("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"),
 ];
 
-/// What plugins are told.
+/// The settings of the plugins.
 #[derive(Debug, Default)]
 pub struct Configuration {
     mutating: Users,
     validating: Users,
 }
 
-/// Why a configuration cannot be used.
+/// The reasons why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// A file cannot be read.
@@ -40,7 +40,7 @@ pub enum ConfigurationError {
         /// What is wrong.
         source: yaml::Error,
     },
-    /// A file says something that is wrong, or that cannot be done here.
+    /// A file has a setting that is wrong, or that this server does not support.
     #[error("{path}: {why}")]
     Wrong {
         /// The file.
@@ -62,7 +62,7 @@ impl Configuration {
     /// Reads the file, and those that it names.
     ///
     /// # Errors
-    /// When one cannot be read, or asks for what cannot be done.
+    /// A file cannot be read, or has a setting that is wrong or not supported.
     pub fn read(path: &Path) -> Result<Self, ConfigurationError> {
         let document = Document::read(path)?;
         let (version, kind) = (document.text("apiVersion"), document.text("kind"));
@@ -85,7 +85,7 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// As whom the webhooks are asked that change objects, or those that look at them.
+    /// Returns the users for mutating webhooks, or for validating ones.
     pub const fn users(&self, mutating: bool) -> &Users {
         if mutating { &self.mutating } else { &self.validating }
     }
@@ -117,7 +117,7 @@ impl Configuration {
     }
 }
 
-/// A document, and the file that it stands in.
+/// A document, and its file.
 struct Document {
     path: PathBuf,
     root: Value,
@@ -139,7 +139,8 @@ impl Document {
         ConfigurationError::Wrong { path: self.path.clone(), why }
     }
 
-    /// What an entry says of its plugin: in place, or in a file that it names. `None` when it says nothing.
+    /// Returns the configuration that an entry has for its plugin, in place or in a file that it names. `None` if it
+    /// has none.
     fn of_plugin(&self, entry: &Value) -> Result<Option<Self>, ConfigurationError> {
         let inline = entry.at(&["configuration"]);
         if !inline.is_null() {
@@ -151,7 +152,7 @@ impl Document {
         }
     }
 
-    /// The users of the kubeconfig that is named for webhooks.
+    /// Returns the users of the kubeconfig for webhooks.
     fn users(&self) -> Result<Users, ConfigurationError> {
         let (version, kind) = (self.text("apiVersion"), self.text("kind"));
         if !OF_WEBHOOKS.contains(&(version, kind)) {
@@ -171,7 +172,7 @@ impl Document {
             .map_err(|source| ConfigurationError::Kubeconfig { path: self.path.clone(), source })
     }
 
-    /// Whether more is said for PodSecurity than what holds without a configuration.
+    /// Returns whether the configuration of PodSecurity differs from its defaults.
     fn demands_security(&self) -> bool {
         let is_stricter = |mode: &str| !matches!(self.root.str_at(&["defaults", mode]), "" | "privileged");
         let exempts = |what: &str| !self.root.list_at(&["exemptions", what]).is_empty();

@@ -53,7 +53,7 @@ async fn keep_publishing<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<
                 present.insert(object.key().clone());
                 set(object, true);
             }
-            Seen::Listed(_) => {
+            Seen::ListEnd(_) => {
                 known.borrow_mut().retain(|key, _| present.contains(key));
                 *listed.borrow_mut() = true;
                 changed.notify_one();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 
-use super::{Concerns, GroupVersionKind, GroupVersionResource, Operation, Subject};
+use super::{Concerns, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation};
 use crate::rules::labels;
 use crate::served::Served;
 use crate::status::ApiResult;
@@ -38,7 +38,7 @@ pub enum Version {
 
 /// A write in the version in which it matches a rule.
 #[derive(Debug, Clone)]
-pub struct Matched {
+pub struct MatchedVersion {
     /// The resource that the rule named: that of the request, or an equivalent one.
     pub resource: GroupVersionResource,
     /// The kind of objects in that version.
@@ -109,43 +109,43 @@ impl Criteria {
     ///
     /// # Errors
     /// 404 if the rules match but the namespace of the write does not exist.
-    pub fn find(&self, subject: &Subject<'_>) -> ApiResult<Option<Version>> {
+    pub fn find(&self, write: &MatchAttributes<'_>) -> ApiResult<Option<Version>> {
         let version = match self.rules.is_empty() {
             true if self.all_without_rules => Version::Requested,
-            _ => match self.version(&self.rules, subject) {
+            _ => match self.version(&self.rules, write) {
                 Some(version) => version,
                 None => return Ok(None),
             },
         };
-        let is_excluded = || self.version(&self.excluded, subject).is_some();
-        if !self.selects_object(subject) || is_excluded() || !self.selects_namespace(subject)? {
+        let is_excluded = || self.version(&self.excluded, write).is_some();
+        if !self.selects_object(write) || is_excluded() || !self.selects_namespace(write)? {
             return Ok(None);
         }
         Ok(Some(version))
     }
 
     /// Returns whether a write matches. Returns true also if that cannot be decided.
-    pub fn may_find(&self, subject: &Subject<'_>) -> bool {
-        !matches!(self.find(subject), Ok(None))
+    pub fn may_find(&self, write: &MatchAttributes<'_>) -> bool {
+        !matches!(self.find(write), Ok(None))
     }
 
     /// Returns the version in which one of the rules names the resource of a write; `None` if no rule does.
-    fn version(&self, rules: &[Rule], subject: &Subject<'_>) -> Option<Version> {
+    fn version(&self, rules: &[Rule], write: &MatchAttributes<'_>) -> Option<Version> {
         // Only the resource differs between versions, so the other conditions are checked once.
-        let wanting = || rules.iter().filter(|rule| rule.wants(subject));
-        if wanting().any(|rule| rule.names_resource(subject.served, subject.subresource)) {
+        let wanting = || rules.iter().filter(|rule| rule.wants(write));
+        if wanting().any(|rule| rule.names_resource(write.served, write.subresource)) {
             return Some(Version::Requested);
         }
         if !self.equivalent {
             return None;
         }
         wanting()
-            .find_map(|rule| subject.equivalents().find(|other| rule.names_resource(other, subject.subresource)))
+            .find_map(|rule| write.equivalents().find(|other| rule.names_resource(other, write.subresource)))
             .map(Version::Other)
     }
 
     /// Returns whether the selector matches the labels of the object or of the stored object.
-    fn selects_object(&self, subject: &Subject<'_>) -> bool {
+    fn selects_object(&self, write: &MatchAttributes<'_>) -> bool {
         if labels::selects_everything(&self.objects) {
             return true;
         }
@@ -154,18 +154,18 @@ impl Criteria {
                 .filter(|object| !object.at(&["metadata"]).is_null())
                 .is_some_and(|object| labels::selector_matches(&self.objects, object.map_at(&["metadata", "labels"])))
         };
-        selected(subject.object) || selected(subject.old)
+        selected(write.object) || selected(write.old)
     }
 
     /// Returns whether the selector matches the labels of the namespace. Cluster-scoped objects always match.
-    fn selects_namespace(&self, subject: &Subject<'_>) -> ApiResult<bool> {
+    fn selects_namespace(&self, write: &MatchAttributes<'_>) -> ApiResult<bool> {
         if labels::selects_everything(&self.namespaces) {
             return Ok(true);
         }
-        if subject.namespace.is_empty() && !subject.is_of_namespaces() {
+        if write.namespace.is_empty() && !write.is_of_namespaces() {
             return Ok(true);
         }
-        Ok(labels::selector_matches(&self.namespaces, subject.namespace_labels()?.as_object()))
+        Ok(labels::selector_matches(&self.namespaces, write.namespace_labels()?.as_object()))
     }
 }
 
@@ -195,10 +195,10 @@ impl Rule {
     }
 
     /// Returns whether the rule matches a write, apart from its resource and version.
-    fn wants(&self, subject: &Subject<'_>) -> bool {
-        self.is_in_scope(subject)
-            && self.operations.contains(&subject.operation)
-            && (self.object_names.is_empty() || self.object_names.iter().any(|name| name == subject.name))
+    fn wants(&self, write: &MatchAttributes<'_>) -> bool {
+        self.is_in_scope(write)
+            && self.operations.contains(&write.operation)
+            && (self.object_names.is_empty() || self.object_names.iter().any(|name| name == write.name))
     }
 
     /// Returns whether the rule names a resource in its version.
@@ -210,8 +210,8 @@ impl Rule {
         has(&self.groups, &of.group) && has(&self.versions, &of.version) && self.resources.iter().any(is_named)
     }
 
-    fn is_in_scope(&self, subject: &Subject<'_>) -> bool {
-        let namespaced = !subject.is_of_namespaces() && !subject.namespace.is_empty();
+    fn is_in_scope(&self, write: &MatchAttributes<'_>) -> bool {
+        let namespaced = !write.is_of_namespaces() && !write.namespace.is_empty();
         match self.scope {
             Scope::All => true,
             Scope::Cluster => !namespaced,

@@ -32,6 +32,7 @@ mod effort;
 pub mod following;
 mod index;
 mod lookup;
+mod match_attributes;
 mod matching;
 pub mod mutating;
 pub mod plugin;
@@ -39,20 +40,19 @@ pub mod plugins;
 pub mod policy;
 mod reinvocation;
 mod running;
-mod subject;
 pub mod validating;
 mod webhooks;
 mod write;
 
-pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Seen, Told};
+pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Notices, Seen};
 pub use chain::Switches;
 pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
-pub use matching::{Criteria, Matched, Version};
+pub use match_attributes::MatchAttributes;
+pub use matching::{Criteria, MatchedVersion, Version};
 pub use plugin::Presence;
 pub use reinvocation::{Invoked, Reinvocation};
-pub use subject::Subject;
 pub use write::WriteAttributes;
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ use crate::metrics::admission::Phase;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
-/// The plugins that ask policies and webhooks, which anybody with the permission may add while the server runs.
+/// The plugins that ask policies and webhooks. Clients may add these while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DynamicPlugin {
     /// Policies that change objects.
@@ -108,20 +108,20 @@ impl DynamicPlugin {
 /// All policies and webhooks, and the resources that they may match.
 #[derive(Debug)]
 pub struct Admission {
-    /// What each plugin has published, `None` before its first time. `any` is the union.
+    /// The operations that each plugin has published. `None` before its first time. `any` is the union.
     each: Mutex<[Option<Concerns>; DynamicPlugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.
     pub mutating: Policies<MutatingPolicy>,
     /// Policies that refuse writes.
     pub validating: Policies<ValidatingPolicy>,
-    /// How many plugins have published.
+    /// The number of plugins that have published.
     published: watch::Sender<usize>,
     /// Webhooks that change objects.
     pub mutating_webhooks: Webhooks,
     /// Webhooks that refuse writes.
     pub validating_webhooks: Webhooks,
-    /// What the plugins are told.
+    /// The configuration of the plugins.
     pub configuration: Arc<Configuration>,
 }
 
@@ -148,13 +148,13 @@ impl Admission {
     }
 
     /// Returns whether any mutating policy or webhook may match a write.
-    pub fn may_change(&self, subject: &Subject<'_>) -> bool {
-        self.mutating.may_want(subject) || self.mutating_webhooks.may_want(subject)
+    pub fn may_change(&self, write: &MatchAttributes<'_>) -> bool {
+        self.mutating.may_want(write) || self.mutating_webhooks.may_want(write)
     }
 
     /// Returns whether any validating policy or webhook may match a write.
-    pub fn may_refuse(&self, subject: &Subject<'_>) -> bool {
-        self.validating.may_want(subject) || self.validating_webhooks.may_want(subject)
+    pub fn may_refuse(&self, write: &MatchAttributes<'_>) -> bool {
+        self.validating.may_want(write) || self.validating_webhooks.may_want(write)
     }
 
     /// Keeps a plugin's index current, for ever.

@@ -1,4 +1,4 @@
-//! What an admission plugin is: a name, and the steps that it takes in writes of the resources that concern it.
+//! An admission plugin: a name, and steps in writes of the resources that concern it.
 
 use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
@@ -25,7 +25,7 @@ pub enum Presence {
 #[derive(Debug, Clone, Copy)]
 pub enum DecidesBy {
     /// By the object before and after the write, the user, and the permissions of users, which every member follows.
-    /// What else a step reads leads to warnings only.
+    /// Anything else that the step reads leads to warnings only.
     Object,
     /// By other objects in the tables of the server.
     Tables,
@@ -68,7 +68,7 @@ pub type MutateOutside = for<'a> fn(&'a mut Attributes<'_>) -> LocalBoxFuture<'a
 /// Lets something outside the server refuse a finished object.
 pub type ValidateOutside = for<'a> fn(&'a Attributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
 
-/// How a plugin runs that may change objects.
+/// The way in which a mutating step runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutating {
     /// Within the server, without a wait.
@@ -77,7 +77,7 @@ pub enum Mutating {
     Outside(MutateOutside),
 }
 
-/// How a plugin runs that may refuse finished objects.
+/// The way in which a validating step runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Validating {
     /// Within the server, without a wait.
@@ -91,8 +91,8 @@ pub enum Validating {
 /// A step of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<R> {
-    /// Returns by what the step decides in an operation; `None` where it has nothing to do. Called once for each
-    /// resource and subresource.
+    /// Returns by what the step decides in an operation. `None` if it has nothing to do. Called once for each resource
+    /// and subresource.
     pub decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>,
     /// The step itself.
     pub run: R,

@@ -48,7 +48,7 @@ impl Registry {
     /// Lets plugins refuse a finished object after policies and webhooks have allowed it.
     ///
     /// # Errors
-    /// The refusal of the first plugin that refuses the write, or why it could not decide.
+    /// The refusal of the first plugin that refuses the write, or the reason why it could not decide.
     pub async fn validate_within_last(&self, write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).last.iter() {
             let plugin = &CHAIN[position];
@@ -65,7 +65,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns whether plugins decide about updates by other objects of the server, whatever the update changes.
+    /// Returns whether plugins decide about all updates by other objects of the server.
     pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
         self.steps(target, Operation::Update).by_tables
     }

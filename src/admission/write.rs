@@ -15,7 +15,7 @@ use crate::status::{ApiError, ApiResult};
 pub struct WriteAttributes<'a> {
     /// Gives access to objects and to the authorizer.
     pub registry: &'a Registry,
-    /// What the request names.
+    /// The object that the request names.
     pub target: Target<'a>,
     /// The operation: create, update or delete.
     pub operation: Operation,
@@ -28,7 +28,7 @@ pub struct WriteAttributes<'a> {
     results: Mutex<Results>,
 }
 
-/// What plugins return besides their decision.
+/// The results of plugins besides their decision.
 #[derive(Debug, Default)]
 struct Results {
     warnings: Vec<String>,
@@ -69,7 +69,7 @@ impl<'a> WriteAttributes<'a> {
         self.registry.metrics.by_plugin(plugin, self.operation, phase, run)
     }
 
-    /// Returns what plugins returned besides their decision: warnings for the client, and UIDs of the quotas that were
+    /// Returns the results of plugins besides their decision: warnings for the client, and UIDs of the quotas that were
     /// charged.
     pub fn into_results(self) -> (Vec<String>, Vec<String>) {
         let Results { warnings, charged } = self.results.into_inner();

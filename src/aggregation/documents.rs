@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// A group version of an aggregated server, as discovery and OpenAPI show it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct GroupVersionDocuments {
     /// The server that serves it.
     pub remote: Arc<Remote>,
     /// Its resources, in the form of aggregated discovery.
@@ -42,9 +42,9 @@ pub struct Listed {
 }
 
 /// Keeps the listed group versions up to date, for ever. Calls `publish` with all of them after each change.
-pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
+pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[GroupVersionDocuments])) {
     let mut changes = aggregation.changes();
-    let mut known: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut known: BTreeMap<String, GroupVersionDocuments> = BTreeMap::new();
     let mut all_due = Instant::now() + limits::AGGREGATED_DISCOVERY_INTERVAL;
     loop {
         changes.borrow_and_update();
@@ -66,12 +66,12 @@ pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
         }
         tell(&aggregation, &before, &known, &publish);
         let before = known.clone();
-        let mut told = stream::iter(asked.into_iter().map(|remote| ask(&aggregation, remote)))
+        let mut answers = stream::iter(asked.into_iter().map(|remote| ask(&aggregation, remote)))
             .buffer_unordered(limits::AGGREGATED_DISCOVERY_ASKED);
-        while let Some(listed) = told.next().await {
+        while let Some(listed) = answers.next().await {
             known.insert(listed.remote.name.clone(), listed);
         }
-        drop(told);
+        drop(answers);
         tell(&aggregation, &before, &known, &publish);
         let retries = known.values().any(|listed| listed.stale && listed.remote.is_available);
         let again = if retries { all_due.min(Instant::now() + RETRY) } else { all_due };
@@ -84,19 +84,19 @@ pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[Listed])) {
 
 fn tell(
     aggregation: &Aggregation,
-    before: &BTreeMap<String, Listed>,
-    known: &BTreeMap<String, Listed>,
-    publish: &impl Fn(&[Listed]),
+    before: &BTreeMap<String, GroupVersionDocuments>,
+    known: &BTreeMap<String, GroupVersionDocuments>,
+    publish: &impl Fn(&[GroupVersionDocuments]),
 ) {
     if before != known {
-        let all: Vec<Listed> = known.values().cloned().collect();
+        let all: Vec<GroupVersionDocuments> = known.values().cloned().collect();
         aggregation.known.set_documents(&all);
         publish(&all);
     }
 }
 
-fn stale(remote: &Arc<Remote>) -> Listed {
-    Listed {
+fn stale(remote: &Arc<Remote>) -> GroupVersionDocuments {
+    GroupVersionDocuments {
         remote: Arc::clone(remote),
         resources: Vec::new(),
         stale: true,
@@ -107,7 +107,7 @@ fn stale(remote: &Arc<Remote>) -> Listed {
 }
 
 /// Asks a server for its documents.
-async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
+async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> GroupVersionDocuments {
     if !remote.is_available {
         return stale(&remote);
     }
@@ -120,7 +120,7 @@ async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> Listed {
                 _ => None,
             };
             let openapi = if let OpenApiV3::Listed(documents) = openapi { documents } else { Vec::new() };
-            Listed { resources, stale: false, openapi, swagger: swagger.map(Arc::new), converted, remote }
+            GroupVersionDocuments { resources, stale: false, openapi, swagger: swagger.map(Arc::new), converted, remote }
         }
         Err(why) => {
             tracing::debug!(api_service = %remote.name, why, "cannot fetch the resources of an aggregated server");
@@ -186,21 +186,21 @@ fn of_aggregated(document: &Value, remote: &Remote) -> Vec<Value> {
 }
 
 /// Copies a resource from another server's document. Unknown fields are dropped.
-fn resource(told: &Value) -> Value {
+fn resource(listed: &Value) -> Value {
     let mut entry = value!({
-        "resource": (told.str_at(&["resource"])),
-        "responseKind": (kind(told.at(&["responseKind"]))),
-        "scope": (told.str_at(&["scope"])),
-        "singularResource": (told.str_at(&["singularResource"])),
-        "verbs": (texts(told, "verbs"))
+        "resource": (listed.str_at(&["resource"])),
+        "responseKind": (kind(listed.at(&["responseKind"]))),
+        "scope": (listed.str_at(&["scope"])),
+        "singularResource": (listed.str_at(&["singularResource"])),
+        "verbs": (texts(listed, "verbs"))
     });
     for list in ["shortNames", "categories"] {
-        let texts = texts(told, list);
+        let texts = texts(listed, list);
         if !texts.is_empty() {
             entry.set_at(&[list], texts);
         }
     }
-    let parts = told.list_at(&["subresources"]).iter().map(|part| {
+    let parts = listed.list_at(&["subresources"]).iter().map(|part| {
         value!({
             "subresource": (part.str_at(&["subresource"])),
             "responseKind": (kind(part.at(&["responseKind"]))),
@@ -214,13 +214,13 @@ fn resource(told: &Value) -> Value {
     entry
 }
 
-fn kind(told: &Value) -> Value {
-    let of = |field: &str| told.str_at(&[field]).to_owned();
+fn kind(listed: &Value) -> Value {
+    let of = |field: &str| listed.str_at(&[field]).to_owned();
     value!({"group": (of("group")), "version": (of("version")), "kind": (of("kind"))})
 }
 
-fn texts(told: &Value, list: &str) -> Vec<Value> {
-    told.list_at(&[list]).iter().filter_map(Value::as_str).map(Value::from).collect()
+fn texts(listed: &Value, list: &str) -> Vec<Value> {
+    listed.list_at(&[list]).iter().filter_map(Value::as_str).map(Value::from).collect()
 }
 
 /// Converts an `APIResourceList`, which lists subresources beside the resources.
@@ -234,20 +234,20 @@ fn of_legacy(document: &Value) -> Vec<Value> {
             let subresource = part.str_at(&["name"]).strip_prefix(&own)?;
             Some(value!({"subresource": subresource, "responseKind": (part.clone()), "verbs": (texts(part, "verbs"))}))
         });
-        let mut told = of.clone();
-        told.set_at(&["resource"], name);
-        told.set_at(&["responseKind"], of.clone());
-        told.set_at(&["scope"], if of.is_true_at(&["namespaced"]) { "Namespaced" } else { "Cluster" });
-        told.set_at(&["singularResource"], of.str_at(&["singularName"]));
-        told.set_at(&["subresources"], parts.collect::<Vec<_>>());
-        resource(&told)
+        let mut listed = of.clone();
+        listed.set_at(&["resource"], name);
+        listed.set_at(&["responseKind"], of.clone());
+        listed.set_at(&["scope"], if of.is_true_at(&["namespaced"]) { "Namespaced" } else { "Cluster" });
+        listed.set_at(&["singularResource"], of.str_at(&["singularName"]));
+        listed.set_at(&["subresources"], parts.collect::<Vec<_>>());
+        resource(&listed)
     });
     resources.collect()
 }
 
 /// What a server answers when it is asked for the index of its OpenAPI v3 documents.
 enum OpenApiV3 {
-    /// The documents of the group version and of its group, as in [`Listed`].
+    /// The documents of the group version and of its group, as in [`GroupVersionDocuments`].
     Listed(Vec<(String, String)>),
     /// It has none: 404.
     Absent,
@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn what_is_no_field_of_a_resource_is_not_told() {
-        let told = resource(&value!({"resource": "things", "scope": 1, "verbs": "get", "evil": {"a": "b"}}));
-        assert!(told.at(&["evil"]).is_null());
-        assert_eq!((told.str_at(&["scope"]), told.list_at(&["verbs"]).len()), ("", 0));
+        let listed = resource(&value!({"resource": "things", "scope": 1, "verbs": "get", "evil": {"a": "b"}}));
+        assert!(listed.at(&["evil"]).is_null());
+        assert_eq!((listed.str_at(&["scope"]), listed.list_at(&["verbs"]).len()), ("", 0));
     }
 }

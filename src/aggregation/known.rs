@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Remote;
-use super::documents::Listed;
+use super::documents::GroupVersionDocuments;
 
 /// The aggregated servers that are known at present.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl Known {
     }
 
     /// Sets which server has which OpenAPI v3 documents.
-    pub(super) fn set_documents(&self, listed: &[Listed]) {
-        let of = |listed: &Listed| {
+    pub(super) fn set_documents(&self, listed: &[GroupVersionDocuments]) {
+        let of = |listed: &GroupVersionDocuments| {
             let remote = Arc::clone(&listed.remote);
             listed.openapi.iter().map(move |(path, _)| (path.clone(), Arc::clone(&remote))).collect::<Vec<_>>()
         };

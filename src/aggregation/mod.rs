@@ -112,7 +112,7 @@ impl Aggregation {
         let mut listed: Option<BTreeMap<(String, String), Arc<Remote>>> = None;
         follow(&self.registry.table(&served), Interest::default(), |seen| match seen {
             Seen::Begin => listed = Some(BTreeMap::new()),
-            Seen::Listed(_) => {
+            Seen::ListEnd(_) => {
                 if let Some(all) = listed.take() {
                     self.known.change(|remotes| *remotes = all);
                 }

@@ -88,8 +88,8 @@ async fn alone(
 
 /// Adds the headers that state the original destination of the request.
 fn tell_where(headers: &mut HeaderMap, path: &str, peer: &Peer) {
-    let told = [("x-forwarded-uri", path), ("x-forwarded-host", &*peer.address()), ("x-forwarded-proto", "https")];
-    for (name, value) in told {
+    let forwarded = [("x-forwarded-uri", path), ("x-forwarded-host", &*peer.address()), ("x-forwarded-proto", "https")];
+    for (name, value) in forwarded {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(HeaderName::from_static(name), value);
         }

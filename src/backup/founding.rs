@@ -1,4 +1,4 @@
-//! What the data directory of a new cluster is to be like, for commands that make one.
+//! Options of the data directory of a new cluster, for commands that make one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,25 +12,25 @@ use crate::config::{Shards, is_member_address, is_member_name};
 /// A data directory to make.
 #[derive(Debug, Args)]
 pub struct Founding {
-    /// Data directory to make. It must be empty or not there.
+    /// Data directory to make. It must be empty or not exist.
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
     /// Name of the server as the first member of a cluster (--name of `flotilla serve`), so that others can join it.
     #[arg(long, value_name = "NAME", requires = "peer_address", value_parser = member_name)]
     name: Option<String>,
-    /// Where other members will reach it, as --initial-cluster of `flotilla serve` has it.
+    /// Address at which other members will reach it, as --initial-cluster of `flotilla serve` states it.
     #[arg(long, value_name = "HOST:PORT", requires = "name", value_parser = member_address)]
     peer_address: Option<String>,
-    /// How many shards resources are to have, as in `pods=8,apps/deployments=2`; without it as they had.
+    /// Number of shards of resources, as in `pods=8,apps/deployments=2`; by default as before.
     #[arg(long, value_name = "RESOURCE=N,...")]
     shards: Option<Shards>,
-    /// Groups that replicate the resources of --shards; without it as many as the largest of them has shards.
+    /// Number of groups that replicate the resources of --shards; by default as many as the largest of them has shards.
     #[arg(long, value_name = "N", requires = "shards", value_parser = clap::value_parser!(u8).range(1..))]
     groups: Option<u8>,
     /// Begin above this resourceVersion too.
     ///
-    /// Needed only where clocks are wrong: when the clock of this machine is behind that of the servers which went on
-    /// after what is read was made, their last resourceVersions may be larger.
+    /// Needed only if clocks are wrong: if the servers wrote on after the backup or snapshot was made, and this
+    /// machine's clock is behind theirs, their last resourceVersions may be larger.
     #[arg(long, value_name = "REVISION", default_value_t = 0)]
     above: u64,
 }
@@ -45,11 +45,11 @@ fn member_address(text: &str) -> Result<String, &'static str> {
 }
 
 impl Founding {
-    /// How the store is to be opened, given the shards that its tables had, and how many groups there were.
+    /// Returns the options of the new store, given the former shards of its tables and the former number of groups.
     pub fn options(&self, before: &BTreeMap<TableId, u16>, groups_before: u8) -> Options {
         let (groups, shards): (u8, BTreeMap<TableId, u16>) = match &self.shards {
             None => {
-                // There may be groups left over from shards that were more once.
+                // Groups may be left over from a larger number of shards.
                 let all = before.values().fold(0, |all: u16, shards| all.saturating_add(*shards));
                 (groups_before.min(u8::try_from(all).unwrap_or(u8::MAX)), before.clone())
             }
@@ -70,7 +70,7 @@ impl Founding {
         }
     }
 
-    /// The command that serves what was made.
+    /// Returns the command that serves the directory.
     pub fn serve(&self, options: &Options) -> String {
         let mut command = format!("flotilla serve --data-dir {}", self.data_dir.display());
         let shards = options.tables.iter().filter_map(|(table, own)| Some(format!("{table}={}", own.shards?)));

@@ -8,5 +8,5 @@ pub use founding::Founding;
 pub use restoring::{Restore, RestoreCommandError};
 pub use saving::{Backup, BackupCommandError, Source};
 
-/// Where a server answers GET with a backup of everything that it stores.
+/// GET returns a backup of everything that the server stores.
 pub const BACKUP_PATH: &str = "/flotilla/v1/backup";

@@ -1,4 +1,4 @@
-//! Making the data directory of a new cluster out of a backup.
+//! Makes the data directory of a new cluster from a backup.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -9,7 +9,7 @@ use flotilla_cluster::{BackupHeader, BackupReadError, BackupReader, RestoreError
 
 use super::Founding;
 
-/// Makes a data directory out of a backup.
+/// Makes a data directory from a backup.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// File that `flotilla backup` has written.
@@ -19,15 +19,15 @@ pub struct Restore {
     founding: Founding,
 }
 
-/// Why a backup was not restored.
+/// The reasons why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreCommandError {
-    /// The file is not there, or is no backup.
+    /// The file does not exist, or is no backup.
     #[error("cannot restore {path}")]
     Backup {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: BackupReadError,
     },
     /// It cannot be restored.
@@ -36,7 +36,7 @@ pub enum RestoreCommandError {
 }
 
 impl Restore {
-    /// Restores, and says on standard output what was restored and how to serve it.
+    /// Restores, and prints a summary and the command that serves the directory.
     ///
     /// # Errors
     /// See [`RestoreCommandError`].

@@ -1,4 +1,4 @@
-//! Fetching a backup from a server, or out of a data directory, into a file.
+//! Saves a backup from a server, or from a data directory, in a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,42 +20,42 @@ use crate::pki::KubeconfigError;
 pub struct Backup {
     #[command(flatten)]
     source: Source,
-    /// File to write, readable by its owner alone. It takes the place of one that is there, once it is complete.
+    /// File to write, readable by its owner alone. Once complete, it replaces an existing one.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 }
 
-/// Where a backup is taken of.
+/// The source of a backup.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// Kubeconfig that says where a server is and who asks: a member of the group system:masters.
+    /// Kubeconfig with the address of a server and the user, who must be in the group system:masters.
     #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
-    /// Data directory of a member that is not running, to take the backup out of instead.
+    /// Data directory of a member that is not running, to read instead.
     ///
-    /// For a cluster that has lost a majority of its members for good. What the member had not received yet is lost:
-    /// where several are left, the backup of the largest revision has most. The directory stays as it is, a copy of it
-    /// beside the backup is what is read, and is removed at the end.
+    /// For a cluster that has lost a majority of its members for good. Writes that the member had not received yet are
+    /// lost: if several members are left, the backup with the largest revision has most. The command reads a copy of
+    /// the directory, which it makes beside the backup and removes at the end. The directory itself stays as it is.
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     data_dir: Option<PathBuf>,
 }
 
-/// Why there is no backup.
+/// The reasons why no backup was saved.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupCommandError {
-    /// It is not known whom to ask.
+    /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The server does not send one.
+    /// The server does not send a backup.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// What comes is not a whole backup.
-    #[error("what has come is not a whole backup")]
+    /// The backup that arrives is incomplete or damaged.
+    #[error("the received backup is incomplete or damaged")]
     Backup(#[from] BackupReadError),
-    /// There is nothing to take it from.
+    /// The data directory cannot be used.
     #[error(transparent)]
     Salvage(#[from] SalvageError),
-    /// What there is cannot be read.
+    /// The store in the data directory cannot be read.
     #[error(transparent)]
     Taking(#[from] BackupError),
     /// The file cannot be written.
@@ -63,14 +63,14 @@ pub enum BackupCommandError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Backup {
-    /// Saves a backup, and says on standard output what is in it. Without an error it is complete and durable; with
-    /// one, what was at its place still is.
+    /// Saves a backup, and prints a summary of it. The saved file is complete and durable. After an error the file that
+    /// had its name before is unchanged.
     ///
     /// # Errors
     /// See [`BackupCommandError`].
@@ -84,7 +84,7 @@ impl Backup {
     }
 }
 
-/// A file or directory beside another.
+/// Returns the path of a file or directory beside another.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(suffix);
@@ -92,7 +92,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Source {
-    /// Saves a backup in a file that is not there, or not there if it fails. A data directory is copied for that.
+    /// Saves a backup in a new file, which does not exist after an error. `copy` is where a data directory is copied.
     ///
     /// # Errors
     /// See [`BackupCommandError`].
@@ -137,7 +137,7 @@ async fn salvage(directory: &Path, copy: &Path, path: &Path) -> Result<Saved, Ba
     saved
 }
 
-/// What a backup is of, and what is in it.
+/// The head and the summary of a backup.
 pub type Saved = (BackupHeader, BackupSummary);
 
 /// The bytes of a backup that is being taken.
@@ -167,7 +167,7 @@ fn save(backup: impl Read, path: &Path) -> Result<Saved, BackupCommandError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    // There are Secrets in it.
+    // The backup contains Secrets.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     let mut copying = Copying { from: BufReader::new(backup), to: BufWriter::new(file), failure: None };
     let checked = BackupReader::open(&mut copying).and_then(BackupReader::check);
@@ -180,18 +180,18 @@ fn save(backup: impl Read, path: &Path) -> Result<Saved, BackupCommandError> {
     Ok(checked)
 }
 
-/// Gives a file its name for good.
+/// Gives a file its final name, durably.
 fn publish(unfinished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(unfinished, path)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// What is read, copied.
+/// A reader that copies the bytes that pass.
 struct Copying<R, W> {
     from: R,
     to: W,
-    /// Why it cannot be written.
+    /// The error of the copy, if writing failed.
     failure: Option<io::Error>,
 }
 

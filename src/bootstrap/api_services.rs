@@ -3,19 +3,24 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{BootstrapInput, Seed, Upkeep};
+use super::{BootstrapInput, BootstrapObject, ReconcileRule};
 use crate::discovery::{GroupVersionPriority, priorities};
 use crate::embedded::TextError;
 
 /// Returns an API service for each enabled group version.
-pub(super) fn seeds(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
+pub(super) fn objects(input: &BootstrapInput) -> Result<Vec<BootstrapObject>, TextError> {
     let all = priorities()?;
     let on = all.iter().filter(|entry| input.enablement.serves_any(entry.group, entry.version));
-    Ok(on.map(|entry| seed(entry, &input.now)).collect())
+    Ok(on.map(|entry| object_of(entry, &input.now)).collect())
 }
 
-fn seed(entry: &GroupVersionPriority<'_>, now: &str) -> Seed {
-    Seed::new("apiregistration.k8s.io", "apiservices", local_api_service(entry, "onstart", now), Upkeep::Spec)
+fn object_of(entry: &GroupVersionPriority<'_>, now: &str) -> BootstrapObject {
+    BootstrapObject::new(
+        "apiregistration.k8s.io",
+        "apiservices",
+        local_api_service(entry, "onstart", now),
+        ReconcileRule::Spec,
+    )
 }
 
 /// Returns the API service of a group version that this server serves itself; `managed` is the value of the label that

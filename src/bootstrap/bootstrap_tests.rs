@@ -13,15 +13,15 @@ fn input() -> BootstrapInput {
     }
 }
 
-fn find<'a>(seeds: &'a [Seed], resource: &str, name: &str) -> &'a Seed {
-    let mut found = seeds.iter().filter(|s| s.resource == resource && s.object.str_at(&["metadata", "name"]) == name);
+fn find<'a>(objects: &'a [BootstrapObject], resource: &str, name: &str) -> &'a BootstrapObject {
+    let mut found = objects.iter().filter(|s| s.resource == resource && s.object.str_at(&["metadata", "name"]) == name);
     found.next().unwrap_or_else(|| panic!("no {resource} {name}"))
 }
 
 #[test]
 fn tables_parse_and_names_are_unique() {
-    let seeds = objects(&input()).expect("tables parse");
-    let mut names: Vec<_> = seeds
+    let objects = objects(&input()).expect("tables parse");
+    let mut names: Vec<_> = objects
         .iter()
         .map(|s| (s.resource, s.object.str_at(&["metadata", "namespace"]), s.object.str_at(&["metadata", "name"])))
         .collect();
@@ -29,7 +29,7 @@ fn tables_parse_and_names_are_unique() {
     let all = names.len();
     names.dedup();
     assert_eq!(names.len(), all);
-    let count = |resource| seeds.iter().filter(|s| s.resource == resource).count();
+    let count = |resource| objects.iter().filter(|s| s.resource == resource).count();
     assert_eq!((count("clusterroles"), count("clusterrolebindings")), (69, 50));
     assert_eq!((count("roles"), count("rolebindings")), (7, 7));
     assert_eq!((count("flowschemas"), count("prioritylevelconfigurations"), count("apiservices")), (11, 8, 21));
@@ -37,9 +37,9 @@ fn tables_parse_and_names_are_unique() {
 
 #[test]
 fn aggregated_roles_hold_the_rules_of_those_that_feed_them() {
-    let seeds = objects(&input()).expect("tables parse");
+    let objects = objects(&input()).expect("tables parse");
     let rules = |name| {
-        let applied = find(&seeds, "clusterroles", name).applied.as_ref().expect("aggregated");
+        let applied = find(&objects, "clusterroles", name).applied.as_ref().expect("aggregated");
         applied.fields.list_at(&["rules"]).to_vec()
     };
     let (admin, edit, view) = (rules("admin"), rules("edit"), rules("view"));
@@ -65,39 +65,42 @@ fn servers_are_published_as_they_are_read() {
 
 #[test]
 fn the_service_has_the_first_address_of_its_range() {
-    let seeds = objects(&input()).expect("tables parse");
-    assert_eq!(find(&seeds, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "10.96.0.1");
+    let objects = objects(&input()).expect("tables parse");
+    assert_eq!(find(&objects, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "10.96.0.1");
     let six = BootstrapInput { service_cidrs: vec!["fd00:1::/108".into()], ..input() };
-    let six = objects(&six).expect("tables parse");
+    let six = super::objects(&six).expect("tables parse");
     assert_eq!(find(&six, "services", "kubernetes").object.str_at(&["spec", "clusterIP"]), "fd00:1::1");
 }
 
 #[test]
 fn what_exists_as_wanted_is_left_alone() {
-    for seed in objects(&input()).expect("tables parse") {
-        let mut existing = seed.object.clone();
-        if let Some(applied) = seed.applied.as_ref().filter(|applied| applied.subresource == "status") {
+    for desired in objects(&input()).expect("tables parse") {
+        let mut existing = desired.object.clone();
+        if let Some(applied) = desired.applied.as_ref().filter(|applied| applied.subresource == "status") {
             existing.set_at(&["status"], applied.fields.at(&["status"]).clone());
         }
-        assert_eq!(seed.renewal(&existing), Renewal::Unchanged, "{:?}", seed.object);
+        assert_eq!(desired.renewal(&existing), Renewal::Unchanged, "{:?}", desired.object);
     }
 }
 
 #[test]
 fn what_is_kept_while_a_server_runs_is_known() {
-    let seeds = objects(&input()).expect("tables parse");
-    let mut kept: Vec<_> =
-        seeds.iter().filter(|seed| seed.kept != Kept::AtStart).map(|seed| (seed.resource, seed.kept)).collect();
+    let objects = objects(&input()).expect("tables parse");
+    let mut kept: Vec<_> = objects
+        .iter()
+        .filter(|desired| desired.trigger != ReconcileTrigger::AtStart)
+        .map(|desired| (desired.resource, desired.trigger))
+        .collect();
     kept.dedup();
     assert_eq!(
         kept,
         [
-            ("namespaces", Kept::Missing),
-            ("prioritylevelconfigurations", Kept::Always),
-            ("flowschemas", Kept::Always),
-            ("servicecidrs", Kept::Always),
-            ("configmaps", Kept::Always),
-            ("services", Kept::Missing),
+            ("namespaces", ReconcileTrigger::Missing),
+            ("prioritylevelconfigurations", ReconcileTrigger::Always),
+            ("flowschemas", ReconcileTrigger::Always),
+            ("servicecidrs", ReconcileTrigger::Always),
+            ("configmaps", ReconcileTrigger::Always),
+            ("services", ReconcileTrigger::Missing),
         ]
     );
 }
@@ -121,56 +124,56 @@ fn the_default_range_gets_a_second_family_and_the_condition_that_nobody_has_set(
 
 #[test]
 fn the_time_since_when_tokens_are_tracked_is_a_date() {
-    let seeds = objects(&input()).expect("tables parse");
-    let seed = find(&seeds, "configmaps", "kube-apiserver-legacy-service-account-token-tracking");
-    let mut existing = seed.object.clone();
+    let objects = objects(&input()).expect("tables parse");
+    let desired = find(&objects, "configmaps", "kube-apiserver-legacy-service-account-token-tracking");
+    let mut existing = desired.object.clone();
     existing.set_at(&["data", "since"], "2020-02-30");
-    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    assert_eq!(desired.renewal(&existing), Renewal::Update(desired.object.clone()));
     existing.set_at(&["data", "since"], "2020-02-29");
-    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
+    assert_eq!(desired.renewal(&existing), Renewal::Unchanged);
 }
 
 #[test]
 fn roles_regain_lost_grants_and_keep_added_ones() {
-    let seeds = objects(&input()).expect("tables parse");
-    let seed = find(&seeds, "clusterroles", "system:basic-user");
+    let objects = objects(&input()).expect("tables parse");
+    let desired = find(&objects, "clusterroles", "system:basic-user");
     let own = value!({"verbs": ["get"], "apiGroups": ["example.com"], "resources": ["things"]});
-    let mut existing = seed.object.clone();
+    let mut existing = desired.object.clone();
     existing.set_at(&["rules"], vec![own.clone()]);
-    let Renewal::Update(renewed) = seed.renewal(&existing) else { panic!("not renewed") };
+    let Renewal::Update(renewed) = desired.renewal(&existing) else { panic!("not renewed") };
     assert_eq!(renewed.list_at(&["rules"])[0], own);
-    assert!(uncovered(renewed.list_at(&["rules"]), seed.object.list_at(&["rules"])).is_empty());
+    assert!(uncovered(renewed.list_at(&["rules"]), desired.object.list_at(&["rules"])).is_empty());
     existing.set_at(&["metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"], "false");
-    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
+    assert_eq!(desired.renewal(&existing), Renewal::Unchanged);
 }
 
 #[test]
 fn bindings_regain_subjects_and_are_replaced_for_another_role() {
-    let seeds = objects(&input()).expect("tables parse");
-    let seed = find(&seeds, "clusterrolebindings", "system:public-info-viewer");
-    let mut existing = seed.object.clone();
+    let objects = objects(&input()).expect("tables parse");
+    let desired = find(&objects, "clusterrolebindings", "system:public-info-viewer");
+    let mut existing = desired.object.clone();
     existing.set_at(&["subjects"], vec![]);
-    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    assert_eq!(desired.renewal(&existing), Renewal::Update(desired.object.clone()));
     existing.set_at(&["roleRef", "name"], "other");
-    assert_eq!(seed.renewal(&existing), Renewal::Replace);
+    assert_eq!(desired.renewal(&existing), Renewal::Replace);
 }
 
 #[test]
 fn suggested_flow_control_is_renewed_as_its_annotation_says() {
-    let seeds = objects(&input()).expect("tables parse");
-    let seed = find(&seeds, "prioritylevelconfigurations", "workload-low");
-    let mut existing = seed.object.clone();
+    let objects = objects(&input()).expect("tables parse");
+    let desired = find(&objects, "prioritylevelconfigurations", "workload-low");
+    let mut existing = desired.object.clone();
     existing.set_at(&["spec", "limited", "nominalConcurrencyShares"], 7);
-    assert_eq!(seed.renewal(&existing), Renewal::Update(seed.object.clone()));
+    assert_eq!(desired.renewal(&existing), Renewal::Update(desired.object.clone()));
     existing.set_at(&["metadata", "annotations", "apf.kubernetes.io/autoupdate-spec"], "false");
-    assert_eq!(seed.renewal(&existing), Renewal::Unchanged);
+    assert_eq!(desired.renewal(&existing), Renewal::Unchanged);
     existing.remove_at(&["metadata", "annotations"]);
     existing.set_at(&["metadata", "generation"], 2);
-    let Renewal::Update(marked) = seed.renewal(&existing) else { panic!("not marked") };
+    let Renewal::Update(marked) = desired.renewal(&existing) else { panic!("not marked") };
     assert_eq!(marked.int_at(&["spec", "limited", "nominalConcurrencyShares"]), Some(7));
     assert_eq!(marked.str_at(&["metadata", "annotations", "apf.kubernetes.io/autoupdate-spec"]), "false");
 
-    let exempt = find(&seeds, "prioritylevelconfigurations", "exempt");
+    let exempt = find(&objects, "prioritylevelconfigurations", "exempt");
     let mut existing = exempt.object.clone();
     existing.set_at(&["spec", "exempt", "lendablePercent"], 9);
     assert_eq!(exempt.renewal(&existing), Renewal::Unchanged);

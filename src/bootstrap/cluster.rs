@@ -5,19 +5,19 @@ use std::net::IpAddr;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{Applied, BootstrapInput, Kept, SERVICE_CIDR_STATUS_MANAGER, Seed, Upkeep};
+use super::{Applied, BootstrapInput, BootstrapObject, ReconcileRule, ReconcileTrigger, SERVICE_CIDR_STATUS_MANAGER};
 
 /// Returns the namespaces that always exist.
-pub(super) fn namespaces() -> impl Iterator<Item = Seed> {
+pub(super) fn namespaces() -> impl Iterator<Item = BootstrapObject> {
     ["kube-system", "kube-public", "kube-node-lease", "default"].into_iter().map(|name| {
         let metadata = value!({"name": name, "labels": {"kubernetes.io/metadata.name": name}});
         let object = value!({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata});
-        Seed::new("", "namespaces", object, Upkeep::Keep).kept(Kept::Missing)
+        BootstrapObject::new("", "namespaces", object, ReconcileRule::Keep).reconciled(ReconcileTrigger::Missing)
     })
 }
 
 /// Returns the two priority classes for pods of the system.
-pub(super) fn priority_classes() -> impl Iterator<Item = Seed> {
+pub(super) fn priority_classes() -> impl Iterator<Item = BootstrapObject> {
     let node = "For pods of the system that must stay on their node.";
     let cluster = "For pods of the system that the cluster needs but that may run on another node.";
     [("system-node-critical", 2_000_001_000_i64, node), ("system-cluster-critical", 2_000_000_000, cluster)]
@@ -31,12 +31,12 @@ pub(super) fn priority_classes() -> impl Iterator<Item = Seed> {
                 "description": description,
                 "preemptionPolicy": "PreemptLowerPriority"
             });
-            Seed::new("scheduling.k8s.io", "priorityclasses", object, Upkeep::Keep)
+            BootstrapObject::new("scheduling.k8s.io", "priorityclasses", object, ReconcileRule::Keep)
         })
 }
 
 /// Returns the default range of service addresses.
-pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
+pub(super) fn service_cidr(input: &BootstrapInput) -> Option<BootstrapObject> {
     if input.service_cidrs.is_empty() {
         return None;
     }
@@ -55,8 +55,9 @@ pub(super) fn service_cidr(input: &BootstrapInput) -> Option<Seed> {
     });
     let fields = value!({"status": {"conditions": [condition]}});
     let applied = Some(Applied { manager: SERVICE_CIDR_STATUS_MANAGER, subresource: "status", fields });
-    let seed = Seed::new("networking.k8s.io", "servicecidrs", object, Upkeep::Range).kept(Kept::Always);
-    Some(Seed { applied, ..seed })
+    let desired = BootstrapObject::new("networking.k8s.io", "servicecidrs", object, ReconcileRule::Range)
+        .reconciled(ReconcileTrigger::Always);
+    Some(BootstrapObject { applied, ..desired })
 }
 
 /// Namespace and name of the ConfigMap with the date since which uses of legacy tokens are recorded.
@@ -64,20 +65,20 @@ pub const LEGACY_TOKEN_TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-
 
 /// Returns the ConfigMap from which aggregated API servers learn which requests to trust, and the one with the date
 /// since which uses of legacy tokens are recorded.
-pub(super) fn config_maps(input: &BootstrapInput) -> Vec<Seed> {
-    let map = |name: &str, data: Map, upkeep| {
+pub(super) fn config_maps(input: &BootstrapInput) -> Vec<BootstrapObject> {
+    let map = |name: &str, data: Map, rule| {
         let metadata = value!({"name": name, "namespace": "kube-system"});
         let object = value!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
-        Seed::new("", "configmaps", object, upkeep).kept(Kept::Always)
+        BootstrapObject::new("", "configmaps", object, rule).reconciled(ReconcileTrigger::Always)
     };
     let since = input.now.split('T').next().unwrap_or_default();
     let since: Map = [("since", Value::from(since))].into_iter().collect();
-    let tracking = map(LEGACY_TOKEN_TRACKING.1, since, Upkeep::Date);
+    let tracking = map(LEGACY_TOKEN_TRACKING.1, since, ReconcileRule::Date);
     let data = authentication_data(input);
     if data.is_empty() {
         return vec![tracking];
     }
-    vec![map("extension-apiserver-authentication", data, Upkeep::Trust), tracking]
+    vec![map("extension-apiserver-authentication", data, ReconcileRule::Trust), tracking]
 }
 
 fn authentication_data(input: &BootstrapInput) -> Map {
@@ -105,14 +106,14 @@ fn string_list(items: &[String]) -> String {
 }
 
 /// Returns the Service `kubernetes`. Its address is claimed like that of any Service.
-pub(super) fn kubernetes_service(input: &BootstrapInput) -> Option<Seed> {
+pub(super) fn kubernetes_service(input: &BootstrapInput) -> Option<BootstrapObject> {
     let address = input.service_cidrs.first().and_then(|cidr| first_address(cidr))?;
     Some(service(address, input.port))
 }
 
 /// Returns the Endpoints and the EndpointSlice with the servers behind the Service `kubernetes`: at least one, all of
 /// one address family.
-pub fn endpoints(addresses: &[IpAddr], port: u16) -> [Seed; 2] {
+pub fn endpoints(addresses: &[IpAddr], port: u16) -> [BootstrapObject; 2] {
     [legacy_endpoints(addresses, port), slice(addresses, port)]
 }
 
@@ -139,7 +140,7 @@ fn first_address(cidr: &str) -> Option<IpAddr> {
     }
 }
 
-fn service(address: IpAddr, port: u16) -> Seed {
+fn service(address: IpAddr, port: u16) -> BootstrapObject {
     let port = i64::from(port);
     let object = value!({
         "kind": "Service",
@@ -159,14 +160,14 @@ fn service(address: IpAddr, port: u16) -> Seed {
         },
         "status": {"loadBalancer": {}}
     });
-    Seed::new("", "services", object, Upkeep::ServicePorts).kept(Kept::Missing)
+    BootstrapObject::new("", "services", object, ReconcileRule::ServicePorts).reconciled(ReconcileTrigger::Missing)
 }
 
 fn family(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-fn legacy_endpoints(addresses: &[IpAddr], port: u16) -> Seed {
+fn legacy_endpoints(addresses: &[IpAddr], port: u16) -> BootstrapObject {
     let addresses: Vec<Value> = addresses.iter().map(|address| value!({"ip": (address.to_string())})).collect();
     let port = i64::from(port);
     let object = value!({
@@ -179,10 +180,10 @@ fn legacy_endpoints(addresses: &[IpAddr], port: u16) -> Seed {
         },
         "subsets": [{"addresses": addresses, "ports": [{"name": "https", "port": port, "protocol": "TCP"}]}]
     });
-    Seed::new("", "endpoints", object, Upkeep::Addresses)
+    BootstrapObject::new("", "endpoints", object, ReconcileRule::Addresses)
 }
 
-fn slice(addresses: &[IpAddr], port: u16) -> Seed {
+fn slice(addresses: &[IpAddr], port: u16) -> BootstrapObject {
     let endpoints: Vec<Value> = addresses
         .iter()
         .map(|address| value!({"addresses": [(address.to_string())], "conditions": {"ready": true}}))
@@ -200,5 +201,5 @@ fn slice(addresses: &[IpAddr], port: u16) -> Seed {
         "endpoints": endpoints,
         "ports": [{"name": "https", "protocol": "TCP", "port": port}]
     });
-    Seed::new("discovery.k8s.io", "endpointslices", object, Upkeep::Addresses)
+    BootstrapObject::new("discovery.k8s.io", "endpointslices", object, ReconcileRule::Addresses)
 }

@@ -3,24 +3,24 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Applied, FLOW_MANAGER, FLOW_STATUS_MANAGER, Kept, Seed, Upkeep};
+use super::{Applied, BootstrapObject, FLOW_MANAGER, FLOW_STATUS_MANAGER, ReconcileRule, ReconcileTrigger};
 use crate::embedded::{Line, TextError, lines, list};
 use crate::field::quote;
 
 /// API group of flow control.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// Names of the mandatory objects of both kinds: their specs are restored whatever their annotations say.
+/// Names of the mandatory objects of both kinds: their specs are restored regardless of their annotations.
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 /// Returns the priority levels, then the flow schemas that refer to them.
-pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
-    let mut seeds: Vec<Seed> = Vec::new();
+pub(super) fn objects(now: &str) -> Result<Vec<BootstrapObject>, TextError> {
+    let mut objects: Vec<BootstrapObject> = Vec::new();
     for line in lines("flow", include_str!("flow.txt")) {
         match (line.indented, line.word(0)?) {
-            (false, "level") => seeds.push(level(&line)?),
-            (false, "flow") => seeds.push(schema(&line, now)?),
+            (false, "level") => objects.push(level(&line)?),
+            (false, "flow") => objects.push(schema(&line, now)?),
             (true, _) => {
-                let rules = seeds.last_mut().and_then(|seed| seed.object.get_mut("spec")?.get_mut("rules"));
+                let rules = objects.last_mut().and_then(|desired| desired.object.get_mut("spec")?.get_mut("rules"));
                 let Some(Value::Array(rules)) = rules else { return Err(line.error("a rule without a flow")) };
                 let Some(rule) = rules.first_mut() else { return Err(line.error("a rule without subjects")) };
                 add_rule(&line, rule)?;
@@ -28,10 +28,10 @@ pub(super) fn seeds(now: &str) -> Result<Vec<Seed>, TextError> {
             _ => return Err(line.error("neither level nor flow")),
         }
     }
-    Ok(seeds)
+    Ok(objects)
 }
 
-fn seed(resource: &'static str, kind: &str, name: &str, spec: Value, status: Value) -> Seed {
+fn object_of(resource: &'static str, kind: &str, name: &str, spec: Value, status: Value) -> BootstrapObject {
     let object = value!({
         "kind": kind,
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
@@ -39,11 +39,14 @@ fn seed(resource: &'static str, kind: &str, name: &str, spec: Value, status: Val
         "spec": spec,
         "status": status
     });
-    let upkeep = if MANDATORY.contains(&name) { Upkeep::MandatoryFlow } else { Upkeep::SuggestedFlow };
-    Seed { manager: FLOW_MANAGER, ..Seed::new(GROUP, resource, object, upkeep).kept(Kept::Always) }
+    let rule = if MANDATORY.contains(&name) { ReconcileRule::MandatoryFlow } else { ReconcileRule::SuggestedFlow };
+    BootstrapObject {
+        manager: FLOW_MANAGER,
+        ..BootstrapObject::new(GROUP, resource, object, rule).reconciled(ReconcileTrigger::Always)
+    }
 }
 
-fn level(line: &Line) -> Result<Seed, TextError> {
+fn level(line: &Line) -> Result<BootstrapObject, TextError> {
     let amount = |at: usize, key: &str| {
         let text = line.word(at)?.strip_prefix(key).and_then(|text| text.strip_prefix('='));
         text.and_then(|text| text.parse::<i64>().ok()).ok_or_else(|| line.error("not an amount"))
@@ -63,7 +66,7 @@ fn level(line: &Line) -> Result<Seed, TextError> {
         }
     };
     let name = line.word(1)?;
-    Ok(seed("prioritylevelconfigurations", "PriorityLevelConfiguration", name, spec, Value::object()))
+    Ok(object_of("prioritylevelconfigurations", "PriorityLevelConfiguration", name, spec, Value::object()))
 }
 
 fn limit_response(word: &str) -> Option<Value> {
@@ -75,7 +78,7 @@ fn limit_response(word: &str) -> Option<Value> {
     Some(value!({"type": "Queue", "queuing": {"queues": queues, "handSize": hand, "queueLengthLimit": length}}))
 }
 
-fn schema(line: &Line, now: &str) -> Result<Seed, TextError> {
+fn schema(line: &Line, now: &str) -> Result<BootstrapObject, TextError> {
     let (name, precedence, level) = (line.word(1)?, line.number(2)?, line.word(3)?);
     let mut spec = value!({"priorityLevelConfiguration": {"name": level}, "matchingPrecedence": precedence});
     match line.word(4)? {
@@ -89,7 +92,7 @@ fn schema(line: &Line, now: &str) -> Result<Seed, TextError> {
     let condition = dangling(level, true, now);
     let fields = value!({"status": {"conditions": [condition]}});
     let applied = Some(Applied { manager: FLOW_STATUS_MANAGER, subresource: "status", fields });
-    Ok(Seed { applied, ..seed("flowschemas", "FlowSchema", name, spec, Value::object()) })
+    Ok(BootstrapObject { applied, ..object_of("flowschemas", "FlowSchema", name, spec, Value::object()) })
 }
 
 /// Returns the condition `Dangling`, which says whether the priority level of a flow schema is missing.

@@ -23,7 +23,7 @@ pub use api_services::local_api_service;
 
 pub use cluster::{LEGACY_TOKEN_TRACKING, endpoints, published};
 pub use flow::{GROUP as FLOW_GROUP, dangling};
-pub use renewal::{Kept, Renewal, Upkeep, claims_upkeep};
+pub use renewal::{ReconcileRule, ReconcileTrigger, Renewal, claims_upkeep};
 pub use roles::node_role;
 pub use seeding::{SeedError, ensure, renew, seed, was_seeded};
 
@@ -74,7 +74,7 @@ pub struct FrontProxy {
 
 /// An object that exists from the start.
 #[derive(Debug, Clone)]
-pub struct Seed {
+pub struct BootstrapObject {
     /// API group.
     pub group: &'static str,
     /// Version in which the object is written here.
@@ -88,12 +88,12 @@ pub struct Seed {
     /// The fields that a second manager applies right after creation; `None` if there are none.
     pub applied: Option<Applied>,
     /// How an existing object is reconciled.
-    pub upkeep: Upkeep,
+    pub rule: ReconcileRule,
     /// When it is reconciled.
-    pub kept: Kept,
+    pub trigger: ReconcileTrigger,
 }
 
-/// A server-side apply that follows the creation of a [`Seed`].
+/// A server-side apply that follows the creation of a [`BootstrapObject`].
 #[derive(Debug, Clone)]
 pub struct Applied {
     /// Field manager; its operation is `Apply`.
@@ -104,15 +104,15 @@ pub struct Applied {
     pub fields: Value,
 }
 
-impl Seed {
-    fn new(group: &'static str, resource: &'static str, object: Value, upkeep: Upkeep) -> Self {
-        let kept = Kept::AtStart;
-        Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, upkeep, kept }
+impl BootstrapObject {
+    fn new(group: &'static str, resource: &'static str, object: Value, rule: ReconcileRule) -> Self {
+        let trigger = ReconcileTrigger::AtStart;
+        Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, rule, trigger }
     }
 
     /// Returns the same object, maintained while a server runs, too.
-    fn kept(self, kept: Kept) -> Self {
-        Self { kept, ..self }
+    fn reconciled(self, trigger: ReconcileTrigger) -> Self {
+        Self { trigger, ..self }
     }
 }
 
@@ -120,21 +120,21 @@ impl Seed {
 ///
 /// # Errors
 /// If the embedded tables do not parse, which the tests of this module exclude.
-pub fn objects(input: &BootstrapInput) -> Result<Vec<Seed>, TextError> {
-    let mut seeds = Vec::with_capacity(256);
-    seeds.extend(cluster::namespaces());
-    seeds.extend(flow::seeds(&input.now)?);
-    seeds.extend(cluster::service_cidr(input));
-    seeds.extend(cluster::priority_classes());
-    seeds.extend(cluster::config_maps(input));
-    seeds.extend(roles::seeds()?);
-    seeds.extend(api_services::seeds(input)?);
-    seeds.extend(cluster::kubernetes_service(input));
+pub fn objects(input: &BootstrapInput) -> Result<Vec<BootstrapObject>, TextError> {
+    let mut objects = Vec::with_capacity(256);
+    objects.extend(cluster::namespaces());
+    objects.extend(flow::objects(&input.now)?);
+    objects.extend(cluster::service_cidr(input));
+    objects.extend(cluster::priority_classes());
+    objects.extend(cluster::config_maps(input));
+    objects.extend(roles::objects()?);
+    objects.extend(api_services::objects(input)?);
+    objects.extend(cluster::kubernetes_service(input));
     // The server itself needs the objects of the core group, and the last object, which records that seeding was
     // complete.
-    let is_needed = |of: &Seed| of.group.is_empty() || of.resource == seeding::LAST;
-    seeds.retain(|of| is_needed(of) || input.enablement.serves(of.group, of.version, of.resource));
-    Ok(seeds)
+    let is_needed = |of: &BootstrapObject| of.group.is_empty() || of.resource == seeding::LAST;
+    objects.retain(|of| is_needed(of) || input.enablement.serves(of.group, of.version, of.resource));
+    Ok(objects)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-use super::Seed;
+use super::BootstrapObject;
 use super::trust;
 use crate::access::rbac::uncovered;
 
@@ -16,14 +16,14 @@ const DATE: [&str; 2] = ["data", "since"];
 
 /// The rule for reconciling an existing object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
+pub enum ReconcileRule {
     /// It is not changed; only a missing one is created.
     Keep,
     /// Missing labels, annotations and grants are added, none is removed, unless its annotation says `false`.
     Role,
-    /// As [`Upkeep::Role`], for subjects; a binding that refers to another role is replaced.
+    /// As [`ReconcileRule::Role`], for subjects; a binding that refers to another role is replaced.
     Binding,
-    /// The spec is restored whatever its annotation says, except for the shares of an exempt level, which users may
+    /// The spec is restored regardless of its annotation, except for the shares of an exempt level, which users may
     /// set.
     MandatoryFlow,
     /// The spec is restored if the annotation says `true`, or if there is no annotation and nobody has changed the
@@ -37,15 +37,16 @@ pub enum Upkeep {
     Addresses,
     /// A second range is added to the first one, and a missing condition is added.
     Range,
-    /// `data` is set to the union of what is there and what this server wants other servers to trust, and nothing else.
+    /// `data` is set to the union of the stored certificates and names and those that this server wants other servers
+    /// to trust. Nothing else changes.
     Trust,
     /// A missing or invalid date in `data` is set.
     Date,
 }
 
-/// When an object is maintained.
+/// When a server reconciles an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum ReconcileTrigger {
     /// When a server starts.
     AtStart,
     /// Also while a server runs, if it is missing.
@@ -67,33 +68,33 @@ pub enum Renewal {
     Replace,
 }
 
-impl Seed {
+impl BootstrapObject {
     /// Returns the action for the object if it exists as `existing`.
     pub fn renewal(&self, existing: &Value) -> Renewal {
         let mut renewed = existing.clone();
-        match self.upkeep {
-            Upkeep::Keep => return Renewal::Unchanged,
-            Upkeep::Role | Upkeep::Binding if annotation(existing, RBAC_AUTOUPDATE) == "false" => {
+        match self.rule {
+            ReconcileRule::Keep => return Renewal::Unchanged,
+            ReconcileRule::Role | ReconcileRule::Binding if annotation(existing, RBAC_AUTOUPDATE) == "false" => {
                 return Renewal::Unchanged;
             }
-            Upkeep::Role => self.renew_role(&mut renewed),
-            Upkeep::Binding => {
+            ReconcileRule::Role => self.renew_role(&mut renewed),
+            ReconcileRule::Binding => {
                 if existing.get("roleRef") != self.object.get("roleRef") {
                     return Renewal::Replace;
                 }
                 add_missing_labels(&mut renewed, &self.object);
                 add_missing_items(&mut renewed, self.object.list_at(&["subjects"]), "subjects");
             }
-            Upkeep::MandatoryFlow => self.renew_flow(&mut renewed),
-            Upkeep::SuggestedFlow => match flag(annotation(existing, FLOW_AUTOUPDATE)) {
+            ReconcileRule::MandatoryFlow => self.renew_flow(&mut renewed),
+            ReconcileRule::SuggestedFlow => match flag(annotation(existing, FLOW_AUTOUPDATE)) {
                 Some(true) => self.renew_flow(&mut renewed),
                 Some(false) => return Renewal::Unchanged,
                 None if existing.int_at(&["metadata", "generation"]) == Some(1) => self.renew_flow(&mut renewed),
                 None => renewed.set_at(&["metadata", "annotations", FLOW_AUTOUPDATE], "false"),
             },
-            Upkeep::Spec => self.copy(&mut renewed, &["spec"]),
-            Upkeep::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
-            Upkeep::Addresses => {
+            ReconcileRule::Spec => self.copy(&mut renewed, &["spec"]),
+            ReconcileRule::ServicePorts => self.copy(&mut renewed, &["spec", "ports"]),
+            ReconcileRule::Addresses => {
                 // The address family of a slice is immutable.
                 if existing.get("addressType") != self.object.get("addressType") {
                     return Renewal::Replace;
@@ -105,12 +106,12 @@ impl Seed {
                 }
                 add_missing_labels(&mut renewed, &self.object);
             }
-            Upkeep::Range => return self.renew_range(renewed),
-            Upkeep::Trust => match trust::combined(existing.map_at(&["data"]), self.object.map_at(&["data"])) {
+            ReconcileRule::Range => return self.renew_range(renewed),
+            ReconcileRule::Trust => match trust::combined(existing.map_at(&["data"]), self.object.map_at(&["data"])) {
                 Some(data) => renewed.set_at(&["data"], data),
                 None => return Renewal::Unchanged,
             },
-            Upkeep::Date => {
+            ReconcileRule::Date => {
                 if !is_date(existing.str_at(&DATE)) {
                     self.copy(&mut renewed, &DATE);
                 }

@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{AGGREGATION_MANAGER, Applied, Seed, Upkeep};
+use super::{AGGREGATION_MANAGER, Applied, BootstrapObject, ReconcileRule};
 use crate::access::rbac::aggregated;
 use crate::embedded::{Line, TextError, lines, list};
 
@@ -15,13 +15,13 @@ const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 const CONTROLLER: &str = "system:controller:";
 
 /// Returns the roles, then the bindings; cluster-wide ones before those of namespaces.
-pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
+pub(super) fn objects() -> Result<Vec<BootstrapObject>, TextError> {
     let mut roles = roles()?;
     let mut bindings = bindings()?;
     bindings.extend(roles.iter().filter_map(controller_binding));
     fill_aggregated(&mut roles);
-    let by_place = |seed: &Seed| {
-        let at = |key| seed.object.str_at(&["metadata", key]).to_owned();
+    let by_place = |desired: &BootstrapObject| {
+        let at = |key| desired.object.str_at(&["metadata", key]).to_owned();
         (at("namespace"), at("name"))
     };
     roles.sort_by_cached_key(by_place);
@@ -35,7 +35,7 @@ pub(super) fn seeds() -> Result<Vec<Seed>, TextError> {
 /// # Errors
 /// If the embedded roles do not parse, or it is not among them.
 pub fn node_role() -> Result<Value, TextError> {
-    let mut roles = roles()?.into_iter().map(|seed| seed.object);
+    let mut roles = roles()?.into_iter().map(|desired| desired.object);
     let found = roles.find(|role| role.str_at(&["metadata", "name"]) == "system:node");
     found.ok_or(TextError { table: "roles", line: 0, problem: "no role of nodes" })
 }
@@ -54,29 +54,29 @@ fn object(kind: &str, metadata: Value) -> Value {
     value!({"kind": kind, "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": metadata})
 }
 
-fn roles() -> Result<Vec<Seed>, TextError> {
-    let mut seeds: Vec<Seed> = Vec::new();
+fn roles() -> Result<Vec<BootstrapObject>, TextError> {
+    let mut objects: Vec<BootstrapObject> = Vec::new();
     for line in lines("roles", include_str!("roles.txt")) {
         if !line.indented {
-            seeds.push(role(&line)?);
+            objects.push(role(&line)?);
             continue;
         }
         let rule = rule(&line)?;
-        let seed = seeds.last_mut().ok_or_else(|| line.error("a rule before any role"))?;
-        match seed.object.get_mut("rules") {
+        let desired = objects.last_mut().ok_or_else(|| line.error("a rule before any role"))?;
+        match desired.object.get_mut("rules") {
             Some(Value::Array(rules)) => rules.push(rule),
-            _ => seed.object.set_at(&["rules"], vec![rule]),
+            _ => desired.object.set_at(&["rules"], vec![rule]),
         }
     }
-    Ok(seeds)
+    Ok(objects)
 }
 
-fn role(line: &Line) -> Result<Seed, TextError> {
+fn role(line: &Line) -> Result<BootstrapObject, TextError> {
     match line.word(0)? {
         "role" => {
             let mut role = object("Role", metadata(line.word(1)?, line.word(2)?));
             role.set_at(&["rules"], Value::Null);
-            Ok(Seed::new(GROUP, "roles", role, Upkeep::Role))
+            Ok(BootstrapObject::new(GROUP, "roles", role, ReconcileRule::Role))
         }
         "cluster-role" => {
             let mut role = object("ClusterRole", metadata("", line.word(1)?));
@@ -93,7 +93,7 @@ fn role(line: &Line) -> Result<Seed, TextError> {
                     _ => return Err(line.error("neither to= nor from=")),
                 }
             }
-            Ok(Seed::new(GROUP, "clusterroles", role, Upkeep::Role))
+            Ok(BootstrapObject::new(GROUP, "clusterroles", role, ReconcileRule::Role))
         }
         _ => Err(line.error("neither role nor cluster-role")),
     }
@@ -121,27 +121,27 @@ fn rule(line: &Line) -> Result<Value, TextError> {
 }
 
 /// Sets the rules of aggregated roles. Roles that others aggregate come first, so one pass in that order suffices.
-fn fill_aggregated(seeds: &mut [Seed]) {
+fn fill_aggregated(objects: &mut [BootstrapObject]) {
     for name in ["view", "edit", "admin"] {
-        let Some(at) = seeds.iter().position(|seed| seed.object.str_at(&["metadata", "name"]) == name) else {
+        let Some(at) = objects.iter().position(|desired| desired.object.str_at(&["metadata", "name"]) == name) else {
             continue;
         };
-        let roles: Vec<Value> = seeds.iter().map(with_applied_rules).collect();
-        let rules = aggregated(&seeds[at].object, &roles);
+        let roles: Vec<Value> = objects.iter().map(with_applied_rules).collect();
+        let rules = aggregated(&objects[at].object, &roles);
         let fields = value!({"rules": rules});
-        seeds[at].applied = Some(Applied { manager: AGGREGATION_MANAGER, subresource: "", fields });
+        objects[at].applied = Some(Applied { manager: AGGREGATION_MANAGER, subresource: "", fields });
     }
 }
 
-fn with_applied_rules(seed: &Seed) -> Value {
-    let mut role = seed.object.clone();
-    if let Some(applied) = &seed.applied {
+fn with_applied_rules(desired: &BootstrapObject) -> Value {
+    let mut role = desired.object.clone();
+    if let Some(applied) = &desired.applied {
         role.set_at(&["rules"], applied.fields.at(&["rules"]).clone());
     }
     role
 }
 
-fn bindings() -> Result<Vec<Seed>, TextError> {
+fn bindings() -> Result<Vec<BootstrapObject>, TextError> {
     lines("bindings", include_str!("bindings.txt"))
         .map(|line| {
             let (namespace, name) = line.word(0)?.split_once('/').unwrap_or(("", line.word(0)?));
@@ -165,7 +165,7 @@ fn subject(line: &Line, word: &str) -> Result<Value, TextError> {
     }
 }
 
-fn binding(namespace: &str, name: &str, role: &str, subjects: Vec<Value>) -> Seed {
+fn binding(namespace: &str, name: &str, role: &str, subjects: Vec<Value>) -> BootstrapObject {
     let (kind, role_kind, resource) = if namespace.is_empty() {
         ("ClusterRoleBinding", "ClusterRole", "clusterrolebindings")
     } else {
@@ -176,11 +176,11 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: Vec<Value>) -> See
         binding.set_at(&["subjects"], subjects);
     }
     binding.set_at(&["roleRef"], value!({"apiGroup": GROUP, "kind": role_kind, "name": role}));
-    Seed::new(GROUP, resource, binding, Upkeep::Binding)
+    BootstrapObject::new(GROUP, resource, binding, ReconcileRule::Binding)
 }
 
 /// Returns the binding of a controller's role to the controller's service account; `None` for other roles.
-fn controller_binding(role: &Seed) -> Option<Seed> {
+fn controller_binding(role: &BootstrapObject) -> Option<BootstrapObject> {
     let name = role.object.str_at(&["metadata", "name"]);
     let account = name.strip_prefix(CONTROLLER)?;
     let subject = value!({"kind": "ServiceAccount", "name": account, "namespace": "kube-system"});

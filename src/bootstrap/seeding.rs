@@ -4,7 +4,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt;
 
-use super::{BootstrapInput, Renewal, Seed, cluster, objects};
+use super::{BootstrapInput, BootstrapObject, Renewal, cluster, objects};
 use crate::embedded::TextError;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
@@ -39,18 +39,19 @@ pub enum SeedError {
 
 /// Creates missing objects and reconciles the others.
 pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), SeedError> {
-    let (first, others): (Vec<Seed>, Vec<Seed>) =
-        objects(input)?.into_iter().partition(|seed| FIRST.contains(&seed.resource));
-    let (last, others): (Vec<Seed>, Vec<Seed>) = others.into_iter().partition(|seed| seed.resource == LAST);
-    for seeds in [first, others, last] {
-        let mut written = futures_util::stream::iter(seeds)
-            .map(|seed| async move {
+    let (first, others): (Vec<BootstrapObject>, Vec<BootstrapObject>) =
+        objects(input)?.into_iter().partition(|desired| FIRST.contains(&desired.resource));
+    let (last, others): (Vec<BootstrapObject>, Vec<BootstrapObject>) =
+        others.into_iter().partition(|desired| desired.resource == LAST);
+    for objects in [first, others, last] {
+        let mut written = futures_util::stream::iter(objects)
+            .map(|desired| async move {
                 let refused = |source| SeedError::Refused {
-                    resource: seed.resource,
-                    name: seed.object.str_at(&["metadata", "name"]).to_owned(),
+                    resource: desired.resource,
+                    name: desired.object.str_at(&["metadata", "name"]).to_owned(),
                     source,
                 };
-                ensure(registry, &seed).await.map_err(refused)
+                ensure(registry, &desired).await.map_err(refused)
             })
             .buffered(CONCURRENT);
         while let Some(result) = written.next().await {
@@ -61,14 +62,14 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
 }
 
 /// Creates the missing ones of these objects and reconciles the others. Returns those that could not be written.
-pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
-    let renewed = futures_util::stream::iter(seeds).map(|seed| async move {
-        let renewed = ensure(registry, &seed).await;
-        let name = seed.object.str_at(&["metadata", "name"]);
+pub async fn renew(registry: &Registry, objects: Vec<BootstrapObject>) -> Vec<BootstrapObject> {
+    let renewed = futures_util::stream::iter(objects).map(|desired| async move {
+        let renewed = ensure(registry, &desired).await;
+        let name = desired.object.str_at(&["metadata", "name"]);
         renewed
             .err()
-            .inspect(|error| tracing::debug!(%error, resource = seed.resource, name, "cannot be renewed yet"))?;
-        Some(seed)
+            .inspect(|error| tracing::debug!(%error, resource = desired.resource, name, "cannot be renewed yet"))?;
+        Some(desired)
     });
     renewed.buffered(CONCURRENT).filter_map(std::future::ready).collect().await
 }
@@ -76,12 +77,12 @@ pub async fn renew(registry: &Registry, seeds: Vec<Seed>) -> Vec<Seed> {
 /// Returns whether all bootstrap objects have been created once, as far as this replica knows; clients may have deleted
 /// some since. Before that no server accepts writes of clients.
 pub fn was_seeded(registry: &Registry) -> bool {
-    cluster::priority_classes().into_iter().all(|seed| exists(registry, &seed))
+    cluster::priority_classes().into_iter().all(|desired| exists(registry, &desired))
 }
 
-fn exists(registry: &Registry, seed: &Seed) -> bool {
-    let metadata = |field| seed.object.str_at(&["metadata", field]);
-    let served = registry.resources.find(seed.group, seed.version, seed.resource);
+fn exists(registry: &Registry, desired: &BootstrapObject) -> bool {
+    let metadata = |field| desired.object.str_at(&["metadata", field]);
+    let served = registry.resources.find(desired.group, desired.version, desired.resource);
     served.is_some_and(|served| registry.current(&served, metadata("namespace"), metadata("name")).is_some())
 }
 
@@ -89,20 +90,20 @@ fn exists(registry: &Registry, seed: &Seed) -> bool {
 ///
 /// # Errors
 /// If it cannot be written. A conflict with another writer is worth a retry.
-pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
-    let served = registry.resources.find(seed.group, seed.version, seed.resource);
+pub async fn ensure(registry: &Registry, desired: &BootstrapObject) -> ApiResult<()> {
+    let served = registry.resources.find(desired.group, desired.version, desired.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
-    let namespace = seed.object.str_at(&["metadata", "namespace"]);
-    let name = seed.object.str_at(&["metadata", "name"]);
+    let namespace = desired.object.str_at(&["metadata", "namespace"]);
+    let name = desired.object.str_at(&["metadata", "name"]);
     let target = Target { served: &served, namespace, name, subresource: "" };
-    let options = WriteOptions { manager: seed.manager.to_owned(), ..WriteOptions::default() };
-    let mut caller = Caller::server(seed.manager);
+    let options = WriteOptions { manager: desired.manager.to_owned(), ..WriteOptions::default() };
+    let mut caller = Caller::server(desired.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
         // An object that cannot be decoded must not prevent the start; an administrator has to remove it.
         let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
-        match seed.renewal(&stored) {
+        match desired.renewal(&stored) {
             Renewal::Unchanged => return Ok(()),
-            Renewal::Apply => return apply(registry, seed, target).await,
+            Renewal::Apply => return apply(registry, desired, target).await,
             Renewal::Update(object) => {
                 let incoming = decoded(&served, object)?;
                 return registry.replace(target, incoming, &options, &mut caller).await.map(drop);
@@ -112,21 +113,21 @@ pub async fn ensure(registry: &Registry, seed: &Seed) -> ApiResult<()> {
             }
         }
     }
-    let incoming = decoded(&served, seed.object.clone())?;
+    let incoming = decoded(&served, desired.object.clone())?;
     registry.create(target, incoming, &options, &mut caller).await?;
-    apply(registry, seed, target).await
+    apply(registry, desired, target).await
 }
 
 /// Applies the fields of the second manager.
-async fn apply(registry: &Registry, seed: &Seed, target: Target<'_>) -> ApiResult<()> {
-    let Some(applied) = &seed.applied else { return Ok(()) };
+async fn apply(registry: &Registry, desired: &BootstrapObject, target: Target<'_>) -> ApiResult<()> {
+    let Some(applied) = &desired.applied else { return Ok(()) };
     let mut configuration = applied.fields.clone();
     configuration.set_at(&["kind"], &*target.served.kind().name);
     configuration.set_at(&["apiVersion"], target.served.api_version());
     configuration.set_at(&["metadata", "name"], target.name);
     let target = Target { subresource: applied.subresource, ..target };
     let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
-    let mut caller = Caller::server(seed.manager);
+    let mut caller = Caller::server(desired.manager);
     registry.apply_value(target, configuration, &options, &mut caller).await.map(drop)
 }
 

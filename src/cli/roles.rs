@@ -1,4 +1,4 @@
-//! Programs of Kubernetes in whose place this one may be called: by its name, a link, or the first argument.
+//! Programs of Kubernetes that this one can stand in for: by its name, a link, or the first argument.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ pub(super) const KUBE_APISERVER: &str = "kube-apiserver";
 pub(super) const ETCD: &str = "etcd";
 pub(super) const ETCDCTL: &str = "etcdctl";
 
-/// Does what the program would, if it is called as one of these.
+/// Runs as one of these programs, if it is called as one. `None` otherwise.
 pub(super) fn run() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let called = arguments.next().unwrap_or_default();
@@ -46,19 +46,19 @@ fn kube_apiserver(arguments: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-fn serve(Translation { arguments, told }: &Translation) -> ExitCode {
+fn serve(Translation { arguments, log_lines }: &Translation) -> ExitCode {
     let line = ["flotilla", "serve"].into_iter().chain(arguments.iter().map(String::as_str));
     let matches = match Cli::command().try_get_matches_from(line) {
         Ok(matches) => matches,
         Err(error) => return refuse(&first_line(&error.to_string())),
     };
     match (Cli::from_arg_matches(&matches).map(|cli| cli.command), matches.subcommand()) {
-        (Ok(Command::Serve(settings)), Some((_, matches))) => super::begin(&settings, matches, told),
+        (Ok(Command::Serve(settings)), Some((_, matches))) => super::begin(&settings, matches, log_lines),
         _ => refuse(&"the flags cannot be understood"),
     }
 }
 
-/// What is wrong, without the usage that follows it.
+/// Returns the error without the usage that follows it.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

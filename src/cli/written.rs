@@ -1,4 +1,4 @@
-//! What is made of the command line itself: completions for shells, and manual pages.
+//! Texts made from the command line: completions for shells, and manual pages.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,9 +8,9 @@ use clap_complete::Shell;
 
 use super::Cli;
 
-/// Writes what makes a shell complete the command line to standard output.
+/// Writes a script to standard output that makes a shell complete the command line.
 pub(super) fn completion(shell: Shell) -> io::Result<()> {
-    // The generator panics where it cannot write, and it can always write to memory.
+    // The generator panics if it cannot write. Writing to memory never fails.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "flotilla", &mut text);
     let mut out = io::stdout().lock();

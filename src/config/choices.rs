@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who decides what users may do.
+/// An authorizer: decides what users may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum AuthorizationMode {
     /// Everybody may do everything.
@@ -14,7 +14,7 @@ pub enum AuthorizationMode {
     /// Nodes may do what concerns them.
     #[value(name = "Node")]
     Node,
-    /// Users may do what roles and bindings say.
+    /// Users may do what roles and bindings allow.
     #[value(name = "RBAC")]
     #[serde(rename = "RBAC")]
     Rbac,
@@ -24,11 +24,11 @@ pub enum AuthorizationMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndpointReconciler {
-    /// Those of the servers that are there.
+    /// This server keeps them: the addresses of the servers that run.
     Lease,
     /// The same, by an older name.
     MasterCount,
-    /// Somebody else does.
+    /// Something else keeps them.
     None,
 }
 

@@ -27,7 +27,7 @@ pub enum ConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The failure.
         source: std::io::Error,
     },
     /// The file, a variable or a flag has a value of the wrong form, or the file has an unknown key.
@@ -35,12 +35,12 @@ pub enum ConfigError {
     Value {
         /// The variable, the file, or the option.
         place: String,
-        /// What is wrong with it.
+        /// The error in it.
         why: String,
     },
     /// The file that an option names is missing, or has the wrong content.
     #[error("configuration: {option}")]
-    Given {
+    FlagFile {
         /// The option, as the file names it.
         option: &'static str,
         /// What is wrong.

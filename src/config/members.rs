@@ -39,13 +39,13 @@ pub enum InitialClusterError {
         address: String,
     },
     /// Two members with one name.
-    #[error("{0} is there twice")]
+    #[error("{0} is named twice")]
     Duplicate(String),
     /// Two members with one address.
     #[error("{0} and {1} have the same address")]
     SameAddress(String, String),
     /// A host name for all members, and others beside it.
-    #[error("dns=HOST:PORT stands for all members: there can be nothing beside it")]
+    #[error("dns=HOST:PORT stands for all members: nothing may stand beside it")]
     Mixed,
 }
 
@@ -173,8 +173,8 @@ mod tests {
         for (text, part) in [
             ("", "is not NAME=HOST:PORT"),
             ("a=h:1,", "is not NAME=HOST:PORT"),
-            ("a=h:1,a=h:2", "a is there twice"),
-            ("a=h:1,a=h:1", "a is there twice"),
+            ("a=h:1,a=h:2", "a is named twice"),
+            ("a=h:1,a=h:1", "a is named twice"),
             ("a=h:1,b=h:1", "a and b have the same address"),
             ("a=h", "\"h\" of a is not HOST:PORT"),
             ("a=h:0", "is not HOST:PORT"),
@@ -182,7 +182,7 @@ mod tests {
             ("a=https://h:1", "is not HOST:PORT"),
             ("a b=h:1", "cannot be the name"),
             ("=h:1", "cannot be the name"),
-            ("dns=h:1,a=h:2", "nothing beside it"),
+            ("dns=h:1,a=h:2", "nothing may stand beside it"),
         ] {
             let error = text.parse::<InitialCluster>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

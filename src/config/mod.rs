@@ -29,34 +29,34 @@ pub use shards::{Shards, ShardsError};
 /// Types of node addresses, in the default order in which the server tries to connect to kubelets.
 pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
 
-/// How the server is to run.
+/// The options of the server.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Directory of everything that the server keeps: objects, certificates, the administrator's kubeconfig.
+    /// Directory of the server's data: objects, certificates, the administrator's kubeconfig.
     ///
-    /// Made when it does not exist. One server uses it at a time.
+    /// Created if missing. One server uses it at a time.
     #[arg(long, value_name = "DIR", default_value_os_t = default_data_dir())]
     pub data_dir: PathBuf,
 
     /// Directory of certificates and keys, by default `pki` in the data directory.
     ///
     /// Members of a cluster need the same authorities and the same key of service accounts: mount one directory for
-    /// all, or give each a copy of `peer-ca`, `ca` and `front-proxy-ca` (each .crt and .key) and `sa.key`. What is
-    /// missing is made by whoever starts first; any number may start at once. What is a member's own stays in its data
-    /// directory.
+    /// all, or give each a copy of `peer-ca`, `ca` and `front-proxy-ca` (each .crt and .key) and `sa.key`. The first
+    /// member that starts makes the missing ones; any number may start at once. A member's own certificates stay in its
+    /// data directory.
     #[arg(long, value_name = "DIR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pki_dir: Option<PathBuf>,
 
-    /// Name of this member, different from that of every other; by default the name of the machine.
+    /// Name of this member, unique in the cluster; by default the name of the machine.
     ///
     /// Letters, digits, dashes, dots and underscores, 63 at most.
     #[arg(long, value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 
-    /// Address and port where this member listens for the others, always with TLS. Needs --initial-cluster.
+    /// Address and port on which this member listens for the others, always with TLS. Needs --initial-cluster.
     ///
     /// Only members can connect: both sides must show a certificate of the authority `peer-ca` with their own name in
     /// it.
@@ -66,11 +66,11 @@ pub struct Config {
 
     /// The members that form the cluster, this one among them, and where each listens for the others.
     ///
-    /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the cluster is founded once
-    /// all of them are there. Without it the server is alone, and opens no port for others.
+    /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the members found the cluster
+    /// once all of them run. Without it the server is alone, and opens no port for others.
     ///
-    /// As `dns=peers.example:7443`, a host name that has the addresses of all, like that of a headless Service: it is
-    /// resolved again and again until --initial-cluster-size members have answered that see each other.
+    /// As `dns=peers.example:7443`, a host name that resolves to the addresses of all, like that of a headless Service:
+    /// the server resolves it again and again until --initial-cluster-size members have answered that see each other.
     #[arg(long, value_name = "NAME=ADDR:PORT,...")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster: Option<InitialCluster>,
@@ -80,10 +80,10 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster_size: Option<usize>,
 
-    /// Where the others reach this member, with --initial-cluster dns=HOST:PORT.
+    /// Address at which the others reach this member, with --initial-cluster dns=HOST:PORT.
     ///
-    /// It must stay this member's own: a host name is best, since it is resolved for every connection, so that the
-    /// address behind it may change.
+    /// It must always belong to this member. A host name is best: it is resolved for every connection, and the address
+    /// behind it may change.
     #[arg(long, value_name = "HOST:PORT")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_advertise: Option<String>,
@@ -94,15 +94,15 @@ pub struct Config {
 
     /// Address under which others reach the server: in the kubeconfig, the certificate and the Service `kubernetes`.
     ///
-    /// Without it the address of --listen, or the loopback address when that is unspecified.
+    /// By default the address of --listen, or the loopback address if that is unspecified.
     #[arg(long, value_name = "ADDR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advertise_address: Option<IpAddr>,
 
     /// Built-in APIs to switch on or off, as in `batch/v1=false,apps/v1/deployments=false`; `api/all`, `api/ga`,
-    /// `api/beta` and `api/alpha` stand for the versions of that kind.
+    /// `api/beta` and `api/alpha` stand for all versions of that stability.
     ///
-    /// As kube-apiserver has it; only the versions that Kubernetes serves by default are here.
+    /// As in kube-apiserver, but only with the versions that Kubernetes serves by default.
     #[arg(long, value_name = "API=BOOL,...", default_value_t = Enablement::default())]
     pub runtime_config: Enablement,
 
@@ -119,26 +119,26 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub allow_privileged: bool,
 
-    /// Addresses of which Services get theirs: one range, or one of each IP family, the first being the default.
+    /// Range of the cluster IPs of Services: one, or one of each IP family, the first being the default.
     #[arg(long, value_name = "CIDR[,CIDR]", default_value_t = ServiceRanges::default())]
     pub service_cluster_ip_range: ServiceRanges,
 
-    /// Ports of which Services get node ports, first and last included.
+    /// Range of the node ports of Services, first and last included.
     #[arg(long, value_name = "FIRST-LAST", default_value_t = PortRange::NODE_PORTS)]
     pub service_node_port_range: PortRange,
 
     /// Reach Services of webhooks and aggregated servers at their endpoints rather than at their cluster address.
     ///
-    /// For servers on machines where cluster addresses lead nowhere.
+    /// For servers on machines that do not route cluster addresses.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_aggregator_routing: bool,
 
-    /// Kinds of addresses of nodes, in the order in which their kubelets are tried.
+    /// Types of node addresses, in the order in which the server tries to reach kubelets.
     #[arg(long, value_name = "TYPE,...", value_delimiter = ',', default_values_t = ADDRESS_TYPES.map(String::from))]
     pub kubelet_preferred_address_types: Vec<String>,
 
-    /// PEM file with the certificate that kubelets are shown.
+    /// PEM file with the client certificate for kubelets.
     #[arg(long, value_name = "FILE", requires = "kubelet_client_key")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_client_certificate: Option<PathBuf>,
@@ -148,12 +148,12 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_client_key: Option<PathBuf>,
 
-    /// PEM file with authorities of the certificates of kubelets. Without it these are not checked.
+    /// PEM file with the authorities of kubelets' certificates. Without it the server does not check these.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_certificate_authority: Option<PathBuf>,
 
-    /// PEM file with the certificate that aggregated API servers are shown. Made when not given.
+    /// PEM file with the client certificate for aggregated API servers. By default the server makes one.
     #[arg(long, value_name = "FILE", requires = "proxy_client_key_file")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_client_cert_file: Option<PathBuf>,
@@ -163,9 +163,9 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_client_key_file: Option<PathBuf>,
 
-    /// Run the controllers that belong to the API: namespaces, garbage collection, service accounts, and such.
+    /// Run the controllers that belong to the API: namespaces, garbage collection, service accounts and others.
     ///
-    /// Turn off when a kube-controller-manager does it.
+    /// Turn off if a kube-controller-manager runs them.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub embedded_controllers: bool,
@@ -177,25 +177,25 @@ pub struct Config {
     #[arg(long, value_name = "CLIENTS", value_enum, default_value_t = ConsoleAccess::Loopback)]
     pub console: ConsoleAccess,
 
-    /// Threads that serve HTTP; 0 is one for each processor.
+    /// Number of threads that serve HTTP; 0 means one for each processor.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub workers: usize,
 
-    /// Requests that only read and may be in progress at a time; more are answered with 429.
+    /// Largest number of reading requests in progress; the server answers further ones with 429.
     ///
-    /// Watches, other long-running requests, and members of system:masters are not held by it.
+    /// Watches, other long-running requests, and members of system:masters are exempt.
     #[arg(long, value_name = "N", default_value_t = limits::READ_ONLY_REQUESTS,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_requests_inflight: usize,
 
-    /// Requests that may change something and may be in progress at a time; more are answered with 429.
+    /// Largest number of writing requests in progress; the server answers further ones with 429.
     ///
-    /// Long-running requests and members of system:masters are not held by it.
+    /// Long-running requests and members of system:masters are exempt.
     #[arg(long, value_name = "N", default_value_t = limits::MUTATING_REQUESTS,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_mutating_requests_inflight: usize,
 
-    /// Seconds of history that is kept for watches and older snapshots.
+    /// Seconds of history to keep for watches and older snapshots.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub history_seconds: u64,
 
@@ -203,18 +203,18 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub shutdown_delay_seconds: u64,
 
-    /// How many shards resources have, as in `pods=8,apps/deployments=2`; one for every other.
+    /// Number of shards of resources, as in `pods=8,apps/deployments=2`; every other resource has one.
     ///
     /// A shard has a part of the objects, and the shards of a resource take writes independently of each other. `large`
     /// stands for 8 of each of pods, events, nodes, leases and endpoint slices. Custom resources are named as in
-    /// example.com/widgets. This says what a new cluster begins with; `flotilla cluster shards` changes it later.
+    /// example.com/widgets. This applies to a new cluster; `flotilla cluster shards` changes it later.
     #[arg(long, value_name = "RESOURCE=N,...", default_value_t = Shards::default())]
     pub shards: Shards,
 
-    /// Groups that replicate the resources of --shards; 0 is as many as the largest of them has shards.
+    /// Number of groups that replicate the resources of --shards; 0 means as many as the largest of them has shards.
     ///
-    /// Every group has a log of its own. Resources without shards are replicated by one more group. This says what a
-    /// new cluster begins with.
+    /// Every group has a log of its own. Resources without shards are replicated by one more group. This applies to a
+    /// new cluster.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub groups: u8,
 
@@ -222,7 +222,7 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub shutdown_grace_seconds: u64,
 
-    /// PEM file with the certificate to serve with, followed by its intermediates. Made when not given.
+    /// PEM file with the serving certificate, followed by its intermediates. By default the server makes one.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_cert_file: Option<PathBuf>,
@@ -232,10 +232,9 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// Directory of the certificate to serve with and its key, `apiserver.crt` and `apiserver.key`, where none is
-    /// given.
+    /// Directory of the serving certificate and its key, `apiserver.crt` and `apiserver.key`, if none is given.
     ///
-    /// Made when missing; without this directory among what the server keeps.
+    /// The server makes missing ones. By default a directory in the data directory.
     #[arg(long, value_name = "DIR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_dir: Option<PathBuf>,
@@ -244,7 +243,7 @@ pub struct Config {
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = TlsVersion::VersionTLS12)]
     pub tls_min_version: TlsVersion,
 
-    /// Cipher suites of TLS 1.2 to offer, by their names; without it all that are safe.
+    /// Cipher suites of TLS 1.2 to offer, by their names; by default all safe ones.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
     pub tls_cipher_suites: Vec<String>,
@@ -269,7 +268,7 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub anonymous_auth: bool,
 
-    /// Who decides what users may do; whatever one of them allows is allowed.
+    /// Authorizers, which decide what users may do: a request passes if one of them allows it.
     #[arg(long, value_name = "MODE,...", value_enum, value_delimiter = ',',
           default_values_t = [AuthorizationMode::Node, AuthorizationMode::Rbac])]
     pub authorization_mode: Vec<AuthorizationMode>,
@@ -279,32 +278,32 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_bootstrap_token_auth: bool,
 
-    /// PEM file with authorities of the certificates of proxies, which tell in headers who asks.
+    /// PEM file with authorities of the certificates of proxies, which state the user in headers.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requestheader_client_ca_file: Option<PathBuf>,
 
-    /// Common names that the certificates of proxies may have; any, without it.
+    /// Common names that the certificates of proxies may have; by default any.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
     pub requestheader_allowed_names: Vec<String>,
 
-    /// Headers in which proxies tell the user's name; the first one with a value counts.
+    /// Headers in which proxies state the user's name; the first one with a value counts.
     #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
     #[serde(default)]
     pub requestheader_username_headers: Vec<String>,
 
-    /// Headers in which proxies tell the user's UID; the first one with a value counts.
+    /// Headers in which proxies state the user's UID; the first one with a value counts.
     #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
     #[serde(default)]
     pub requestheader_uid_headers: Vec<String>,
 
-    /// Headers in which proxies tell the user's groups.
+    /// Headers in which proxies state the user's groups.
     #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
     #[serde(default)]
     pub requestheader_group_headers: Vec<String>,
 
-    /// What headers begin with in which proxies tell further facts of the user.
+    /// Prefixes of the headers in which proxies state extra attributes of the user.
     #[arg(long, value_name = "PREFIX,...", value_delimiter = ',')]
     #[serde(default)]
     pub requestheader_extra_headers_prefix: Vec<String>,
@@ -316,15 +315,15 @@ pub struct Config {
     #[serde(default)]
     pub enable_admission_plugins: Vec<String>,
 
-    /// Admission plugins to leave out although they are on by default.
+    /// Admission plugins to turn off that are on by default.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
     pub disable_admission_plugins: Vec<String>,
 
     /// File with configurations of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io).
     ///
-    /// What counts of it is as whom webhooks are asked: the kubeconfigs of MutatingAdmissionWebhook and
-    /// ValidatingAdmissionWebhook. The server does not start with what it cannot do.
+    /// The server uses the kubeconfigs of MutatingAdmissionWebhook and ValidatingAdmissionWebhook, its credentials for
+    /// webhooks. It does not start with settings that it does not support.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission_control_config_file: Option<PathBuf>,
@@ -333,21 +332,22 @@ pub struct Config {
     #[arg(long, value_name = "TYPE", value_enum, default_value_t = EndpointReconciler::Lease)]
     pub endpoint_reconciler_type: EndpointReconciler,
 
-    /// Do not wait until writes are on the disk. What was acknowledged is lost when the machine fails.
+    /// Do not wait until writes are on the disk. Acknowledged writes are lost when the machine fails.
     ///
-    /// For servers of tests and the like, whose data may be lost at any time.
+    /// For servers whose data may be lost at any time, as in tests.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub unsafe_no_fsync: bool,
 
-    /// Stop, as after SIGTERM, when the process that has started the server ends, however that ends.
+    /// Stop, as after SIGTERM, when the process that has started the server ends in any way.
     ///
-    /// For servers of tests, which are to leave nothing behind when the tests are killed.
+    /// For servers of tests, which leave no process behind when the tests are killed.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub end_with_parent: bool,
 
-    /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. Made when not given.
+    /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. By default the server makes
+    /// one.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_signing_key_file: Option<PathBuf>,
@@ -361,12 +361,12 @@ pub struct Config {
     #[arg(long, value_name = "URL", default_values_t = [String::from(DEFAULT_ISSUER)])]
     pub service_account_issuer: Vec<String>,
 
-    /// Where the discovery document of the issuer says that its keys are, instead of at this server.
+    /// URL that the discovery document of the issuer gives for its keys, instead of that of this server.
     #[arg(long, value_name = "URL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_jwks_uri: Option<String>,
 
-    /// Audience that tokens must be meant for; may be repeated. Without it the issuers.
+    /// Audience that tokens must be meant for; may be repeated. By default the issuers.
     #[arg(long, value_name = "AUDIENCE")]
     #[serde(default)]
     pub api_audiences: Vec<String>,
@@ -376,11 +376,11 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// What is logged: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
+    /// Level of the log: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info,actix_server=warn,openraft=error")]
     pub log_level: String,
 
-    /// How it is logged, on standard error.
+    /// Form of the log, which the server writes to standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
@@ -395,7 +395,7 @@ pub enum LogFormat {
     /// A line for people.
     #[default]
     Text,
-    /// A JSON object a line.
+    /// One JSON object on each line.
     Json,
 }
 

@@ -14,7 +14,7 @@ use crate::catalogued::{CONSULTED, stored_resource};
 /// of all objects for that.
 const WHOLE: [&str; 1] = ["services"];
 
-/// What `large` stands for: the resources that large clusters write or read most.
+/// The meaning of `large`: the resources that large clusters write or read most.
 const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discovery.k8s.io/endpointslices=8";
 
 /// The number of shards of the tables for which it is stated.
@@ -31,7 +31,7 @@ pub enum ShardsError {
     /// The name cannot be that of a resource.
     #[error("{0:?} is not a resource: it is named as in pods, apps/deployments or example.com/widgets")]
     Resource(String),
-    /// The name would be that of a built-in resource, and there is none.
+    /// The name has the form of a built-in resource, and none has this name.
     #[error("no resource {0:?} is stored: those of custom resources are named as in example.com/widgets")]
     Unknown(String),
     /// The number is out of range.
@@ -41,10 +41,10 @@ pub enum ShardsError {
     #[error("{0} is named twice")]
     Twice(String),
     /// The resource cannot be moved, since admission of other resources consults it.
-    #[error("{0} stays in the group default, in one shard: writes of other resources are decided by it")]
+    #[error("{0} stays in the group default, in one shard: the server consults it to decide writes of other resources")]
     Consulted(String),
     /// The resource must have one shard.
-    #[error("{0} cannot have several shards: their ports are taken from what all of them have")]
+    #[error("{0} cannot have several shards: an allocation must see the ports of all of them")]
     Whole(String),
 }
 

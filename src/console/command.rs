@@ -17,7 +17,7 @@ use crate::pki::KubeconfigError;
 pub struct Link {
     /// The parameter `token` of its query.
     pub token: String,
-    /// How long it can be opened, in seconds.
+    /// How long the link can be opened, in seconds.
     pub seconds: u64,
 }
 
@@ -29,13 +29,13 @@ pub struct Console {
     kubeconfig: PathBuf,
 }
 
-/// Why there is no link.
+/// The reasons why no link was issued.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
     /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The server issues none.
+    /// The server issues no link.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// Standard output cannot be written to.

@@ -25,7 +25,7 @@ struct Entry {
     ends: Instant,
 }
 
-/// Tokens of one kind with their users, the oldest first. The oldest makes room where there are too many.
+/// Tokens of one kind with their users, the oldest first. Above the bound, the oldest is dropped.
 #[derive(Debug)]
 struct Tokens {
     entries: Vec<Entry>,
@@ -38,7 +38,7 @@ impl Tokens {
         Self { entries: Vec::new(), most, lifetime }
     }
 
-    /// Issues a token that identifies a user; `None` where the machine has no random numbers.
+    /// Issues a token that identifies a user. `None` if the machine has no random numbers.
     fn issue(&mut self, user: Arc<User>, now: Instant) -> Option<String> {
         let mut bytes = [0; TOKEN_BYTES];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -51,12 +51,12 @@ impl Tokens {
         Some(token)
     }
 
-    /// The user of a token, if it can be used.
+    /// Returns the user of a token. `None` if it cannot be used.
     fn user(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.find(token, now).map(|at| Arc::clone(&self.entries[at].user))
     }
 
-    /// The position of a token, if it can be used.
+    /// Returns the position of a token. `None` if it cannot be used.
     fn find(&self, token: &str, now: Instant) -> Option<usize> {
         let shown = digested(token);
         let mut found = None;
@@ -97,12 +97,12 @@ impl Default for Links {
 }
 
 impl Links {
-    /// Issues a link that identifies a user: returns its token. `None` where the machine has no random numbers.
+    /// Issues a link that identifies a user, and returns its token. `None` if the machine has no random numbers.
     pub fn issue(&self, user: Arc<User>, now: Instant) -> Option<String> {
         self.links.lock().issue(user, now)
     }
 
-    /// The user of a link that can still be opened.
+    /// Returns the user of a link. `None` if it can no longer be opened.
     pub fn user_of_link(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.links.lock().user(token, now)
     }
@@ -118,7 +118,7 @@ impl Links {
         self.sessions.lock().issue(user, now)
     }
 
-    /// The user of a session that has not ended.
+    /// Returns the user of a session. `None` if it has ended.
     pub fn user_of_session(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.sessions.lock().user(token, now)
     }

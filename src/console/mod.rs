@@ -2,7 +2,7 @@
 //!
 //! The server makes the page of an [`Overview`](crate::overview::Overview). Server-sent events keep it up to date; a
 //! browser without scripts loads it again. Its users are authenticated and authorized as on every other path. A browser
-//! without credentials can open a link, which `flotilla console` gets, and is then identified by a cookie.
+//! without credentials can open a link that `flotilla console` issues; from then on a cookie identifies it.
 
 mod command;
 mod links;
@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// The part at a path, if there is one.
+    /// Returns the part at a path. `None` for other paths.
     pub fn of(path: &str) -> Option<Self> {
         match path {
             PAGE_PATH => Some(Self::Page),
@@ -50,7 +50,7 @@ impl Part {
         }
     }
 
-    /// Its only method.
+    /// Returns its only method.
     pub const fn method(self) -> &'static str {
         match self {
             Self::Page | Self::Events | Self::Open => "GET",

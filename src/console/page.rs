@@ -11,7 +11,7 @@ pub(super) const STYLE: &str = include_str!("style.css");
 /// The one script of the page: it replaces the sections that changed.
 pub(super) const SCRIPT: &str = include_str!("script.js");
 
-/// A document with the style of the console.
+/// Returns a document with the style of the console.
 fn document(title: &str, head: Markup, body: Markup) -> String {
     let document = html! {
         (DOCTYPE)
@@ -31,7 +31,7 @@ fn document(title: &str, head: Markup, body: Markup) -> String {
     document.into_string()
 }
 
-/// The page of a member.
+/// Returns the page of a member.
 pub fn page(now: &Overview) -> String {
     let name = &now.cluster.told_by;
     let title = if name.is_empty() { "Flotilla".to_owned() } else { format!("{name} – Flotilla") };
@@ -52,7 +52,7 @@ pub fn page(now: &Overview) -> String {
     document(&title, without_script, body)
 }
 
-/// A section with its headline. Its content can be scrolled sideways, also by keyboard.
+/// Returns a section with its headline. Its content can be scrolled sideways, also by keyboard.
 fn framed(Section { id, title, content }: &Section) -> Markup {
     let label = format!("{id}-title");
     html! {
@@ -63,7 +63,7 @@ fn framed(Section { id, title, content }: &Section) -> Markup {
     }
 }
 
-/// An event with all sections as they are now.
+/// Returns an event with the current content of all sections.
 pub fn event(now: &Overview, rates: Option<&Rates>) -> String {
     let parts = html! {
         @for Section { id, content, .. } in sections(now, rates) { div id=(id) data-live { (content) } }
@@ -78,13 +78,13 @@ pub fn event(now: &Overview, rates: Option<&Rates>) -> String {
     event
 }
 
-/// The answer to an opened link, which leads to the page at once.
+/// Returns the answer to an opened link, which leads to the page at once.
 pub fn opened() -> String {
     let go_on = html! { meta http-equiv="refresh" content={ "0; url=" (PAGE_PATH) }; };
     document("Flotilla", go_on, html! { main { h1 { "Flotilla" } p { a href=(PAGE_PATH) { "To the console" } } } })
 }
 
-/// The answer to a browser that may not see the page.
+/// Returns the answer to a browser that may not see the page.
 pub fn refused(why: &str) -> String {
     let body = html! {
         main {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-/// How a column is shown.
+/// The layout of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     /// Words.
@@ -39,7 +39,7 @@ impl Column {
     }
 }
 
-/// A table whose first column names its rows, or a sentence where it has none.
+/// Returns a table whose first column names its rows, or a sentence if it has no rows.
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: &[[String; N]], none: &str) -> Markup {
     if rows.is_empty() {
         return html! { p.none { (none) } };
@@ -65,7 +65,7 @@ pub(super) fn table<const N: usize>(columns: [Column; N], rows: &[[String; N]], 
     }
 }
 
-/// The content of a cell. Paths and names of resources break behind slashes and dots first.
+/// Returns the content of a cell. Paths and names of resources break behind slashes and dots first.
 fn shown(column: Column, cell: &str) -> Markup {
     let parts = cell.split_inclusive(['/', '.']).enumerate();
     match column {
@@ -74,7 +74,7 @@ fn shown(column: Column, cell: &str) -> Markup {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with its thousands apart.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -87,7 +87,7 @@ pub(super) fn count(number: u64) -> String {
     out
 }
 
-/// Bytes in the unit that fits.
+/// Formats bytes in the unit that fits.
 pub(super) fn bytes(bytes: f64) -> String {
     let (mut value, mut unit) = (bytes, "B");
     for next in ["KiB", "MiB", "GiB", "TiB"] {
@@ -100,7 +100,7 @@ pub(super) fn bytes(bytes: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Seconds in the unit that fits.
+/// Formats seconds in the unit that fits.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         s if s < 0.0995 => format!("{:.1} ms", s * 1e3),
@@ -112,7 +112,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// How long ago something was, in seconds.
+/// Formats the age of something, given in seconds.
 pub(super) fn ago(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => "now".to_owned(),
@@ -121,7 +121,7 @@ pub(super) fn ago(seconds: f64) -> String {
     }
 }
 
-/// A number per second.
+/// Formats a number per second.
 pub(super) fn rate(per_second: f64) -> String {
     match per_second {
         r if r > 0.0 && r < 99.95 => format!("{r:.1}"),

@@ -10,14 +10,14 @@ use super::page::{SCRIPT, STYLE};
 use crate::access::CONSOLE_COOKIE;
 use crate::limits;
 
-/// A cookie that browsers send to this host alone, only over TLS and only from its own pages, and hide from scripts.
-/// `port` is that of the server.
+/// Returns a cookie that browsers send to this host alone, only over TLS and only from its own pages, and hide from
+/// scripts. `port` is that of the server.
 pub fn cookie(session: &str, port: u16) -> String {
     let seconds = limits::CONSOLE_SESSION_LIFETIME.as_secs();
     format!("{CONSOLE_COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
 }
 
-/// The value of the cookie of a server in a header `Cookie`.
+/// Returns the value of the server's cookie in a header `Cookie`.
 pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
     header.split(';').find_map(|pair| {
         let (own, value) = pair.trim().strip_prefix(CONSOLE_COOKIE)?.split_once('=')?;
@@ -36,7 +36,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Headers of every page of the console.
+/// Returns the headers of every page of the console.
 pub fn headers() -> [(&'static str, &'static str); 7] {
     [
         ("cache-control", "no-store"),

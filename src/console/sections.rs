@@ -8,9 +8,9 @@ use crate::administration::messages::{GroupView, MemberView};
 use crate::metrics::slowest::SlowRequest;
 use crate::overview::{Certificate, Disk, Finding, Overview, Rates, ResourceView, Verdict, Warning, WatchLag, assess};
 
-/// Types of requests, and resources, that are shown.
+/// Largest number of types of requests, and of resources, that the page shows.
 const ROWS: usize = 25;
-/// Warnings that are shown.
+/// Largest number of warnings that the page shows.
 const WARNINGS: usize = 30;
 
 /// A part of the page.
@@ -23,7 +23,7 @@ pub(super) struct Section {
     pub(super) content: Markup,
 }
 
-/// All sections. Without rates their numbers per second show a dash.
+/// Returns all sections. Without rates their numbers per second show a dash.
 pub(super) fn sections(now: &Overview, rates: Option<&Rates>) -> [Section; 10] {
     let section = |id, title, content| Section { id, title, content };
     [

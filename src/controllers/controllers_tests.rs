@@ -95,7 +95,7 @@ impl Cluster {
 
     /// Makes a namespace, and waits until it has what each has.
     async fn namespace(&self, name: &str) {
-        // What is annotated with the name of a member does not have it.
+        // An object that is annotated with the name of a member does not have it.
         let metadata = value!({"name": name, "annotations": {"deletionTimestamp": "never"}});
         self.create("namespaces", value!({"metadata": metadata})).await;
         self.until("the namespace is furnished", |cluster| {

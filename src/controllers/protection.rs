@@ -22,7 +22,7 @@ use crate::follow::{Seen, follow};
 use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
-use crate::rules::protection::{self, Guard};
+use crate::rules::protection::{self, Protection};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -37,7 +37,7 @@ type Place = (String, String);
 
 struct Controller {
     agent: Rc<Agent>,
-    guard: &'static Guard,
+    guard: &'static Protection,
     /// The finalizer in quotes, as it stands in the text of objects.
     finalizer: String,
     guarded: Arc<Served>,
@@ -62,7 +62,7 @@ pub async fn classes(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> 
     run(agent, measured, &protection::CLASSES).await
 }
 
-async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Guard) -> ApiResult<()> {
+async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protection) -> ApiResult<()> {
     let guarded = agent.resource(guard.group, guard.resource)?;
     let users = guard.users.iter().map(|user| agent.resource("", user.resource)).collect::<ApiResult<Vec<_>>>()?;
     let (held, queue) = (RefCell::default(), Queue::new(measured));
@@ -118,7 +118,7 @@ impl Controller {
         let uid = object.str_at(&["metadata", "uid"]);
         let changed = self.agent.edit(target, uid, |object: &mut Value| match is_deleting {
             true => release(object, self.guard.finalizer),
-            false => protection::hold(object, self.guard.finalizer),
+            false => protection::add_finalizer(object, self.guard.finalizer),
         });
         match changed.await {
             Ok(()) | Err(ApiError { code: 404, .. }) => {

@@ -52,7 +52,7 @@ struct Controller {
     counted: RefCell<HashMap<String, BTreeMap<String, BTreeSet<Counted>>>>,
     /// Resources whose tables are followed.
     followed: RefCell<BTreeSet<Counted>>,
-    /// Notified when more tables may have to be followed.
+    /// Notified when the controller may need to follow more tables.
     wanted: Notify,
     queue: Queue<Work>,
 }

@@ -23,7 +23,7 @@ use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
 use crate::rules::addresses::{self, Block};
-use crate::rules::protection::hold;
+use crate::rules::protection::add_finalizer;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -97,7 +97,7 @@ impl Controller {
     async fn prepare(&self, target: Target<'_>, range: &Value) -> ApiResult<Then> {
         if !has_finalizer(range, FINALIZER) {
             let uid = range.str_at(&["metadata", "uid"]);
-            self.agent.edit(target, uid, |range| hold(range, FINALIZER)).await?;
+            self.agent.edit(target, uid, |range| add_finalizer(range, FINALIZER)).await?;
         }
         self.tell(target, range, "True", "", "Kubernetes Service CIDR is ready").await?;
         Ok(Then::Rest)

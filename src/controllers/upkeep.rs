@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use super::agent::Agent;
 use super::queue::{Queue, Then};
-use crate::bootstrap::{self, BootstrapInput, FLOW_GROUP, Kept, Seed};
+use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FLOW_GROUP, ReconcileTrigger};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
@@ -39,18 +39,18 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let kept = kept(&agent.settings.bootstrap)?;
     let queue = Queue::new(measured);
     let mut followed = Vec::new();
-    for seed in &kept {
-        followed.push((agent.registry.table(&*agent.resource(seed.group, seed.resource)?), seed));
+    for desired in &kept {
+        followed.push((agent.registry.table(&*agent.resource(desired.group, desired.resource)?), desired));
     }
-    let each = followed.iter().map(|(table, seed)| {
-        let work = work(seed);
-        let (namespace, name) = (seed.object.str_at(&["metadata", "namespace"]), name(&seed.object));
+    let each = followed.iter().map(|(table, desired)| {
+        let work = work(desired);
+        let (namespace, name) = (desired.object.str_at(&["metadata", "namespace"]), name(&desired.object));
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty()).map(Into::into);
         let interest = Interest { namespace, name: Some(name.into()), ..Interest::default() };
         let queue = &queue;
         follow(table, interest, move |seen| {
             // A list shows only objects that exist, so missing ones are checked at its end.
-            if matches!(seen, Seen::Listed(_) | Seen::Changed(_)) {
+            if matches!(seen, Seen::ListEnd(_) | Seen::Changed(_)) {
                 queue.add_after(work.clone(), SETTLE);
             }
         })
@@ -59,7 +59,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let [schemas, levels] = flow;
     let tables = [agent.registry.table(&*schemas?), agent.registry.table(&*levels?)];
     let is_kept = |resource: &str, object: &Object| {
-        kept.iter().any(|seed| seed.resource == resource && name(&seed.object) == object.key().name())
+        kept.iter().any(|desired| desired.resource == resource && name(&desired.object) == object.key().name())
     };
     let look_at = |resource: &'static str, seen: &Seen<'_>| {
         if let Some(object) = seen.live().filter(|object| !is_kept(resource, object)) {
@@ -76,14 +76,18 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 /// Returns the objects that are kept while a server runs.
-fn kept(input: &BootstrapInput) -> ApiResult<Vec<Seed>> {
+fn kept(input: &BootstrapInput) -> ApiResult<Vec<BootstrapObject>> {
     let input = BootstrapInput { now: now().to_string(), ..input.clone() };
     let seeds = bootstrap::objects(&input).map_err(ApiError::internal)?;
-    Ok(seeds.into_iter().filter(|seed| seed.kept != Kept::AtStart).collect())
+    Ok(seeds.into_iter().filter(|desired| desired.trigger != ReconcileTrigger::AtStart).collect())
 }
 
-fn work(seed: &Seed) -> Work {
-    Work::Kept(seed.resource, seed.object.str_at(&["metadata", "namespace"]).to_owned(), name(&seed.object).to_owned())
+fn work(desired: &BootstrapObject) -> Work {
+    Work::Kept(
+        desired.resource,
+        desired.object.str_at(&["metadata", "namespace"]).to_owned(),
+        name(&desired.object).to_owned(),
+    )
 }
 
 fn name(object: &Value) -> &str {
@@ -94,8 +98,8 @@ async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
     let done = match &of {
         Work::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
         // The object is computed anew, since some objects contain the time.
-        Work::Kept(..) => match kept(&agent.settings.bootstrap)?.into_iter().find(|seed| work(seed) == of) {
-            Some(seed) => restore(agent, &seed).await,
+        Work::Kept(..) => match kept(&agent.settings.bootstrap)?.into_iter().find(|desired| work(desired) == of) {
+            Some(desired) => restore(agent, &desired).await,
             None => Ok(()),
         },
     };
@@ -107,14 +111,14 @@ async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
     }
 }
 
-async fn restore(agent: &Agent, seed: &Seed) -> ApiResult<()> {
-    let served = agent.resource(seed.group, seed.resource)?;
-    let (namespace, name) = (seed.object.str_at(&["metadata", "namespace"]), name(&seed.object));
+async fn restore(agent: &Agent, desired: &BootstrapObject) -> ApiResult<()> {
+    let served = agent.resource(desired.group, desired.resource)?;
+    let (namespace, name) = (desired.object.str_at(&["metadata", "namespace"]), name(&desired.object));
     agent.registry.catch_up_with(&served, namespace, name).await?;
     let is_there = agent.registry.current(&served, namespace, name).is_some();
-    match seed.kept {
-        Kept::Missing if is_there => Ok(()),
-        _ => bootstrap::ensure(&agent.registry, seed).await,
+    match desired.trigger {
+        ReconcileTrigger::Missing if is_there => Ok(()),
+        _ => bootstrap::ensure(&agent.registry, desired).await,
     }
 }
 

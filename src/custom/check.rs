@@ -7,18 +7,18 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use flotilla_proto::structural::{Additional, Rules, Structural, ValueType};
+use flotilla_proto::structural::{Additional, Structural, ValueType, ValueValidations};
 use flotilla_proto::value::{Map, Value};
 
 use super::correlate::Pair;
 use super::format;
 use super::lists::identity;
 use super::number::is_whole;
-use crate::field::{ErrorKind, Errors, FieldError, Path, Told, quote, shown_sorted};
+use crate::field::{ErrorKind, ErrorSize, Errors, FieldError, Path, quote, shown_sorted};
 
 /// A value to check.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct CheckedValue<'a> {
     /// The value.
     pub value: &'a Value,
     /// The value before the change. Errors of unchanged parts are dropped. `None` when the object is new.
@@ -28,10 +28,10 @@ pub struct Subject<'a> {
 }
 
 /// Checks a value against a schema.
-pub fn check(schema: &Structural, subject: Subject<'_>, errors: &mut Errors) {
-    let mut walk = Walk { path: String::new(), at: subject.at, told: Cell::default() };
-    let pair = subject.old.map(|old| Pair { schema, new: subject.value, old });
-    let outcome = walk.value(schema, subject.value, pair);
+pub fn check(schema: &Structural, checked: CheckedValue<'_>, errors: &mut Errors) {
+    let mut walk = Walk { path: String::new(), at: checked.at, size: Cell::default() };
+    let pair = checked.old.map(|old| Pair { schema, new: checked.value, old });
+    let outcome = walk.value(schema, checked.value, pair);
     let mut seen = HashSet::with_capacity(outcome.errors.len());
     let mut is_new = |error: &FieldError| seen.insert((error.field.clone(), error.body()));
     errors.append(outcome.errors.into_iter().filter(|error| is_new(error)));
@@ -66,7 +66,7 @@ pub(super) struct Walk<'a> {
     pub(super) path: String,
     at: &'a str,
     /// The size of the errors that were found and not dropped again.
-    told: Cell<Told>,
+    size: Cell<ErrorSize>,
 }
 
 impl Walk<'_> {
@@ -82,20 +82,20 @@ impl Walk<'_> {
     /// Notes that a check failed. Adds its error unless the errors already have the size that is allowed.
     pub(super) fn tell(&self, out: &mut Outcome, error: impl FnOnce() -> FieldError) {
         out.is_broken = true;
-        let mut told = self.told.get();
-        if !told.is_enough() {
+        let mut size = self.size.get();
+        if !size.is_enough() {
             let error = error();
-            told.count(&error);
-            self.told.set(told);
+            size.count(&error);
+            self.size.set(size);
             out.errors.push(error);
         }
     }
 
     /// Drops errors that were found.
     fn forget(&self, errors: Vec<FieldError>) {
-        let mut told = self.told.get();
-        errors.iter().for_each(|error| told.forget(error));
-        self.told.set(told);
+        let mut size = self.size.get();
+        errors.iter().for_each(|error| size.forget(error));
+        self.size.set(size);
     }
 
     fn judge(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> Outcome {
@@ -160,7 +160,7 @@ impl Walk<'_> {
     }
 
     /// Checks `enum`.
-    fn enumeration(&self, rules: &Rules, value: &Value, out: &mut Outcome) {
+    fn enumeration(&self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
         let allowed = &rules.enumeration;
         if allowed.is_empty() || allowed.names(value) {
             return;
@@ -180,7 +180,7 @@ impl Walk<'_> {
     }
 
     /// Checks the lengths and the pattern, and reports the first that does not hold; then checks the format.
-    fn string(&self, rules: &Rules, format: &str, text: &str, out: &mut Outcome) {
+    fn string(&self, rules: &ValueValidations, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
         let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
         if let Some(max) = rules.max_length.filter(|max| length > *max) {
@@ -286,7 +286,7 @@ impl Walk<'_> {
     }
 
     /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Unchanged values get no leniency in them.
-    fn alternatives(&mut self, rules: &Rules, value: &Value, out: &mut Outcome) {
+    fn alternatives(&mut self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
         if !rules.any_of.is_empty() {
             let found = self.best(&rules.any_of, value, true);
             if found.valid == 0 {

@@ -10,8 +10,8 @@ use flotilla_proto::structural::{Structural, object_type, prune};
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::Life;
-use super::rules::Rules;
+use super::GracePeriod;
+use super::rules::CelRules;
 use crate::api_version;
 use crate::field::Errors;
 use crate::printing::CustomTable;
@@ -46,7 +46,7 @@ pub struct Definition {
     /// A number that no other definition of this process has. A changed definition gets a new one.
     pub serial: NonZeroU32,
     /// Signals watches to end once the definition has changed.
-    pub life: Life,
+    pub grace: GracePeriod,
     /// The webhook that converts objects between versions. `None` when the server converts them.
     pub conversion: Option<Conversion>,
     /// The parts of the stored definition that decide how objects are read and shown.
@@ -65,7 +65,7 @@ pub struct Version {
     /// The schema of its objects.
     pub schema: Structural,
     /// The CEL rules of the schema.
-    pub rules: Rules,
+    pub rules: CelRules,
     /// The schema as the definition states it.
     pub published: Option<Value>,
     /// The kind, with its type for server-side apply.
@@ -114,7 +114,7 @@ impl Definition {
             namespaced: spec.str_at(&["scope"]) == "Namespaced",
             terminating: !object.at(&["metadata", "deletionTimestamp"]).is_null(),
             serial: next_serial(),
-            life: Life::default(),
+            grace: GracePeriod::default(),
             conversion: Conversion::of(spec),
             source: value!({
                 "uid": (object.str_at(&["metadata", "uid"])), "spec": (spec.clone()), "names": (names.clone())
@@ -131,7 +131,7 @@ impl Definition {
     pub fn continues(&mut self, before: &Self) -> bool {
         let is_same = self.source == before.source;
         if is_same {
-            (self.serial, self.life) = (before.serial, before.life.clone());
+            (self.serial, self.grace) = (before.serial, before.grace.clone());
             for (version, before) in self.versions.iter_mut().zip(&before.versions) {
                 version.rules = before.rules.clone();
             }
@@ -195,7 +195,7 @@ impl Version {
             scale: Some(scale).filter(|scale| !scale.is_null()).map(ScalePaths::of),
             selectable: fields.map(|field| path(field.str_at(&["jsonPath"]))).collect(),
             kind: Ref::Shared(Arc::new(of)),
-            rules: Rules::default(),
+            rules: CelRules::default(),
             schema,
             name,
         }
@@ -279,13 +279,13 @@ mod tests {
             {"name": "v1alpha1", "served": true, "deprecated": true, "deprecationWarning": "mine"}
         ]);
         let all = all.as_array().unwrap();
-        let told = |version: &Value, all: &[Value]| deprecation("g.example", "Kind", version, all);
-        assert_eq!(told(&all[0], all), None);
+        let warning = |version: &Value, all: &[Value]| deprecation("g.example", "Kind", version, all);
+        assert_eq!(warning(&all[0], all), None);
         let general = "g.example/v2beta1 Kind is deprecated";
-        assert_eq!(told(&all[3], all), Some(format!("{general}; use g.example/v2 Kind")));
-        assert_eq!(told(&all[3], &all[2..]), Some(general.to_owned()));
-        assert_eq!(told(&all[4], all), Some("mine".to_owned()));
+        assert_eq!(warning(&all[3], all), Some(format!("{general}; use g.example/v2 Kind")));
+        assert_eq!(warning(&all[3], &all[2..]), Some(general.to_owned()));
+        assert_eq!(warning(&all[4], all), Some("mine".to_owned()));
         let newest = value!({"name": "v4", "served": true, "deprecated": true});
-        assert_eq!(told(&newest, all), Some("g.example/v4 Kind is deprecated".to_owned()));
+        assert_eq!(warning(&newest, all), Some("g.example/v4 Kind is deprecated".to_owned()));
     }
 }

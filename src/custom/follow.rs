@@ -10,7 +10,7 @@ use flotilla_cluster::{Interest, Key, Object, Table};
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
-use super::{Definition, Life};
+use super::{Definition, GracePeriod};
 use crate::follow::{self, Seen};
 use crate::unreadable::{others, value};
 
@@ -24,7 +24,7 @@ pub struct Definitions {
     /// Definitions from before the current list began. The list has not reached them yet.
     before: BTreeMap<Key, Arc<Definition>>,
     /// Signals of replaced and deleted definitions. They are ended after the next publication.
-    over: Vec<Life>,
+    over: Vec<GracePeriod>,
     listed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Definitions {
         if let Some(before) = before
             && !definition.as_mut().is_some_and(|definition| definition.continues(&before))
         {
-            self.over.push(before.life.clone());
+            self.over.push(before.grace.clone());
             is_changed = true;
         }
         definition.iter().for_each(Definition::compile);
@@ -56,7 +56,7 @@ impl Definitions {
     }
 
     fn end(&mut self) {
-        self.over.extend(std::mem::take(&mut self.before).into_values().map(|gone| gone.life.clone()));
+        self.over.extend(std::mem::take(&mut self.before).into_values().map(|gone| gone.grace.clone()));
         self.listed = true;
     }
 
@@ -68,7 +68,7 @@ impl Definitions {
                 false
             }
             Seen::Present(object) => self.set(object.key(), read(object)),
-            Seen::Listed(_) => {
+            Seen::ListEnd(_) => {
                 self.end();
                 true
             }
@@ -109,7 +109,7 @@ async fn keep_publishing(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
                 }
                 publish(&definitions.borrow());
                 // Ended watches reconnect, and then find the new definitions.
-                definitions.borrow_mut().over.drain(..).for_each(|life| life.end());
+                definitions.borrow_mut().over.drain(..).for_each(|grace| grace.begin());
             }
         },
     );

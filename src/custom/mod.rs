@@ -21,7 +21,7 @@ pub mod embedded;
 mod follow;
 pub mod format;
 mod format_text;
-mod life;
+mod grace_period;
 pub mod lists;
 mod number;
 pub mod ratchet;
@@ -41,7 +41,7 @@ pub const RESOURCE: &str = "customresourcedefinitions";
 
 pub use definition::{Definition, ScalePaths, Version};
 pub use follow::{Definitions, follow};
-pub use life::Life;
+pub use grace_period::GracePeriod;
 pub use resource::{LAST_VERBS, resource};
 pub use served::Custom;
 pub use strategy::{PLAIN, WITH_STATUS};

@@ -3,7 +3,7 @@
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
 
-use super::check::{Subject, check};
+use super::check::{CheckedValue, check};
 use super::{embedded, lists};
 use crate::field::Errors;
 
@@ -18,14 +18,14 @@ pub fn validate_update(schema: &Structural, object: &Value, old: &Value, errors:
 pub fn validate_status_update(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
     if let (Some(status), Some(of)) = (object.get("status"), schema.property("status")) {
         let old = old.get("status");
-        check(of, Subject { value: status, old, at: "status" }, errors);
+        check(of, CheckedValue { value: status, old, at: "status" }, errors);
     }
     lists_unless_broken(schema, object, old, errors);
 }
 
 /// Checks values against the schema, without embedded objects and lists: the first part of [`validate_update`].
 pub fn values(schema: &Structural, object: &Value, old: &Value, errors: &mut Errors) {
-    check(schema, Subject { value: object, old: Some(old), at: "" }, errors);
+    check(schema, CheckedValue { value: object, old: Some(old), at: "" }, errors);
 }
 
 /// Checks lists for repeated items, unless the stored object already had some.

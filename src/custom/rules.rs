@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, Kind, Subject, Validator, Violation};
+use flotilla_cel::schema::{Found, Kind, ValidatedObject, Validator, Violation};
 use flotilla_cel::with_room;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
@@ -18,9 +18,9 @@ const NOT_ASKED: &str = "some validation rules were not checked because the obje
 
 /// The rules of a version, compiled once. Clones share them.
 #[derive(Debug, Default, Clone)]
-pub struct Rules(Arc<OnceLock<Option<Validator>>>);
+pub struct CelRules(Arc<OnceLock<Option<Validator>>>);
 
-impl Rules {
+impl CelRules {
     /// Returns the compiled rules of a schema. Compiles them on the first call. `None` if the schema has no rules.
     pub fn compiled(&self, published: &Value) -> Option<&Validator> {
         self.0.get_or_init(|| validator(published, true)).as_ref()
@@ -41,7 +41,7 @@ impl Rules {
             let (nothing, null) = (Path::root("<nil>"), "null");
             return errors.push(ErrorKind::Invalid, &nothing, null, NOT_ASKED);
         }
-        let found = validator.validate_change(Subject { schema, new: object, old, at: "" }, BUDGET);
+        let found = validator.validate_change(ValidatedObject { schema, new: object, old, at: "" }, BUDGET);
         errors.append(found.errors.into_iter().map(FieldError::from));
         warnings.extend(found.warnings.iter().map(ToString::to_string));
     }
@@ -63,12 +63,12 @@ fn is_blocking(kind: ErrorKind) -> bool {
 pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64, errors: &mut Errors) -> i64 {
     let Some(validator) = validator(stated, is_resource) else { return budget };
     let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));
-    let subject = Subject { schema, new, old: None, at };
+    let subject = ValidatedObject { schema, new, old: None, at };
     let mut tell = |found: Found| {
         errors.append(found.errors.into_iter().map(FieldError::from));
         found.remaining
     };
-    let found = validator.validate(Subject { old: Some(new), ..subject }, budget);
+    let found = validator.validate(ValidatedObject { old: Some(new), ..subject }, budget);
     if !found.errors.is_empty() {
         return tell(found);
     }

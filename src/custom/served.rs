@@ -15,7 +15,7 @@ use super::definition::{Definition, Version};
 use super::{ratchet, validate};
 use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
-use crate::webhooks::conversion::kept;
+use crate::webhooks::conversion::cache;
 
 /// The schema of an unknown version: it allows no fields at all.
 static NOTHING: LazyLock<Structural> = LazyLock::new(Structural::default);
@@ -74,7 +74,7 @@ impl Custom {
     /// The metadata of the object, or of an object embedded in it, cannot be decoded.
     pub fn conform(&self, object: &mut Value) -> Result<Vec<String>, conform::Error> {
         let mut unknown = self.conform_metadata(object)?;
-        object.settle();
+        object.resolve_literals();
         let Some(schema) = self.stated_schema(object) else { return Ok(unknown) };
         unknown.extend(prune(schema, object, true));
         drop_nulls(schema, object);
@@ -167,7 +167,7 @@ impl Custom {
     fn translated(&self, mut object: Value, to: &Version) -> ApiResult<Value> {
         let api_version = to.api_version();
         if self.definition.conversion.is_some() && object.str_at(&["apiVersion"]) != api_version {
-            let found = kept::find(self.definition.serial, &api_version, &object);
+            let found = cache::find(self.definition.serial, &api_version, &object);
             let found = found.ok_or_else(|| ApiError::unavailable("the object was not converted in time", 1))?;
             return Ok(Value::clone(&found));
         }

@@ -63,8 +63,8 @@ fn what_is_sent_is_read_by_what_it_states() {
     assert_eq!(conform(other.clone()), (Vec::new(), spec()));
     assert!(of.check_type(&thing("v1", spec())).is_ok());
     let refused = |object: &Value| of.check_type(object).unwrap_err().message;
-    let told = "Other.g.example \"x\" is invalid: kind: Invalid value: \"Other\": must be Thing";
-    assert_eq!(refused(&other), told);
+    let expected = "Other.g.example \"x\" is invalid: kind: Invalid value: \"Other\": must be Thing";
+    assert_eq!(refused(&other), expected);
     let mut core = thing("v1", spec());
     core.set_at(&["apiVersion"], "v1");
     assert_eq!(refused(&core), "Thing \"x\" is invalid: apiVersion: Invalid value: \"v1\": must be g.example/v1");

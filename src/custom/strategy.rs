@@ -89,13 +89,13 @@ mod tests {
     fn new_finalizers_without_a_domain_are_told_of() {
         let of = |names: Value| value!({"metadata": {"finalizers": names}});
         let new = of(value!(["orphan", "b", "example.com/a", "a"]));
-        let told = |old: Option<&Value>| {
+        let reported = |old: Option<&Value>| {
             let mut warnings = Vec::new();
             warn_of_finalizers(&new, old, &mut warnings);
             warnings.iter().map(|text| text.split(": ").nth(1).unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(told(None), ["\"a\"", "\"b\""]);
-        assert_eq!(told(Some(&of(value!(["a"])))), ["\"b\""]);
+        assert_eq!(reported(None), ["\"a\"", "\"b\""]);
+        assert_eq!(reported(Some(&of(value!(["a"])))), ["\"b\""]);
     }
 
     #[test]

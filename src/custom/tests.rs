@@ -17,20 +17,20 @@ fn of_spec(spec: &str) -> Structural {
     Structural::of(&parse(&format!(r#"{{"type": "object", "properties": {{"spec": {spec}}}}}"#)))
 }
 
-fn told(errors: Errors) -> Vec<String> {
+fn messages(errors: Errors) -> Vec<String> {
     errors.0.iter().map(|error| format!("{} {error}", error.kind.reason().trim_start_matches("FieldValue"))).collect()
 }
 
 fn found(schema: &Structural, object: &str) -> Vec<String> {
     let mut errors = Errors::default();
     validate::validate(schema, &parse(object), &mut errors);
-    told(errors)
+    messages(errors)
 }
 
 fn changed(schema: &Structural, old: &str, new: &str) -> Vec<String> {
     let mut errors = Errors::default();
     validate_update(schema, &parse(new), &parse(old), &mut errors);
-    told(errors)
+    messages(errors)
 }
 
 /// Checks a table of specs and the errors of each.
@@ -527,13 +527,13 @@ fn writes_of_the_status_are_checked_below_it() {
     let mut errors = Errors::default();
     validate_status_update(&schema, &parse(r#"{"status": {"ready": 1}}"#), &parse("{}"), &mut errors);
     assert_eq!(
-        told(errors),
+        messages(errors),
         [r#"TypeInvalid status.ready: Invalid value: "integer": ready in body must be of type boolean: "integer""#]
     );
     let mut errors = Errors::default();
     validate_status_update(&schema, &parse(r#"{"status": {}}"#), &parse("{}"), &mut errors);
     assert_eq!(
-        told(errors),
+        messages(errors),
         [
             r#"Invalid status: Invalid value: "": "" must validate at least one schema (anyOf)"#,
             "Required status.ready: Required value",

@@ -3,7 +3,7 @@
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
 
-use super::check::{Subject, check};
+use super::check::{CheckedValue, check};
 use super::{embedded, lists};
 use crate::field::Errors;
 
@@ -16,11 +16,11 @@ pub fn validate(schema: &Structural, object: &Value, errors: &mut Errors) {
 
 /// Checks values against the schema, without embedded objects and lists: the first part of [`validate`].
 pub fn values(schema: &Structural, object: &Value, errors: &mut Errors) {
-    check(schema, Subject { value: object, old: None, at: "" }, errors);
+    check(schema, CheckedValue { value: object, old: None, at: "" }, errors);
 }
 
 /// Checks a value that stands at the path `at` of another object, such as the default of a schema. Paths in messages
 /// begin below `at`.
 pub fn value_at(schema: &Structural, value: &Value, at: &str, errors: &mut Errors) {
-    check(schema, Subject { value, old: None, at }, errors);
+    check(schema, CheckedValue { value, old: None, at }, errors);
 }

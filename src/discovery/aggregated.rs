@@ -24,8 +24,8 @@ fn group(versions: &[&Served]) -> Value {
 
 fn version(of: &Served) -> Value {
     let mut entry = value!({"version": (&*of.version)});
-    if let Some(told) = of.told.as_ref().filter(|told| !told.is_empty()) {
-        entry.set_at(&["resources"], (**told).clone());
+    if let Some(reported) = of.reported.as_ref().filter(|reported| !reported.is_empty()) {
+        entry.set_at(&["resources"], (**reported).clone());
     }
     if !of.resources.is_empty() {
         entry.set_at(&["resources"], of.resources.iter().map(|listed| resource(of, listed)).collect::<Vec<_>>());

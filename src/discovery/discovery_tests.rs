@@ -122,7 +122,7 @@ fn custom_groups_come_last_with_their_versions_ranked() {
             version_priority: CUSTOM_VERSION_PRIORITY,
             custom: true,
             stale: false,
-            told: None,
+            reported: None,
             resources: vec![Ref::Shared(Arc::new(resource))],
         });
     }
@@ -146,7 +146,7 @@ fn health_follows_the_parts() {
     };
     assert_eq!(ask_of(&health, "/livez/ping", "").0, 200);
     assert_eq!(ask_of(&health, "/readyz/etcd", ""), (500, "internal server error: etcd is not ready\n".into()));
-    // What waits for other servers is no reason to start the process anew.
+    // A part that waits for other servers is no reason to restart the process.
     assert_eq!(
         (ask_of(&health, "/livez", "exclude=crd-informer-synced").0, ask_of(&health, "/livez/etcd", "").0),
         (500, 200)

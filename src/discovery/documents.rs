@@ -97,7 +97,7 @@ impl Documents {
         for versions in &groups {
             add(format!("/apis/{}", versions[0].group), legacy::api_group(versions), "APIGroup", true);
             // Other servers answer for the details of their own versions.
-            for of in versions.iter().filter(|of| of.told.is_none()) {
+            for of in versions.iter().filter(|of| of.reported.is_none()) {
                 let path = format!("/apis/{}/{}", of.group, of.version);
                 add(path, legacy::resource_list(of), "APIResourceList", of.custom);
             }

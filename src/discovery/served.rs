@@ -33,7 +33,7 @@ pub struct Served {
     /// Whether the server behind it could not be asked for its resources recently.
     pub stale: bool,
     /// The resources that another server reports, in the form of aggregated discovery; `None` for this server's own.
-    pub told: Option<Arc<Vec<Value>>>,
+    pub reported: Option<Arc<Vec<Value>>>,
     /// Resources in the order in which they are listed.
     pub resources: Vec<Ref<Resource>>,
 }
@@ -58,7 +58,7 @@ pub fn built_in(enablement: &Enablement) -> Result<Vec<Served>, TextError> {
                 version_priority,
                 custom: false,
                 stale: false,
-                told: None,
+                reported: None,
                 resources: version.resources.iter().filter(on).map(Ref::Static).collect(),
             });
         }

@@ -24,9 +24,9 @@ const ACTING: [(&str, &str); 8] = [
 
 /// The flags of a command line and of the environment.
 #[derive(Debug, Default)]
-pub(super) struct Given(BTreeMap<String, String>);
+pub(super) struct EtcdFlags(BTreeMap<String, String>);
 
-impl Given {
+impl EtcdFlags {
     /// Returns the value of a flag, from the command line or else from the environment, as in `ETCD_NAME`.
     pub(super) fn one(&self, name: &str) -> Option<String> {
         let variable = || std::env::var(format!("ETCD_{}", name.to_uppercase().replace('-', "_"))).ok();
@@ -46,8 +46,8 @@ impl Given {
 }
 
 /// Parses the arguments after the name of the program. `Err` is the message for the user.
-pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<Given, String> {
-    let mut given = Given::default();
+pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<EtcdFlags, String> {
+    let mut given = EtcdFlags::default();
     let mut arguments = arguments.peekable();
     while let Some(argument) = arguments.next() {
         let Some(flag) = argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) else {
@@ -97,7 +97,7 @@ pub(super) fn help() -> String {
 mod tests {
     use super::*;
 
-    fn given(line: &str) -> Result<Given, String> {
+    fn given(line: &str) -> Result<EtcdFlags, String> {
         parse(line.split(' ').map(str::to_owned))
     }
 

@@ -12,7 +12,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde_json::json;
 
-use super::flags::Given;
+use super::flags::EtcdFlags;
 use super::{RELEASE, WHAT};
 use crate::limits;
 use crate::parent::Parent;
@@ -24,7 +24,7 @@ const CLIENTS: &str = "http://localhost:2379";
 /// The variable by which the API server takes its flag `--end-with-parent`.
 const END_WITH_PARENT: &str = "FLOTILLA_END_WITH_PARENT";
 
-/// What the answers say of this server.
+/// The facts about this server in the answers.
 #[derive(Debug, Clone)]
 struct Member {
     name: String,
@@ -32,7 +32,7 @@ struct Member {
 }
 
 /// Serves until a signal stops the process.
-pub(super) async fn serve(given: &Given) -> io::Result<()> {
+pub(super) async fn serve(given: &EtcdFlags) -> io::Result<()> {
     let mut urls = given.urls("listen-client-urls");
     if urls.is_empty() {
         urls.push(CLIENTS.to_owned());
@@ -67,7 +67,7 @@ pub(super) async fn serve(given: &Given) -> io::Result<()> {
 }
 
 /// Whether to end with the process that has started this one, as the API server does with the flag of that name.
-fn ends_with_parent(given: &Given) -> bool {
+fn ends_with_parent(given: &EtcdFlags) -> bool {
     let variable = || std::env::var(END_WITH_PARENT).ok();
     given.is("end-with-parent") || variable().is_some_and(|value| strconv::parse_bool(&value) == Ok(true))
 }
@@ -80,7 +80,7 @@ fn address_of(url: &str) -> io::Result<SocketAddr> {
 }
 
 /// Returns the TLS configuration for URLs of `https`.
-fn tls(given: &Given) -> io::Result<ServerConfig> {
+fn tls(given: &EtcdFlags) -> io::Result<ServerConfig> {
     let file = |name: &str| {
         given.one(name).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("https needs --{name}")))
     };

@@ -109,7 +109,7 @@ impl Compiler {
     /// Checks an expression and returns its type.
     ///
     /// # Errors
-    /// What is wrong with the expression, as cel-go formats it.
+    /// The error in the expression, as cel-go formats it.
     pub fn check(&self, text: &str, sees: Sees) -> Result<Type, String> {
         let (environment, _) = environment(self.minor, sees, &self.declared);
         Checked::of(text, &environment).map(|checked| checked.output().clone())
@@ -153,7 +153,7 @@ impl Compiler {
 const TYPE_LEVELS: usize = 64;
 
 /// Returns the type under which a variable is declared: plain types, and lists and maps of them. Everything else is
-/// `Dyn`, and so is what nests too deep.
+/// `Dyn`, and so are types that nest too deep.
 fn known(of: &Type, levels: usize) -> Type {
     let Some(below) = levels.checked_sub(1) else { return Type::Dyn };
     match of {

@@ -12,7 +12,7 @@
 //! - **Apply**: parse the body as YAML without decoding it. [`apply`] returns the merged object; decode and default it
 //!   ([`Target::unconvertible`] is the error if that fails), then [`Applied::finish`] writes `managedFields`. Where
 //!   [`Applied::object`] is `None`, the live object stays as it is. Continue as for a patch.
-//! - Before an update is stored, call [`settle`] last: an update that changes only times then changes nothing.
+//! - Before an update is stored, call [`restore_times`] last: an update that changes only times then changes nothing.
 //! - **/scale** works on a Scale with the entries that [`scale::to_scale`] returns; [`scale::to_parent`] converts the
 //!   resulting entries back. The [`Target`] is the Scale of `autoscaling/v1`.
 //!
@@ -45,7 +45,7 @@ pub use apply::{Applied, apply};
 pub use configure::configured;
 pub use entries::UPDATERS_MAX;
 pub use reset::{custom_reset_fields, reset_fields};
-pub use update::{settle, untracks, update, validate};
+pub use update::{restore_times, untracks, update, validate};
 
 /// The resource to write, in the version of the request.
 #[derive(Clone, Copy)]

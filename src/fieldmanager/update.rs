@@ -221,7 +221,7 @@ impl<'a> Changes<'a> {
 }
 
 /// Restores the times in `managedFields` if an update changes nothing else, so that repeating a write changes nothing.
-pub fn settle(live: &Value, new: &mut Value) {
+pub fn restore_times(live: &Value, new: &mut Value) {
     const PATH: [&str; 2] = ["metadata", "managedFields"];
     let (before, after) = (live.list_at(&PATH), new.list_at(&PATH));
     let same_besides_time = |(a, b): (&Value, &Value)| match (a, b) {

@@ -1,7 +1,7 @@
-//! The gateway of a worker: says who answers a request, and gathers the pages of lists over all shards of a resource.
+//! The gateway of a worker: routes requests, and gathers the pages of lists over all shards of a resource.
 //!
-//! What it is asked it answers at once, on the worker's own thread: a message costs a fraction of a microsecond and no
-//! lock. Whatever waits, for a quorum, a body or a client, is left to the task of the request.
+//! The actor answers each message at once, on the worker's own thread: a message costs a fraction of a microsecond and
+//! no lock. The task of the request does everything that waits for a quorum, a body or a client.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -38,13 +38,13 @@ impl Actor for GatewayActor {
     }
 }
 
-/// Asks what a request asks for.
+/// Asks for the route of a request.
 pub(super) struct Route {
-    /// How it asks.
+    /// Its method.
     pub(super) method: Method,
-    /// For what.
+    /// Its URI.
     pub(super) uri: Uri,
-    /// The same where the URI does not say it.
+    /// Its path and query, if the URI does not state them.
     pub(super) target: Option<Arc<Target>>,
     /// Whether its query asks for a watch.
     pub(super) watch: bool,
@@ -70,13 +70,13 @@ impl Handler<Route> for GatewayActor {
     }
 }
 
-/// Asks for a page of a list, whose objects the caller then reads. What it shows must have been waited for.
+/// Asks for a page of a list, whose objects the caller then reads. The caller has waited for the revision of the list.
 pub(super) struct Collect {
-    /// Of what.
+    /// The resource.
     pub(super) served: Arc<Served>,
-    /// Where; empty for everywhere.
+    /// The namespace; empty for all namespaces.
     pub(super) namespace: CompactString,
-    /// Which of them.
+    /// The selection, the revision and the limit of the list.
     pub(super) listing: Listing,
 }
 
@@ -92,7 +92,7 @@ impl Handler<Collect> for GatewayActor {
     }
 }
 
-/// A request that cannot be answered must not end what answers all others.
+/// A panic about one request must not end the actor that answers all others.
 fn unless_it_panics<T>(answer: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
     catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
         tracing::error!("the gateway failed unexpectedly");
@@ -100,7 +100,7 @@ fn unless_it_panics<T>(answer: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
     })
 }
 
-/// What a client is told where its worker is about to end.
+/// Returns the error of a request whose worker is about to end.
 pub(super) fn unrouted(_: MailboxError) -> ApiError {
     ApiError::unavailable("this server is stopping".to_owned(), 1)
 }

@@ -26,7 +26,7 @@ use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
 use crate::status::{ApiError, ApiResult};
 
-/// By how much the priority of these threads is lower than that of workers, in steps of nice(2).
+/// The niceness of these threads above that of workers, in steps of nice(2).
 const NICE: i32 = 5;
 
 /// The threads.
@@ -37,7 +37,7 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// Starts so many threads.
+    /// Starts this number of threads.
     pub(super) fn start(threads: usize) -> Self {
         let threads = (0..threads.max(1)).map(|_| {
             let thread = Arbiter::new().handle();
@@ -49,10 +49,10 @@ impl Aside {
         Self { threads: threads.collect(), next: AtomicUsize::new(0) }
     }
 
-    /// Has one of the threads do some work, until it is done or nobody waits for it any more.
+    /// Runs work on one of the threads, until it is done or its caller has gone.
     ///
     /// # Errors
-    /// 500 where the work panics, 503 where the server is stopping.
+    /// 500 if the work panics, 503 if the server is stopping.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> LocalBoxFuture<'static, T> + Send + 'static,
@@ -88,7 +88,7 @@ struct Parcel {
 }
 
 impl Parcel {
-    /// Takes an answer whose body is there as a whole.
+    /// Takes apart an answer whose whole body is in memory.
     fn of(response: HttpResponse) -> ApiResult<Self> {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.into_body().try_into_bytes();
@@ -104,9 +104,10 @@ impl Parcel {
 }
 
 impl Request<'_> {
-    /// Whether a worker would compute for long: what it is sent and what it changes are many bytes together.
+    /// Returns whether the request would keep a worker for long: its body and the object that it changes are many bytes
+    /// together.
     ///
-    /// What becomes of a whole collection is sent while it is made, which takes the thread of the connection.
+    /// The answer about a whole collection is sent while it is made, which only the thread of the connection can do.
     pub(super) fn is_large(&self, verb: Verb, body: &Body) -> bool {
         let stored = match verb {
             Verb::Update | Verb::Patch if !self.name.is_empty() => {

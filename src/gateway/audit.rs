@@ -1,4 +1,4 @@
-//! What a request is called in every answer and log: header `Audit-Id`.
+//! The id of a request in every answer and log: header `Audit-Id`.
 
 use std::cell::RefCell;
 
@@ -10,19 +10,20 @@ use uuid::fmt::Hyphenated;
 /// The header.
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Names that are drawn at a time, so that they share an allocation.
+/// Ids that are drawn at a time, so that they share an allocation.
 const DRAWN: usize = 64;
 
 thread_local! {
-    /// Names that nobody has yet.
+    /// Drawn ids that no request has yet.
     static NAMES: RefCell<Bytes> = const { RefCell::new(Bytes::new()) };
 }
 
-/// What a request is called: as its client says, whatever that is, or by a name of its own.
+/// Returns the id of a request: any text that its client states, else a drawn one.
 pub(super) fn id(headers: &HeaderMap) -> HeaderValue {
     let stated = headers.get(AUDIT_ID).filter(|stated| !stated.is_empty());
     let mut id = stated.map_or_else(draw, HeaderValue::clone);
-    // HTTP/2 remembers headers that may come again. This one does not, and would only drive others out.
+    // HTTP/2 keeps headers in a table because they may be sent again. This one is never sent again, and would only
+    // drive others out.
     id.set_sensitive(true);
     id
 }

@@ -1,5 +1,5 @@
-//! A backup of everything that is stored, made while it is sent. It is no part of Kubernetes; members of
-//! `system:masters` may have it.
+//! A backup of everything that is stored, made while it is sent. Kubernetes has no such path; only members of
+//! `system:masters` may get it.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::Gateway;
 use super::head::Head;
 use crate::status::{ApiError, ApiResult};
 
-/// Answers a request of somebody who may make it. A client that goes away ends it, and one that is too slow for the
-/// state to be held has its answer broken off: a backup is whole only if it says so itself.
+/// Answers a request whose user is authorized. The backup ends when the client goes away. If the client is so slow that
+/// the server can no longer hold the state, the answer is broken off: a backup states at its end that it is complete.
 pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     if head.method != "GET" {
         let message = "the server does not allow this method on the requested resource";
         return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
     gateway.beginning.check(&gateway.registry, false)?;
-    // Each keeps history from being given back as long as it lasts.
+    // Each backup keeps its snapshot's history in memory until it ends.
     let turn = Arc::clone(&gateway.backups).try_acquire_owned().map_err(|_| {
         let message = "other backups are being taken; try again when they are complete";
         ApiError::new(429, "TooManyRequests", message)
@@ -29,7 +29,7 @@ pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<Htt
     let chunks = backup.inspect(move |chunk| {
         let _ = &turn; // until the last chunk was taken, or nobody takes them any more
         if let Err(error) = chunk {
-            tracing::warn!(%error, "a backup was taken too slowly and is broken off");
+            tracing::warn!(%error, "a client takes a backup too slowly: the backup is broken off");
         }
     });
     let mut response = HttpResponse::Ok();

@@ -1,7 +1,7 @@
-//! What a server does before it is ready: the objects that every cluster has are made, and the controllers begun.
+//! The steps of a server before it is ready: it creates the objects that every cluster has, and starts the controllers.
 //!
-//! A server that is alone has done it before it listens. One of several cannot do it without the others, and answers
-//! meanwhile what it can.
+//! A server that is alone takes these steps before it listens. One of several cannot take them without the others, and
+//! meanwhile answers the requests that it can.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use flotilla_cluster::Standing;
 
 use crate::aggregation::Aggregation;
 use crate::boot::{Boot, StartError};
-use crate::bootstrap::{self, BootstrapInput, FrontProxy, Seed, SeedError};
+use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FrontProxy, SeedError};
 use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
@@ -18,15 +18,15 @@ use crate::limits;
 use crate::registry::{Registry, now};
 use crate::status::{ApiError, ApiResult};
 
-/// How far a server is with its beginning. Clones tell the same.
+/// How far a server is with these steps. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Beginning(Arc<OnceLock<Controllers>>);
 
 impl Beginning {
-    /// Begins: at once when the server is alone, and else in its own time.
+    /// Takes the steps: at once if the server is alone, otherwise in a task of its own.
     ///
     /// # Errors
-    /// When an object that must exist cannot be written by a server that is alone.
+    /// A server that is alone cannot write an object that must exist.
     pub(super) async fn start(
         boot: &Boot,
         registry: &Arc<Registry>,
@@ -68,7 +68,7 @@ impl Beginning {
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
             }
             begun.done(&work);
-            tracing::info!("the objects that every cluster has are there");
+            tracing::info!("the objects that every cluster has exist");
             if let Ok(all) = bootstrap::objects(&work.input) {
                 renew(&work, all).await;
             }
@@ -80,7 +80,7 @@ impl Beginning {
         let _ = self.0.set(controllers::start(&work.registry, &work.settings, &work.drain)); // it is done once
     }
 
-    /// Refuses what this server does not know, or cannot do yet.
+    /// Refuses requests that this server cannot answer or carry out yet.
     pub(super) fn check(&self, registry: &Registry, writes: bool) -> ApiResult<()> {
         let why = match *registry.store.standing().borrow() {
             Standing::Waiting => "this server is not a member of its cluster yet",
@@ -91,7 +91,7 @@ impl Beginning {
         Err(ApiError::unavailable(why.to_owned(), 1))
     }
 
-    /// What each check of health follows.
+    /// Returns the parts that the checks of health follow.
     pub(super) fn health(&self, boot: &Boot) -> Health {
         let mut health = Health::default();
         let (store, drain) = (boot.store.clone(), boot.drain.clone());
@@ -104,7 +104,7 @@ impl Beginning {
         health.follow(Part::Staying, move || !drain.is_announced());
         let begun = self.clone();
         health.follow(Part::Bootstrap, move || begun.0.get().is_some());
-        // Nobody is answered before they are.
+        // The server answers nobody before they are served.
         health.done(Part::CustomResources);
         let begun = self.clone();
         health.follow(Part::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));
@@ -112,10 +112,10 @@ impl Beginning {
     }
 }
 
-/// What is told by a server that is no member any more.
+/// The refusal of a server that is no longer a member.
 const REMOVED: &str = "this server was removed from its cluster";
 
-/// What it takes to begin.
+/// The needs of these steps.
 struct Work {
     registry: Arc<Registry>,
     input: BootstrapInput,
@@ -123,39 +123,39 @@ struct Work {
     drain: Drain,
 }
 
-/// When the objects were made that must exist.
+/// When the objects that must exist were created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seeded {
-    /// Just now, by this replica: they are as this release has them.
+    /// Just now, by this replica: they are those of this release.
     Now,
-    /// By another one, or another release.
+    /// Before, by another replica or another release.
     Before,
 }
 
-/// Has the objects that must exist made: by this replica if it leads, else by the one that does.
+/// Creates the objects that must exist if this replica leads, else waits until the leader has created them.
 async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, StartError> {
     let mut leads = registry.leadership();
     loop {
         let leads_now = *leads.borrow_and_update();
-        // What a client has deleted since does not keep this server from serving.
+        // The server also serves if a client has deleted some of them since.
         if bootstrap::was_seeded(registry) {
             return Ok(Seeded::Before);
         }
         if leads_now {
-            // First what an attempt has left that was cut off: the address of a service that it did not come to make.
-            // Later a client may have an address, through any member, of a service that it is about to make.
+            // First free the addresses that an interrupted attempt allocated to a service without creating it. Later a
+            // client may hold an address, through any member, of a service that it is about to create.
             registry.repair_addresses().await.map_err(StartError::Addresses)?;
             bootstrap::seed(registry, input).await?;
             return Ok(Seeded::Now);
         }
-        // The objects come with changes of many tables; this is the one time when looking again is simpler.
+        // Their creation changes many tables; only here is polling simpler than following those.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
 }
 
-/// Renews what may be missing that this release has and another had not, or is out of date; what cannot be written is
-/// tried again a few times.
-async fn renew(work: &Work, mut left: Vec<Seed>) {
+/// Creates the objects that this release has and an earlier one had not, and updates those that are out of date. Tries
+/// failed writes again a few times.
+async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
     for _ in 0..limits::RENEWALS {
         if left.is_empty() {
             return;
@@ -163,19 +163,19 @@ async fn renew(work: &Work, mut left: Vec<Seed>) {
         left = bootstrap::renew(&work.registry, left).await;
         actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
     }
-    for seed in left {
-        let name = seed.object.str_at(&["metadata", "name"]);
-        tracing::warn!(resource = seed.resource, name, "an object of every cluster cannot be brought up to date");
+    for desired in left {
+        let name = desired.object.str_at(&["metadata", "name"]);
+        tracing::warn!(resource = desired.resource, name, "an object of every cluster cannot be brought up to date");
     }
 }
 
-/// An error with its causes.
+/// Returns the text of an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// What of the configuration shows in the objects that must exist.
+/// Returns the part of the configuration that the objects that must exist show.
 fn bootstrap_input(boot: &Boot) -> BootstrapInput {
     BootstrapInput {
         service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),
@@ -187,7 +187,7 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
     }
 }
 
-/// Whom aggregated servers are to believe: the proxies that this server does, or itself.
+/// Returns the proxies that aggregated servers should trust: those that this server trusts, or itself.
 fn front_proxy(boot: &Boot) -> FrontProxy {
     let config = &boot.config;
     if let Some(proxy) = boot.authenticator.proxy() {
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Claims an address for a service that is not there yet.
+    /// Claims an address for a service that does not exist yet.
     async fn claim(registry: &Registry, address: &str, service: &str) {
         let served = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
         let labels = value!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});

@@ -21,7 +21,7 @@ use crate::status::{ApiError, ApiResult, Details};
 use super::past_versions;
 use crate::request::Media;
 
-/// Reads a whole body; 413 once it is longer than its limit.
+/// Reads a whole body. 413 once it is longer than its limit.
 pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -42,13 +42,13 @@ pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// 413.
+/// Returns the error 413.
 pub fn too_large() -> ApiError {
     let message = format!("Request entity too large: limit is {}", limits::BODY_BYTES);
     ApiError::new(413, "RequestEntityTooLarge", message)
 }
 
-/// The encoding that a Content-Type names; JSON where there is none.
+/// Returns the encoding that a Content-Type names. JSON if the header is empty.
 pub fn media(content_type: &str) -> ApiResult<Media> {
     if !has_sound_parameters(content_type) {
         return Err(unsupported_media());
@@ -62,7 +62,8 @@ pub fn media(content_type: &str) -> ApiResult<Media> {
     }
 }
 
-/// Whether what follows a media type is names with values (RFC 9110, 5.6.6); a lone semicolon at the end is none.
+/// Returns whether the parameters after a media type are names with values (RFC 9110, 5.6.6); a lone semicolon at the
+/// end is an error.
 fn has_sound_parameters(content_type: &str) -> bool {
     let Some((_, parameters)) = content_type.split_once(';') else { return true };
     let mut parts = parameters.split(';').map(str::trim).peekable();
@@ -76,12 +77,12 @@ fn has_sound_parameters(content_type: &str) -> bool {
     true
 }
 
-/// 415 of bodies that hold objects.
+/// Returns the error 415 of bodies that hold objects.
 fn unsupported_media() -> ApiError {
     unsupported(&Media::ALL.map(Media::name))
 }
 
-/// 415 of patches of custom resources.
+/// Returns the error 415 of patches of custom resources.
 pub fn unsupported_custom_patch() -> ApiError {
     unsupported(&["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"])
 }
@@ -102,21 +103,21 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     }
     let raw = raw(body, media, expected)?;
     let (kind, version) = (raw.value.str_at(&["kind"]).to_owned(), raw.value.str_at(&["apiVersion"]).to_owned());
-    let told = Told { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
+    let stated = StatedKind { kind, version: version.rsplit('/').next().unwrap_or("").to_owned() };
     let mut value = raw.value;
     let untracked = fieldmanager::untracks(&value);
     let incoming = |value, warnings| Incoming { value, warnings, untracked, owned: false };
     if served.custom.is_some() {
         if let Some(number) = raw.overflow {
-            return Err(told.refuse(expected, &json::Error::Number(number)));
+            return Err(stated.refuse(expected, &json::Error::Number(number)));
         }
         check_has_kind(&value, body, media, expected)?;
     } else {
-        check_kind(&value, &told, expected)?;
+        check_kind(&value, &stated, expected)?;
         value.set_at(&["kind"], &*expected.name);
         value.set_at(&["apiVersion"], expected.api_version());
     }
-    let refused = |why: &dyn std::fmt::Display| told.refuse(expected, why);
+    let refused = |why: &dyn std::fmt::Display| stated.refuse(expected, why);
     let conformed = served.conform(&mut value, &Value::Null);
     let mut unknown = conformed.map_err(|error| refused(&error))?;
     if raw.deep
@@ -151,7 +152,7 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     let mut complaints: Vec<String> =
         repeated.into_iter().chain(unknown).filter(|complaint| seen.insert(complaint.clone())).collect();
     if served.custom.is_none() {
-        // One decoder finds both.
+        // The reference's decoder finds both.
         complaints.truncate(COMPLAINTS_MAX);
     }
     match validation {
@@ -163,14 +164,14 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     }
 }
 
-/// What the body says it is, after defaults.
-struct Told {
+/// The kind and version that the body states, after defaults.
+struct StatedKind {
     kind: String,
     version: String,
 }
 
-impl Told {
-    /// 400 in the reference's words for a body of a known kind.
+impl StatedKind {
+    /// Returns the error 400, in the reference's words, for a body of a known kind.
     fn refuse(&self, expected: &Kind, why: &dyn std::fmt::Display) -> ApiError {
         let kind = if self.kind.is_empty() { &*expected.name } else { &self.kind };
         let version = if self.version.is_empty() { &*expected.version } else { &self.version };
@@ -183,11 +184,11 @@ impl Told {
 #[derive(Default)]
 struct Raw {
     value: Value,
-    /// What strict decoding says of repeated keys.
+    /// Complaints of strict decoding about repeated keys.
     duplicates: Vec<String>,
-    /// Whether something lay too deep to be kept.
+    /// Whether a part was nested too deep and was dropped.
     deep: bool,
-    /// The first number that no tree keeps.
+    /// The first number that a tree cannot hold.
     overflow: Option<String>,
 }
 
@@ -199,14 +200,14 @@ fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error>
     protobuf::decode_object(stated.map_or(&expected.of, |kind| &kind.of), &envelope)
 }
 
-/// 400 for a body that does not say what it is.
+/// Returns the error 400 for a body that does not state its kind.
 fn unrecognized(body: &[u8], expected: &Kind, why: &str) -> ApiError {
     let message =
         format!("the object provided is unrecognized (must be of type {}): {why} ({})", expected.name, summary(body));
     ApiError::bad_request(message)
 }
 
-/// Refuses a custom resource that states no kind: others are taken for what the path names.
+/// Refuses a custom resource that states no kind. Other objects without a kind get that of the path.
 fn check_has_kind(value: &Value, body: &[u8], media: Media, expected: &Kind) -> ApiResult<()> {
     if !value.str_at(&["kind"]).is_empty() {
         return Ok(());
@@ -218,8 +219,8 @@ fn check_has_kind(value: &Value, body: &[u8], media: Media, expected: &Kind) -> 
     Err(unrecognized(body, expected, &why))
 }
 
-/// Refuses a custom resource that was decoded, but states another version than the path, or another kind. Of others
-/// decoding refuses that.
+/// Refuses a decoded custom resource that states another version or another kind than the path. For other objects,
+/// decoding refuses these.
 pub fn check_stated(served: &Served, value: &Value) -> ApiResult<()> {
     let Some(custom) = &served.custom else { return Ok(()) };
     check_version(value.str_at(&["apiVersion"]), served.kind())?;
@@ -243,8 +244,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
         Media::Json => {
             let parsed = json::parse_tracking(body)
                 .map_err(|error| unrecognized(format!("couldn't get version/kind; json parse error: {error}")))?;
-            let told = |path: String| format!("duplicate field {}", quote(&path));
-            let duplicates = parsed.duplicates.into_iter().map(told).collect();
+            let complaint = |path: String| format!("duplicate field {}", quote(&path));
+            let duplicates = parsed.duplicates.into_iter().map(complaint).collect();
             let json::Parsed { value, deep, overflow, .. } = parsed;
             Raw { value, duplicates, deep, overflow }
         }
@@ -255,8 +256,8 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
         Media::Protobuf => {
             let envelope = protobuf::open(body).map_err(|error| unrecognized(error.to_string()))?;
             let version = envelope.api_version.rsplit('/').next().unwrap_or("").to_owned();
-            let told = Told { kind: envelope.kind.to_string(), version };
-            let value = open_protobuf(body, expected).map_err(|error| told.refuse(expected, &error))?;
+            let stated = StatedKind { kind: envelope.kind.to_string(), version };
+            let value = open_protobuf(body, expected).map_err(|error| stated.refuse(expected, &error))?;
             Raw { value, ..Raw::default() }
         }
     };
@@ -272,7 +273,7 @@ fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
     Ok(parsed)
 }
 
-/// The beginning of a body, as error messages show it.
+/// Returns the beginning of a body, as error messages show it.
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     let part = &body[..body.len().min(SHOWN)];
@@ -284,44 +285,45 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// A kind that is taken in a version in which nothing is served any more.
+/// A kind that is accepted in a version in which nothing is served any more.
 const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 
-/// Refuses bodies that say they are of another kind or version than the path.
-fn check_kind(value: &Value, told: &Told, expected: &Kind) -> ApiResult<()> {
-    let stated = value.str_at(&["apiVersion"]);
-    let kind = if told.kind.is_empty() { &*expected.name } else { told.kind.as_str() };
-    let (group, version) = match stated.split_once('/') {
+/// Refuses bodies that state another kind or version than the path.
+fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<()> {
+    let api_version = value.str_at(&["apiVersion"]);
+    let kind = if stated.kind.is_empty() { &*expected.name } else { stated.kind.as_str() };
+    let (group, version) = match api_version.split_once('/') {
         Some((group, version)) => (group, version),
-        None if stated.is_empty() => (&*expected.group, &*expected.version),
-        None => ("", stated),
+        None if api_version.is_empty() => (&*expected.group, &*expected.version),
+        None => ("", api_version),
     };
     if kind == expected.name && group == expected.group && version == expected.version {
         return Ok(());
     }
-    if kind == expected.name && (kind, stated) == TAKEN_STILL {
+    if kind == expected.name && (kind, api_version) == TAKEN_STILL {
         return Ok(());
     }
     let known = catalogue::kind(group, version, kind);
     let served = catalogue::group(group).is_some_and(|of| of.versions.iter().any(|of| of.name == version));
-    let registered =
-        scheme(group) == scheme(&expected.group) && (known.is_some() || past_versions::is_known(stated, kind, served));
+    let registered = scheme(group) == scheme(&expected.group)
+        && (known.is_some() || past_versions::is_known(api_version, kind, served));
     if !registered {
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(kind),
-            quote(if stated.is_empty() { version } else { stated })
+            quote(if api_version.is_empty() { version } else { api_version })
         );
-        return Err(told.refuse(expected, &why));
+        return Err(stated.refuse(expected, &why));
     }
     let other_group = |known: &Kind| internal_package(&known.group) != internal_package(&expected.group);
     if kind != expected.name || known.is_some_and(other_group) {
-        return Err(told.refuse(expected, &unknown_conversion(version, kind, expected)));
+        return Err(stated.refuse(expected, &unknown_conversion(version, kind, expected)));
     }
-    check_version(stated, expected)
+    check_version(api_version, expected)
 }
 
-/// The servers of definitions and of aggregation know their own kinds only, and the other servers not those.
+/// In the reference, the servers of definitions and of aggregation know only their own kinds, and the other servers do
+/// not know these.
 fn scheme(group: &str) -> &str {
     match group {
         "apiextensions.k8s.io" | "apiregistration.k8s.io" => group,
@@ -359,7 +361,7 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
     Ok(Some(value))
 }
 
-/// 415 of a patch whose kind is not known.
+/// Returns the error 415 of a patch whose format is unknown.
 pub fn unsupported_patch() -> ApiError {
     let details = Details::default();
     ApiError {

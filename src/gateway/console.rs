@@ -1,4 +1,4 @@
-//! The console over HTTP: from where it can be seen, the links and sessions that identify browsers, and the stream of
+//! The console over HTTP: the clients that can see it, the links and sessions that identify browsers, and the stream of
 //! events that keeps a page up to date. It costs nothing while nobody looks.
 
 use std::net::IpAddr;
@@ -24,10 +24,10 @@ use crate::overview::{Overview, Rates};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// Why a request from another machine is refused.
+/// The reason why a request from another machine is refused.
 const NOT_VISIBLE: &str = "the console cannot be seen from where this request comes: see the flag --console";
 
-/// What the console keeps: its links and sessions, and a bound on its streams.
+/// The state of the console: its links and sessions, and a bound on its streams.
 #[derive(Debug)]
 pub(super) struct Console {
     access: ConsoleAccess,
@@ -44,15 +44,15 @@ impl Console {
         Self { access, address, links: Links::default(), streams }
     }
 
-    /// Whether the console can be seen from where a request comes.
+    /// Returns whether the client of a request can see the console.
     fn is_visible_to(&self, head: &Head<'_>) -> bool {
         let peer = head.request().ok().and_then(|request| request.peer_addr());
         is_visible(self.access, self.address, peer.map(|peer| peer.ip()))
     }
 }
 
-/// Whether the console can be seen from an address. A client on the machine of the server that connects to the server's
-/// `own` address comes from that address. The address of a client that has left is not known.
+/// Returns whether a client at the address `from` can see the console. A client on the server's machine that connects
+/// to the server's `own` address has that address too. `None` is the address of a client that has left.
 fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool {
     let is_near = |from: IpAddr| from.is_loopback() || from == own.to_canonical();
     match access {
@@ -62,8 +62,8 @@ fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool 
     }
 }
 
-/// The user whom a link or a session identifies. A link identifies its user only where it is opened, a session only
-/// where it looks at the page or its events; `None` for every other request.
+/// Returns the user whom a link or a session identifies. A link identifies its user only where it is opened, a session
+/// only for the page and its events. `None` for every other request.
 pub(super) fn visitor(gateway: &Gateway, head: &Head<'_>) -> Option<Arc<User>> {
     let part = Part::of(head.path).filter(|_| head.method == "GET" && gateway.console.is_visible_to(head))?;
     match part {
@@ -82,21 +82,22 @@ fn link_token<'h>(head: &'h Head<'_>) -> &'h str {
     head.query.get("token").unwrap_or("")
 }
 
-/// The page that tells a browser why it may not see the console, and how to get a link. `None` for other clients.
+/// Returns the page that tells a browser why it may not see the console, and how to get a link. `None` for other
+/// clients.
 pub(super) fn refusal(gateway: &Gateway, head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
     let part = Part::of(head.path).filter(|part| matches!(part, Part::Page | Part::Open))?;
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::FORBIDDEN);
     let is_valid = || gateway.console.links.user_of_link(link_token(head), Instant::now()).is_some();
     let why = match (part, error.code) {
         (_, 401 | 403) if !gateway.console.is_visible_to(head) => NOT_VISIBLE,
-        // Its user is unknown because the link is not valid any more.
+        // The user is unknown because the link is no longer valid.
         (Part::Open, 401 | 403) if !is_valid() => "The link has been used, or is too old.",
         _ => &*error.message,
     };
     head.accept.contains("text/html").then(|| html(code).body(console::refused(why)))
 }
 
-/// Answers a request whose user may make it.
+/// Answers a request whose user is authorized.
 pub(super) async fn respond(
     gateway: &web::Data<Gateway>,
     head: &Head<'_>,
@@ -130,17 +131,17 @@ pub(super) async fn respond(
 /// Exchanges a link for a session, which the browser keeps as a cookie.
 ///
 /// # Errors
-/// 403 for a link that was used, is too old or was never issued, also where the user may open links.
+/// 403 for a link that was used, is too old or was never issued, even if the user may open links.
 fn open(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     let session = gateway.console.links.exchange(link_token(head), Instant::now());
     let session =
         session.ok_or_else(|| ApiError::new(403, "Forbidden", "the link has been used, is too old, or never was"))?;
-    // A browser sends a new cookie only along links of the server's own pages, not where another page led to this one.
+    // After a link on a page of another site, a browser sends a new cookie only once a page of this server leads on.
     let cookie = console::cookie(&session, gateway.address.port());
     Ok(html(StatusCode::OK).insert_header((SET_COOKIE, cookie)).body(console::opened()))
 }
 
-/// The head of a page.
+/// Returns the head of a page.
 fn html(code: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(code);
     response.content_type("text/html; charset=utf-8");
@@ -155,14 +156,14 @@ struct Stream {
     gateway: web::Data<Gateway>,
     before: Option<Overview>,
     ticks: Interval,
-    /// When it ends. The browser then asks again, and is identified and authorized again.
+    /// When the stream ends. The browser then opens another one, and is identified and authorized again.
     ends: Option<Instant>,
     _permit: OwnedSemaphorePermit,
 }
 
 /// Server-sent events (HTML Living Standard, section 9.2). The first comes at once.
 ///
-/// An event is made when the connection takes it: a slow reader misses events, and holds none of them. The request ends
+/// An event is made when the connection takes it: a slow reader misses events, and none wait for it. The request ends
 /// at its bound even if its client reads nothing: see [`super::exchange`].
 fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpResponse> {
     let permit = Arc::clone(&gateway.console.streams).try_acquire_owned().map_err(|_| {
@@ -171,7 +172,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
     })?;
     let mut ticks = interval(limits::CONSOLE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Before the request is broken off, so that the browser sees a whole answer.
+    // The stream ends before the request is broken off, so that the browser sees a complete answer.
     let ends = caller.ends.and_then(|ends| ends.checked_sub(limits::CONSOLE_INTERVAL));
     let stream = Stream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
     let mut response = HttpResponse::Ok();
@@ -182,7 +183,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
     Ok(response.body(BodyStream::new(Box::pin(stream::unfold(stream, next)))))
 }
 
-/// The next event; `None` when the stream ends, or the server stops.
+/// Returns the next event. `None` when the stream ends or the server stops.
 async fn next(mut stream: Stream) -> Option<(Result<Bytes, actix_web::Error>, Stream)> {
     let stopping = stream.gateway.streams.clone().begun();
     tokio::select! {

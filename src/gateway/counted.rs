@@ -8,7 +8,7 @@ use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
 use crate::served::Served;
 
-/// What a request is counted as.
+/// Returns the labels under which a request is counted.
 pub(super) fn route(served: &Arc<Served>, head: &Head<'_>, of: &ResourcePath, verb: Verb) -> Route {
     let scope = match () {
         () if of.name.is_some() || verb == Verb::Create => Scope::Resource,

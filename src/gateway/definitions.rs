@@ -1,4 +1,4 @@
-//! Resources that are not known here yet: a client may have been told by another member that they are defined.
+//! Resources that this member does not know yet: another member may have told the client that they are defined.
 
 use flotilla_proto::json::Part;
 use flotilla_proto::value::Value;
@@ -12,21 +12,22 @@ use crate::registry;
 use crate::rules::conditions::is_true;
 use crate::status::{ApiError, ApiResult};
 
-/// What is read of a definition: not its schemas, which are most of it.
+/// The parts of a definition that are read: all but its schemas, which are most of it.
 const READ: Part = Part::only(&[
     ("spec", Part::only(&[("versions", Part::Whole)])),
     ("status", Part::only(&[("conditions", Part::Whole)])),
 ]);
 
-/// Whether a definition may make a difference. What was not known when the request was routed may be known by now.
+/// Returns whether a definition may serve this path. A resource that was unknown when the request was routed may be
+/// known by now.
 pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
     info.of.group.contains('.')
 }
 
-/// Looks again whether somebody has objects like these, where a definition of them is stored.
+/// Routes a request again if a stored definition serves its resource.
 ///
 /// # Errors
-/// It cannot be told now whether there is one, or what it says is not served here in time.
+/// The definition cannot be read now, or this member does not serve its resource in time.
 pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, head: &Head<'_>) -> ApiResult<Routed> {
     let resources = &gateway.registry.resources;
     let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
@@ -51,7 +52,7 @@ pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, head: &Head
     Ok(routing::objects(known, false, info.of, head.method, head.watches()))
 }
 
-/// Whether a definition is stored that serves what a request names.
+/// Returns whether a stored definition serves the resource and version that a request names.
 async fn is_defined(gateway: &Gateway, info: &RequestInfo) -> ApiResult<bool> {
     let registry = &gateway.registry;
     let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return Ok(false) };

@@ -1,4 +1,5 @@
-//! What is not about objects: discovery, health, documents, measurements, and what this server has besides Kubernetes.
+//! Answers that are not about objects: discovery, health, documents, metrics, and the paths that Kubernetes does not
+//! have.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, IF_NONE_MATCH};
@@ -17,7 +18,7 @@ use crate::request::Media;
 use crate::request::path;
 use crate::status::{ApiError, ApiResult};
 
-/// Answers with what was measured. It is written elsewhere, since it grows with what is served.
+/// Answers with metrics. Another thread writes them, since they grow with the number of resources.
 pub(super) async fn measured(
     gateway: &web::Data<Gateway>,
     head: &Head<'_>,
@@ -40,7 +41,7 @@ pub(super) async fn measured(
     Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.warnings))
 }
 
-/// The name by which requests for a document are counted; most are not.
+/// Returns the route under which requests for a document are counted. `None` for most documents, which are not counted.
 fn counted(path: &str) -> Option<Route> {
     let name = match path {
         "/api" | "/api/" => "api",
@@ -55,7 +56,7 @@ fn counted(path: &str) -> Option<Route> {
     Some(Route::Document(name))
 }
 
-/// Answers what is not about objects: discovery, health, documents; 404 for the rest.
+/// Answers requests for discovery, health and documents. 404 for all other paths.
 pub(super) fn document(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -92,7 +93,7 @@ pub(super) fn document(
     Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))
 }
 
-/// The one document that is compressed for those who take it: it has megabytes.
+/// The one document that is compressed for clients that accept this: it has megabytes.
 const OPENAPI_V2: &str = "/openapi/v2";
 
 fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer {
@@ -106,7 +107,7 @@ fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer
     found
 }
 
-/// What verifiers of service account tokens ask for (OpenID Connect Discovery 1.0).
+/// Returns the documents that verifiers of service account tokens read (OpenID Connect Discovery 1.0).
 fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<ApiResult<discovery::Answer>> {
     let keys = gateway.authenticator.keys();
     let (media, body) = match asked.path {

@@ -1,4 +1,4 @@
-//! A request and its answer, from the first byte to the last: the seat that they take, and what is measured of them.
+//! A request and its answer, from the first byte to the last: the seat that they take, and the metrics that count them.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -26,17 +26,17 @@ use crate::transport::{Outlet, Wait};
 use crate::wall_clock;
 use crate::watchdog::{Stage, Work, during};
 
-/// What the stages of a request have found out so far. Whatever observes requests hangs on its methods.
+/// The findings of a request's stages so far. Metrics observe requests through its methods.
 pub(super) struct Progress {
-    /// When the request came.
+    /// When the request arrived.
     pub(super) began: Instant,
-    /// When its user was found.
+    /// When its user was identified.
     pub(super) identified: Instant,
-    /// When it is given up; `None` for one that lasts as long as its client wants.
+    /// When the server gives the request up. `None` for one that lasts as long as its client wants.
     pub(super) ends: Option<Instant>,
-    /// What it is counted as; `None` until that is known, and for what is not counted.
+    /// The route under which it is counted. `None` until that is known, and for requests that are not counted.
     route: Option<Route>,
-    /// Whether the server refused it, or gave it up: then it is counted as that alone.
+    /// Whether the server refused it or gave it up: then it is counted as terminated and nothing else.
     is_terminated: bool,
     lane: Option<Lane>,
     open: Option<Gauge>,
@@ -48,7 +48,7 @@ impl Progress {
         Self { began: now, identified: now, ends: None, route: None, is_terminated: false, lane: None, open: None }
     }
 
-    /// Records whether the user was found, whose name this is.
+    /// Records whether authentication found the user, whose name is `user`.
     pub(super) fn identified(&mut self, gateway: &Gateway, user: Option<&str>) {
         self.identified = Instant::now();
         let (access, took) = (&gateway.registry.metrics.access, self.identified - self.began);
@@ -63,7 +63,7 @@ impl Progress {
         gateway.registry.metrics.access.decided(allowed, self.identified.elapsed());
     }
 
-    /// Takes a seat among the requests in progress; false when there is none.
+    /// Takes a seat among the requests in progress. Returns false if none is free.
     #[must_use]
     pub(super) fn take_seat(&mut self, gateway: &Gateway, lane: Lane) -> bool {
         let entered = gateway.seats.enter(lane);
@@ -73,8 +73,7 @@ impl Progress {
         entered
     }
 
-    /// Gives the seat of a request with an end to others, and takes one of those that have none; false when there are
-    /// too many of these.
+    /// Exchanges the seat of a bounded request for that of a long-running one. Returns false if none of these is free.
     #[must_use]
     pub(super) fn last(&mut self, gateway: &Gateway) -> bool {
         let before = self.lane.take();
@@ -98,7 +97,8 @@ impl Progress {
         }
     }
 
-    /// Records what the request is counted as, once it ends. One that has no end of its own is counted from now on.
+    /// Records the route under which the request is counted once it ends. A long-running request is counted from now
+    /// on.
     pub(super) fn counts_as(&mut self, gateway: &Gateway, route: Route) {
         if self.lane == Some(Lane::Watch) {
             let metrics = &gateway.registry.metrics;
@@ -109,7 +109,7 @@ impl Progress {
         self.route = Some(route);
     }
 
-    /// Records that the server refused the request, or gave it up, to protect itself.
+    /// Records that the server refused the request or gave it up, to protect itself.
     pub(super) fn terminated(&mut self, gateway: &Gateway, code: u16) {
         if let Some(route) = &self.route {
             let metrics = &gateway.registry.metrics;
@@ -118,7 +118,7 @@ impl Progress {
         }
     }
 
-    /// The resource whose objects the request is about.
+    /// Returns the resource of the request's objects.
     fn served(&self) -> Option<&Arc<Served>> {
         match &self.route {
             Some(Route::Resource { served, .. }) => Some(served),
@@ -126,7 +126,7 @@ impl Progress {
         }
     }
 
-    /// Whether it can be one of the slow requests: watches and connections are none, and pay nothing for that.
+    /// Returns whether the request can be one of the slowest: watches and connections cannot, and pay nothing for it.
     fn has_duration(&self) -> bool {
         self.route.as_ref().is_some_and(|route| !route.lasts())
     }
@@ -144,7 +144,7 @@ impl Progress {
     }
 }
 
-/// What a slow request is found again by.
+/// The facts by which a user finds a slow request in other logs.
 #[derive(Default)]
 struct Origin {
     path: String,
@@ -174,7 +174,7 @@ impl Origin {
     }
 }
 
-/// A request that is being answered. Its seat is given back when this is dropped.
+/// A request that is being answered. Dropping this frees its seat.
 pub(super) struct Exchange {
     pub(super) gateway: web::Data<Gateway>,
     pub(super) progress: Progress,
@@ -185,8 +185,8 @@ impl Exchange {
         Self { gateway, progress: Progress::begin() }
     }
 
-    /// Ends with an answer. Where its body is large, or still to be made, the exchange ends when the connection has
-    /// taken the last of it.
+    /// Ends with an answer. If the body is large or not yet made, the exchange ends when the connection has taken the
+    /// last of it.
     pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet, head: &Head<'_>) -> HttpResponse {
         let code = response.status().as_u16();
         let size = response.body().size();
@@ -204,8 +204,8 @@ impl Exchange {
         response
     }
 
-    /// Bounds how long a client may take to read its answer: at `ends` the seat is given back and the rest of the body
-    /// is dropped, and the connection is closed [`limits::READER_STALL`] later.
+    /// Bounds how long a client may take to read its answer: at `ends` this frees the seat and drops the rest of the
+    /// body; [`limits::READER_STALL`] later it closes the connection.
     fn expire(&mut self, ends: Instant, body: Rc<RefCell<Source>>, outlet: Outlet) -> JoinHandle<()> {
         let mut seat = Self::begin(self.gateway.clone());
         seat.progress.lane = self.progress.lane.take();
@@ -213,7 +213,7 @@ impl Exchange {
             tokio::time::sleep_until(ends.into()).await;
             drop(seat);
             body.replace(Source::Over);
-            // A client that reads on ends the body with an error before this, and aborts this task.
+            // If the client reads on before that, the body ends with an error, and this task is aborted.
             tokio::time::sleep(limits::READER_STALL).await;
             outlet.close();
         })
@@ -229,11 +229,12 @@ impl Drop for Exchange {
     }
 }
 
-/// Where the bytes of a body come from.
+/// The source of a body's bytes.
 enum Source {
-    /// They are made while they are sent.
+    /// The bytes are made while they are sent.
     Made(BoxBody),
-    /// They are there, and nobody else has them. Copies of parts are sent, so that all is gone once its time is over.
+    /// The bytes are in memory, and nothing else refers to them. Copies of parts are sent, so that the memory is free
+    /// once the request's time is over.
     Whole(Bytes, Ahead),
     /// The time of the request is over.
     Over,
@@ -249,7 +250,7 @@ impl Source {
                 let part = bytes.split_to(bytes.len().min(limits::LIST_CHUNK_BYTES));
                 Poll::Ready(Some(Ok(Bytes::copy_from_slice(&part))))
             }
-            // The answer has begun: breaking it off is all that can be said.
+            // The answer has begun: the server can report the error only by breaking the answer off.
             Self::Over => Poll::Ready(Some(Err("the answer took too long".into()))),
         }
     }
@@ -259,13 +260,13 @@ impl Source {
 struct Sent {
     code: u16,
     size: BodySize,
-    /// How many bytes were taken.
+    /// How many bytes the connection has taken.
     bytes: u64,
-    /// Of a request that can be one of the slow ones.
+    /// `None` for a request that cannot be one of the slowest.
     origin: Option<Box<Origin>>,
 }
 
-/// A body that is taken part by part.
+/// The body that the connection takes part by part.
 struct Streamed {
     body: Rc<RefCell<Source>>,
     sent: Sent,

@@ -1,4 +1,4 @@
-//! Where every request comes in, and the one exit by which every answer leaves.
+//! The entry of every request, and the one exit of every answer.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use crate::status::ApiError;
 use crate::transport::{Outlet, Target};
 use crate::watchdog::{Stage, Work, during};
 
-/// Answers a request. A panic behind it becomes 500 and ends nothing else.
+/// Answers a request. A panic below becomes an answer 500 and ends nothing else.
 pub(super) async fn handle(
     request: HttpRequest,
     payload: web::Payload,
@@ -29,7 +29,7 @@ pub(super) async fn handle(
     let target = request.extensions().get::<Arc<Target>>().cloned();
     let path = target.as_ref().map_or(request.path(), |target| &target.path);
     if !path::is_escaped_well(path) {
-        // This is no URL, so there is no request yet: kube-apiserver's HTTP library refuses it as well.
+        // This is no URL: kube-apiserver's HTTP library refuses it too, before its handlers see a request.
         return HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("400 Bad Request");
     }
     let id = audit::id(request.headers());
@@ -54,7 +54,7 @@ pub(super) async fn handle(
 mod tests {
     use super::*;
 
-    /// Bytes that every request needs to be answered, as its task holds them.
+    /// Returns the size of the future that answers a request, in bytes. Every task holds one.
     fn bytes<A, B, C, D, F: Future>(_: impl Fn(A, B, C, D) -> F) -> usize {
         size_of::<F>()
     }

@@ -29,15 +29,15 @@ pub struct Head<'r> {
     pub pretty: bool,
     /// Whether the client takes gzip.
     pub gzip: bool,
-    /// The connection that the request came by.
+    /// The connection of the request.
     pub connection: ConnectionId,
-    /// Path and query where the URI does not state them.
+    /// Path and query, if the URI does not state them.
     pub(super) target: Option<&'r Arc<Target>>,
     request: Option<&'r HttpRequest>,
 }
 
 impl<'r> Head<'r> {
-    /// `target` has path and query where the URI of the request does not state them.
+    /// Returns the head of a request. `target` has path and query if the URI of the request does not state them.
     pub(super) fn of(request: &'r HttpRequest, target: Option<&'r Arc<Target>>) -> Self {
         let (path, query_text) = match target {
             Some(target) => (&*target.path, &*target.query),
@@ -59,25 +59,25 @@ impl<'r> Head<'r> {
         }
     }
 
-    /// The request itself.
+    /// Returns the request itself.
     ///
     /// # Errors
-    /// 500 on another thread than the one that has its connection: what is answered there needs nothing but the head.
+    /// 500 on another thread than that of its connection: answers that are made there need only the head.
     pub(super) fn request(&self) -> ApiResult<&'r HttpRequest> {
         self.request.ok_or_else(|| ApiError::internal("the request is answered apart from its connection"))
     }
 
-    /// Header `User-Agent`; empty without one.
+    /// Returns the header `User-Agent`. Empty without one.
     pub(super) fn user_agent(&self) -> &'r str {
         self.request.map_or("", |request| header(request, &USER_AGENT))
     }
 
-    /// Whether the query asks for a watch.
+    /// Returns whether the query asks for a watch.
     pub(super) fn watches(&self) -> bool {
         self.query.flag("watch").unwrap_or(false)
     }
 
-    /// The representation that the client wants of what a route offers.
+    /// Returns the representation that the client wants, among those that a route offers.
     pub fn representation(&self, offer: Offer) -> ApiResult<Representation> {
         negotiate(self.accept, offer, self.pretty)
     }
@@ -90,14 +90,15 @@ impl<'r> Head<'r> {
         self.representation(offer)
     }
 
-    /// How errors are shown: as the client wants what has one form only, or as JSON where that cannot be had.
+    /// Returns the representation of errors: that which the client prefers for objects with one form only, or JSON if
+    /// it accepts none.
     pub fn for_errors(&self) -> Representation {
         let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
         self.representation(Offer::Plain).unwrap_or(fallback)
     }
 }
 
-/// A head that another thread may have.
+/// A head that can be sent to another thread.
 pub(super) struct MovedHead {
     method: String,
     path: String,

@@ -1,6 +1,6 @@
 //! The administration of a cluster over HTTP: who its members are, who leads, and in how many shards resources are
-//! kept. It is no part of Kubernetes, so that it shows neither in discovery nor among the paths of `/`; members of
-//! `system:masters` may.
+//! kept. Kubernetes has no such paths, and neither discovery nor `/` lists them; only members of `system:masters` may
+//! use them.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use crate::limits;
 use crate::request::Media;
 use crate::status::{ApiError, ApiResult, Details};
 
-/// Whose turn it is to change a cluster through this server: who is a member, and who leads. One change of a kind at a
-/// time; others wait for it.
+/// Locks for changes of the cluster through this server: one for members, one for leaders. They admit one change of a
+/// kind at a time; others wait for it.
 #[derive(Debug, Default)]
 pub struct Turns {
     membership: Arc<Mutex<()>>,
@@ -34,7 +34,7 @@ pub struct Turns {
     shards: Arc<Mutex<()>>,
 }
 
-/// What a path asks for: nothing after [`CLUSTER_PATH`], or the name of a change. `None` for paths elsewhere.
+/// Returns the rest of a path after [`CLUSTER_PATH`]: empty, or the name of a change. `None` for other paths.
 pub(super) fn asked(path: &str) -> Option<&str> {
     match path.strip_prefix(CLUSTER_PATH)? {
         "" => Some(""),
@@ -42,7 +42,7 @@ pub(super) fn asked(path: &str) -> Option<&str> {
     }
 }
 
-/// Answers a request of somebody who may make it.
+/// Answers a request whose user is authorized.
 pub(super) async fn respond(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -73,7 +73,7 @@ pub(super) async fn respond(
     encoded(&view(&gateway.registry.store), head.pretty)
 }
 
-/// Makes a change, or waits for it as long as a request may.
+/// Makes a change, and waits for it until the deadline of the request.
 async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) -> ApiResult<()> {
     let (turns, store) = (&gateway.turns, gateway.registry.store.clone());
     match asked {
@@ -142,8 +142,8 @@ fn check_name(name: &str) -> ApiResult<()> {
     }
 }
 
-/// Makes a change when it is its turn. It goes on when nobody waits for it any more: who repeats the request waits
-/// for it again, and what is half done is best finished.
+/// Makes a change once the ones before it are done. It continues after its client has gone: a client that repeats the
+/// request waits for it again, and a half-made change is best finished.
 async fn finish<E: Refusal>(
     turn: &Arc<Mutex<()>>,
     deadline: Instant,
@@ -166,9 +166,9 @@ async fn finish<E: Refusal>(
     }
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 trait Refusal: std::fmt::Display + 'static {
-    /// As clients are told.
+    /// Returns the error that clients see.
     fn refusal(&self) -> ApiError;
 }
 
@@ -208,7 +208,7 @@ fn refusal(error: &MembersError) -> ApiError {
     ApiError { details: Some(Box::new(named)), ..ApiError::new(code, reason, error.to_string()) }
 }
 
-/// The cluster as this server sees it.
+/// Returns the cluster as this server sees it.
 pub(super) fn view(store: &Store) -> ClusterView {
     let ClusterStatus { cluster, members, groups, preferred } = store.cluster();
     let named = |id: u64| members.iter().find(|member| member.id == id).map_or("", |member| &member.name).to_owned();
@@ -240,7 +240,7 @@ pub(super) fn view(store: &Store) -> ClusterView {
     ClusterView { cluster, told_by, members: members.collect(), groups, shards: shards.collect() }
 }
 
-/// An answer in JSON.
+/// Returns an answer in JSON.
 pub(super) fn encoded(view: &impl Serialize, pretty: bool) -> ApiResult<HttpResponse> {
     let written = if pretty { serde_json::to_vec_pretty(view) } else { serde_json::to_vec(view) };
     let mut bytes = written.map_err(ApiError::internal)?;
@@ -282,10 +282,10 @@ mod tests {
     #[actix_web::test]
     async fn a_change_that_takes_long_is_waited_for_again() {
         let turn = Arc::new(Mutex::new(()));
-        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
         let soon = || Instant::now() + std::time::Duration::from_millis(20);
         let first = finish(&turn, soon(), async move {
-            let _ = told.await;
+            let _ = released.await;
             Ok::<(), MembersError>(())
         });
         assert_eq!(first.await.expect_err("it takes longer").code, 504);
@@ -293,7 +293,7 @@ mod tests {
             finish(&turn, soon(), async { Ok::<(), MembersError>(()) }).await.expect_err("not its turn").code,
             504
         );
-        tell.send(()).expect("it goes on");
+        release.send(()).expect("it goes on");
         let later = Instant::now() + std::time::Duration::from_secs(5);
         finish(&turn, later, async { Ok::<(), MembersError>(()) }).await.expect("its turn comes");
     }

@@ -1,7 +1,7 @@
 //! Lists in protobuf, made from stored JSON without building trees, while they are sent.
 //!
-//! The head of such a list states the length of all of it. Finding the length of an object takes as long as encoding
-//! it, so that it is noted on the object and found once.
+//! The head of a list in protobuf states the length of the whole list. Measuring an object takes as long as encoding
+//! it. The length is therefore noted on the object, and measured once.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
-/// A list whose items are encoded one after the other, twice where their length is not known yet.
+/// A list whose items are encoded one after the other. Items of unknown length are encoded twice.
 pub struct Messages {
     registry: Arc<Registry>,
     served: Arc<Served>,
@@ -35,14 +35,14 @@ pub struct Messages {
     begun: bool,
     ended: bool,
     transcoder: Transcoder,
-    /// Room for what is only measured.
+    /// Room for items that are only measured.
     message: Vec<u8>,
     ahead: Ahead,
     turn: Turn,
 }
 
 impl Messages {
-    /// The rest of a page with the metadata of its list; `None` for kinds without a protobuf form.
+    /// Returns the rest of a page with the metadata of its list. `None` for kinds without a protobuf form.
     pub async fn of(
         registry: &Arc<Registry>,
         served: &Arc<Served>,
@@ -67,12 +67,12 @@ impl Messages {
         }))
     }
 
-    /// Whether the list is short enough to be made as a whole.
+    /// Returns whether the list is short enough for an answer in one piece.
     pub fn is_short(&self) -> bool {
         self.objects.iter().map(|object| object.bytes().len()).sum::<usize>() <= limits::LIST_CHUNK_BYTES
     }
 
-    /// The whole list.
+    /// Returns the whole list.
     pub fn whole(mut self) -> ApiResult<Encoded> {
         while !self.measure()? {}
         let mut out = Vec::with_capacity(self.lengths.iter().sum::<usize>() + 1024);
@@ -82,7 +82,7 @@ impl Messages {
         Ok(Encoded { bytes: out.into(), content_type: Media::Protobuf.name() })
     }
 
-    /// The list in chunks, each made when it is asked for. Others get their turn while items are measured.
+    /// Returns the list in chunks, each made when it is polled. Other tasks get their turn while items are measured.
     pub fn chunks(self) -> impl Stream<Item = ApiResult<Bytes>> {
         stream::try_unfold(self, |mut list| async move {
             while !list.measure()? {
@@ -101,11 +101,11 @@ impl Messages {
         })
     }
 
-    /// Finds the lengths of some more items; whether all are known.
+    /// Measures some more items. Returns whether all lengths are known.
     fn measure(&mut self) -> ApiResult<bool> {
         let mut encoded = 0;
         while let Some(object) = self.objects.get(self.lengths.len()).cloned() {
-            // What is noted is the length in the stored version.
+            // The noted length is that in the stored version.
             let note = if self.served.is_stored_version() { object.derived_number() } else { None };
             let length = match note {
                 Some(length) => length.get() as usize,
@@ -132,7 +132,7 @@ impl Messages {
         Ok(self.lengths.len() == self.objects.len())
     }
 
-    /// Appends the next items, until there are so many bytes or it is the end.
+    /// Appends the next items, until `out` has `most` bytes or the list ends.
     fn write(&mut self, most: usize, out: &mut Vec<u8>) -> ApiResult<()> {
         if !std::mem::replace(&mut self.begun, true) {
             let ListHead { api_version, kind, metadata } = &self.head;
@@ -170,7 +170,7 @@ impl Messages {
     }
 }
 
-/// What precedes the items.
+/// The message before the items.
 struct ListHead {
     api_version: String,
     kind: String,

@@ -22,19 +22,19 @@ use crate::status::{ApiError, ApiResult};
 use crate::version;
 use crate::wall_clock;
 
-/// Answers a request whose user may make it.
+/// Answers a request whose user is authorized.
 pub(super) async fn respond(gateway: &web::Data<Gateway>, head: &Head<'_>) -> ApiResult<HttpResponse> {
     if !matches!(head.method, "GET" | "HEAD") {
         let message = "the server does not allow this method on the requested resource";
         return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
     let asked = gateway.clone();
-    let told = web::block(move || asked.overview()).await.map_err(ApiError::internal)?;
-    members::encoded(&told, head.pretty)
+    let overview = web::block(move || asked.overview()).await.map_err(ApiError::internal)?;
+    members::encoded(&overview, head.pretty)
 }
 
 impl Gateway {
-    /// Makes an overview. It reads every table, which takes milliseconds where there are thousands: do not call it on a
+    /// Makes an overview. It reads every table, and takes milliseconds if the store has thousands: do not call it on a
     /// worker.
     pub(super) fn overview(&self) -> Overview {
         let Registry { metrics, store, .. } = &*self.registry;
@@ -97,7 +97,7 @@ impl Gateway {
         }
     }
 
-    /// The resources with objects or followers, the number of further ones, and the history of all.
+    /// Returns the resources with objects or followers, the number of further ones, and the history of all.
     fn resources(&self) -> (Vec<ResourceView>, u64, History) {
         let store = &self.registry.store;
         // `Store::table` would create a table that does not exist.
@@ -134,9 +134,9 @@ impl Gateway {
     }
 }
 
-/// The subscribers of all tables that are furthest behind.
+/// Returns the subscribers of all tables that are furthest behind.
 fn lagging_watches(store: &Store) -> Vec<WatchLag> {
-    // Where there are too many to examine all, another call examines others.
+    // If there are too many subscribers to examine, each call examines others.
     let from = rand::random_range(0..usize::MAX);
     let mut all: Vec<(String, Revision, LaggingSubscriber)> = Vec::new();
     for table in store.tables() {
@@ -155,7 +155,7 @@ fn lagging_watches(store: &Store) -> Vec<WatchLag> {
     all.into_iter().map(lag).collect()
 }
 
-/// The objects that concern a subscriber, as in `namespace=a name=b`.
+/// Returns the interest of a subscriber as text, as in `namespace=a name=b`.
 fn selects(late: &LaggingSubscriber) -> String {
     let interest = late.interest();
     let namespace = interest.namespace.as_ref().map(|namespace| format!("namespace={namespace}"));

@@ -1,4 +1,4 @@
-//! The documents about what is served, made anew whenever definitions of custom resources change.
+//! Discovery and OpenAPI, made anew whenever definitions of custom resources change.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use flotilla_proto::schema::{Ref, Resource, Text};
 use parking_lot::Mutex;
 
 use crate::aggregation::Aggregation;
-use crate::aggregation::documents::{self, Listed};
+use crate::aggregation::documents::{self, GroupVersionDocuments};
 use crate::custom::{self, Definitions};
 use crate::discovery::{self, Documents};
 use crate::embedded::TextError;
@@ -18,20 +18,21 @@ use crate::openapi::{Custom, OpenApi, Remote};
 use crate::registry::Registry;
 use crate::served::Served;
 
-/// Discovery and OpenAPI as they are now.
+/// The current discovery and OpenAPI.
 #[derive(Debug)]
 pub struct Published {
     /// `HOST:PORT` at which clients reach this server.
     address: String,
     built_in: Vec<discovery::Served>,
-    /// The group versions of custom resources, and of other servers.
+    /// The group versions of custom resources, and those of other servers.
     further: Mutex<[Vec<discovery::Served>; 2]>,
     documents: ArcSwap<Documents>,
     openapi: ArcSwap<OpenApi>,
 }
 
 impl Published {
-    /// What is built in and switched on, for clients that reach this server at `HOST:PORT`.
+    /// Returns the documents about the built-in resources that are switched on, for clients that reach this server at
+    /// `HOST:PORT`.
     ///
     /// # Errors
     /// The embedded tables of discovery do not parse, which tests rule out.
@@ -46,17 +47,17 @@ impl Published {
         }))
     }
 
-    /// Discovery.
+    /// Returns discovery.
     pub fn documents(&self) -> Guard<Arc<Documents>> {
         self.documents.load()
     }
 
-    /// OpenAPI.
+    /// Returns OpenAPI.
     pub fn openapi(&self) -> Guard<Arc<OpenApi>> {
         self.openapi.load()
     }
 
-    /// Serves the definitions that are stored, now and as they change, for ever.
+    /// Serves the stored definitions, and follows their changes, for ever.
     pub fn follow(self: &Arc<Self>, registry: &Arc<Registry>) -> JoinHandle<()> {
         let (published, registry) = (Arc::clone(self), Arc::clone(registry));
         actix_web::rt::spawn(async move {
@@ -71,10 +72,10 @@ impl Published {
         self.openapi.store(Arc::new(self.openapi.load().with_custom(served.iter().filter_map(described).collect())));
     }
 
-    /// Lists what other servers have, now and as that changes, for ever.
+    /// Publishes the resources of other servers, and follows their changes, for ever.
     pub fn follow_remotes(self: &Arc<Self>, aggregation: &Arc<Aggregation>) -> JoinHandle<()> {
         let (published, aggregation) = (Arc::clone(self), Arc::clone(aggregation));
-        let publish = move |remotes: &[Listed]| {
+        let publish = move |remotes: &[GroupVersionDocuments]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
             published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
@@ -94,7 +95,7 @@ impl Published {
     }
 }
 
-/// The group versions of custom resources. What is built in is told of as it is.
+/// Returns the group versions of custom resources. Those of built-in resources never change.
 fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
     let mut versions: Vec<discovery::Served> = Vec::new();
     let is_built_in = |of: &Served| {
@@ -113,7 +114,7 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
                 version_priority: discovery::CUSTOM_VERSION_PRIORITY,
                 custom: true,
                 stale: false,
-                told: None,
+                reported: None,
                 resources: vec![resource],
             }),
         }
@@ -121,13 +122,13 @@ fn listed(served: &[Arc<Served>]) -> Vec<discovery::Served> {
     versions
 }
 
-/// What other servers say in OpenAPI.
-fn said(remotes: &[Listed]) -> Remote {
+/// Returns the OpenAPI of other servers.
+fn said(remotes: &[GroupVersionDocuments]) -> Remote {
     let mut all = Remote::default();
     for listed in remotes {
         all.index.extend(listed.openapi.iter().cloned());
         if !listed.swagger.as_ref().is_none_or(|swagger| all.swagger.add(swagger)) {
-            tracing::warn!(api_service = listed.remote.name, "there is no room for its part of /openapi/v2");
+            tracing::warn!(api_service = listed.remote.name, "no room for the server's part of /openapi/v2");
             continue;
         }
         let path = listed.remote.path();
@@ -136,8 +137,8 @@ fn said(remotes: &[Listed]) -> Remote {
     all
 }
 
-/// A group version of another server.
-fn elsewhere(listed: &Listed) -> discovery::Served {
+/// Returns a group version of another server, as discovery lists it.
+fn elsewhere(listed: &GroupVersionDocuments) -> discovery::Served {
     let remote = &listed.remote;
     discovery::Served {
         group: remote.group.clone().into(),
@@ -146,12 +147,12 @@ fn elsewhere(listed: &Listed) -> discovery::Served {
         version_priority: remote.version_priority,
         custom: false,
         stale: listed.stale,
-        told: Some(Arc::new(listed.resources.clone())),
+        reported: Some(Arc::new(listed.resources.clone())),
         resources: Vec::new(),
     }
 }
 
-/// A resource as discovery lists it.
+/// Returns a resource as discovery lists it.
 fn listed_resource(of: &Served) -> Ref<Resource> {
     match of.custom.as_ref().is_some_and(|custom| custom.definition().terminating) {
         true => Ref::Shared(Arc::new(Resource { verbs: custom::LAST_VERBS.into(), ..(*of.resource).clone() })),
@@ -159,7 +160,7 @@ fn listed_resource(of: &Served) -> Ref<Resource> {
     }
 }
 
-/// What OpenAPI says of a custom resource.
+/// Returns a custom resource as OpenAPI describes it.
 fn described(of: &Arc<Served>) -> Option<Custom> {
     let version = of.custom.as_ref()?.version();
     let selectable = version.selectable.iter().map(|path| path.join(".")).collect();

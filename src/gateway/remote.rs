@@ -12,7 +12,7 @@ use crate::request::Caller;
 use crate::status::ApiResult;
 use crate::streams::Passing;
 
-/// Has another server answer a request, whose user may make it.
+/// Forwards a request, whose user is authorized, to another server and returns its answer.
 pub(super) async fn answer(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     let passing = gateway.passing(head)?;
     let passing = Passing { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
     let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
-    // The seat that the request had until here is one of those with an end.
+    // Until here the request had the seat of a bounded request.
     if !lasts && answered.status() == StatusCode::SWITCHING_PROTOCOLS && !progress.last(gateway) {
         return Ok(answer::too_many_requests());
     }

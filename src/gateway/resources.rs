@@ -47,7 +47,7 @@ pub(super) struct Request<'r> {
     pub(super) caller: &'r mut Caller,
 }
 
-/// Answers a request about objects of a user who may make it.
+/// Answers a request about objects whose user is authorized.
 pub(super) async fn answer(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
@@ -93,7 +93,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Asks whether a user may do what a request for objects asks for.
+/// Returns an error unless the user may make a request about objects.
 pub(super) fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -101,7 +101,7 @@ pub(super) fn authorize(
     verb: Option<Verb>,
     caller: &mut Caller,
 ) -> ApiResult<()> {
-    // A namespace is looked at in itself.
+    // Requests for a namespace are authorized in that namespace.
     let own = of.resource == "namespaces" && of.group.is_empty();
     let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
     let verb = match (verb, head.method) {
@@ -129,8 +129,8 @@ pub(super) fn authorize(
     caller.authorize(&gateway.registry.authorizer, &attributes)
 }
 
-/// The one name that a field selector chooses: reading that much takes no more than the permission for that object.
-/// Options that cannot be read say nothing.
+/// Returns the one name that a field selector chooses: reading that object takes only the permission for it. `None` if
+/// the options cannot be parsed.
 fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
     if !fields.contains("metadata.name") || ["limit", "timeoutSeconds"].iter().any(|name| query.int(name).is_err()) {
         return None;
@@ -141,13 +141,13 @@ fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
     names::path_segment(&name).is_empty().then_some(name)
 }
 
-/// Whether a proxy passes a method on that is no verb.
+/// Returns whether a proxy passes on a method that is no verb.
 fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
     of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
 }
 
 impl<'r> Request<'r> {
-    /// Does what only reads and is not a watch.
+    /// Answers a request that only reads and is not a watch.
     async fn read(self, verb: Verb, of: &ResourcePath) -> ApiResult<HttpResponse> {
         match (subresources::handler(&self.served, self.subresource), verb) {
             (Handler::Object, Verb::Get) => self.get().await,
@@ -155,7 +155,7 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Does what is not a watch.
+    /// Answers a request that is not a watch.
     pub(super) async fn answer(mut self, verb: Verb, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let handler = subresources::handler(&self.served, self.subresource);
         if verb.writes() {
@@ -177,8 +177,8 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Defaults, admission and refusals are decided by what is here: that must not be older than what the client may
-    /// have been told elsewhere, unless the store is to prove that it was not.
+    /// Prepares a write. This replica's objects decide defaults, admission and refusals. They must not be older than
+    /// those that another replica has shown the client, unless the store proves at the write that they were not.
     async fn prepare_to_decide(&mut self, verb: Verb, handler: Handler) -> ApiResult<()> {
         let registry = &self.gateway.registry;
         let changes_one =
@@ -204,7 +204,7 @@ impl<'r> Request<'r> {
         Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
     }
 
-    /// In which forms the object is shown through this path.
+    /// Returns the forms in which this path shows the object.
     pub(super) fn offer(&self) -> Offer {
         let tables = subresource(&self.served, self.subresource).is_none_or(|known| known.tables);
         if tables { Offer::Objects } else { Offer::Untabled }
@@ -276,7 +276,7 @@ impl<'r> Request<'r> {
         let page = page.map_err(unrouted)??.read().await?;
         let page = self.gateway.registry.convert_page(&self.served, page).await?;
         if is_recent {
-            self.gateway.registry.promised(page.revision).await?;
+            self.gateway.registry.wait_promised(page.revision).await?;
         }
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
@@ -290,12 +290,12 @@ impl<'r> Request<'r> {
         }
         let show = Show { representation, include: self.include(), gzip: false };
         let (request, connection) = (self.head.request()?, self.head.connection);
-        let asked = watches::Asked { namespace: self.namespace, listing, connection, request };
+        let asked = watches::WatchRequest { namespace: self.namespace, listing, connection, request };
         watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
     }
 
-    /// Reads what a create or replacement brings: how the answer is to look, options of the kind named, the object as
-    /// often as it is asked for.
+    /// Reads a create or replacement: the representation of the answer, the options of the given kind, and a function
+    /// that returns the decoded object.
     async fn object(
         &self,
         body: Body,
@@ -311,10 +311,10 @@ impl<'r> Request<'r> {
 
     async fn create(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "CreateOptions").await?;
-        let told = self.caller.warnings.len();
+        let warnings_before = self.caller.warnings.len();
         let decode = |caller: &mut Caller| {
             let decoded = object()?;
-            caller.warnings.truncate(told);
+            caller.warnings.truncate(warnings_before);
             caller.warnings.extend(decoded.warnings.iter().cloned());
             body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)
@@ -398,7 +398,8 @@ impl<'r> Request<'r> {
     }
 }
 
-/// The rules of a PATCH body; `None` for apply. Nobody knows how lists of custom resources are merged.
+/// Returns the format of a PATCH body. `None` for apply. Custom resources have no strategic merge patch, since their
+/// types do not say how lists merge.
 pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option<Format>> {
     let is_custom = served.custom.is_some();
     Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
@@ -411,7 +412,7 @@ pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option
     })
 }
 
-/// The `Status` of the deletion of an object that could not be decoded.
+/// Returns the `Status` of the deletion of an object that could not be decoded.
 fn success_unseen(served: &Served, name: &str) -> Value {
     let details = value!({"name": name, "kind": (&*served.kind().name)});
     let metadata = Value::object();
@@ -420,7 +421,7 @@ fn success_unseen(served: &Served, name: &str) -> Value {
     })
 }
 
-/// The `Status` of a deletion that is done.
+/// Returns the `Status` of a deletion that is done.
 fn success(served: &Served, name: &str, uid: &str) -> Value {
     let mut details = value!({"name": name});
     if !served.group().is_empty() {

@@ -1,4 +1,4 @@
-//! Routing: finds what a request asks for by its method and path.
+//! Routing: finds the resource or document of a request by its method and path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,19 +21,19 @@ use crate::request::verb::Verb;
 use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
 
-/// Where the server tells what it measured.
+/// The path of the metrics.
 const METRICS: &str = "/metrics";
-/// Where it tells what the checks of health say, in the same form.
+/// The path of the results of health checks, as metrics.
 const HEALTH_METRICS: &str = "/metrics/slis";
 
-/// What a request asks for.
+/// The route of a request: what its path and method name.
 #[derive(Debug)]
 pub(super) enum Routed {
     /// Objects of a resource that is served here, or of a built-in group without such a resource.
     Objects(RequestInfo),
     /// Objects of a resource that is neither built in nor defined, as far as this replica knows.
     Unserved(RequestInfo),
-    /// Something that another API server answers.
+    /// A request that another API server answers.
     Remote {
         /// The server.
         remote: Arc<Remote>,
@@ -42,9 +42,9 @@ pub(super) enum Routed {
     },
     /// A watch of no resource.
     WatchOfNothing,
-    /// What was measured.
+    /// The metrics.
     Metrics,
-    /// The results of the checks of health, as measurements.
+    /// The results of the checks of health, as metrics.
     HealthMetrics,
     /// A part of the administration of the cluster, by name.
     Cluster(CompactString),
@@ -54,12 +54,13 @@ pub(super) enum Routed {
     Console(Part),
     /// A backup.
     Backup,
-    /// Discovery, health, or another document, if there is one of this path.
+    /// Discovery, health, or another document. The path may also name nothing.
     Document,
 }
 
 impl Routed {
-    /// The resource that the path names, and the verb of the method on it; `None` for paths that name no resource.
+    /// Returns the resource that the path names, and the verb of the method on it. `None` for paths that name no
+    /// resource.
     pub(super) fn resource(&self) -> Option<(&ResourcePath, Option<Verb>)> {
         match self {
             Self::Objects(info) | Self::Unserved(info) => Some((&info.of, info.verb)),
@@ -68,19 +69,19 @@ impl Routed {
         }
     }
 
-    /// Whether the answer has no end of its own: a watch, or a connection to something else.
+    /// Returns whether the request is long-running: a watch, or a connection to a server behind this one.
     pub(super) fn lasts(&self) -> bool {
         self.resource().is_some_and(|(of, verb)| verb == Some(Verb::Watch) || of.connects())
     }
 
-    /// Whether the option `timeout` counts.
+    /// Returns whether the option `timeout` has an effect.
     pub(super) fn is_timed(&self) -> bool {
         let is_about_objects = matches!(self, Self::Objects(_) | Self::Unserved(_) | Self::Remote { .. });
         is_about_objects || matches!(self, Self::Overview | Self::Console(_))
     }
 
-    /// The longest time that it may take; `None` for an answer that has no end of its own, and for documents, which are
-    /// made at once.
+    /// Returns the longest time that the request may take. `None` for long-running requests, and for documents, which
+    /// are made at once.
     pub(super) fn longest(&self) -> Option<Duration> {
         match self {
             Self::Console(Part::Events) => Some(limits::CONSOLE_STREAM_LIFETIME),
@@ -88,7 +89,7 @@ impl Routed {
         }
     }
 
-    /// The kind of seat that the request takes; `None` for documents, which take no time.
+    /// Returns the kind of seat that the request takes. `None` for documents, which take no time.
     pub(super) fn lane(&self, method: &str, caller: &Caller) -> Option<Lane> {
         let reads = matches!(method, "GET" | "HEAD");
         match self {
@@ -100,7 +101,7 @@ impl Routed {
                 Some(Lane::with_an_end(verb.is_none_or(Verb::writes), caller))
             }
             Self::Remote { named: None, .. } => Some(Lane::with_an_end(!reads, caller)),
-            // Whoever administers a cluster must get through to an overloaded server.
+            // Administrators of a cluster must get through to an overloaded server.
             Self::Cluster(_) => Some(Lane::Exempt { mutating: !reads }),
             Self::Overview => Some(Lane::with_an_end(false, caller)),
             Self::Console(Part::Events) => Some(Lane::Watch),
@@ -111,19 +112,20 @@ impl Routed {
     }
 }
 
-/// What a request about objects asks for.
+/// The resource and verb of a request about objects.
 #[derive(Debug)]
 pub(super) struct RequestInfo {
-    /// What the path names.
+    /// The parts of the path.
     pub(super) of: ResourcePath,
     /// The verb of the method on such a path, whether or not the resource has it.
     pub(super) verb: Option<Verb>,
-    /// The resource; 404 where there is none, or none in this shape. Who may not ask is not told.
+    /// The resource. The error 404 if it does not exist, or not in this shape. Users who are not authorized do not see
+    /// the error.
     pub(super) served: ApiResult<Arc<Served>>,
 }
 
-/// Finds what a request asks for that another server answers. The path is not decoded yet; `watch` is what the query
-/// says.
+/// Returns the route of a request that another server answers. The path is not decoded yet; `watch` says whether the
+/// query asks for a watch.
 pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bool) -> Routed {
     let named = match path::parse(&path::decode(path)) {
         Target::Resource(of) => Some((Verb::of(method, watch, &of), of)),
@@ -132,8 +134,8 @@ pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bo
     Routed::Remote { remote, named: named.map(|(verb, of)| (of, verb)) }
 }
 
-/// Finds what a request asks for that this server answers. The path is not decoded yet; `watch` is what the query
-/// says.
+/// Returns the route of a request that this server answers. The path is not decoded yet; `watch` says whether the query
+/// asks for a watch.
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
@@ -153,7 +155,7 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     }
 }
 
-/// Finds which of this server's own paths is asked for, beside objects; a document where it is none of them.
+/// Returns the route of a path that is not about objects. A document if it is none of this server's own paths.
 fn own(path: &str) -> Routed {
     match (Part::of(path), members::asked(path)) {
         (Some(part), _) => Routed::Console(part),
@@ -162,8 +164,8 @@ fn own(path: &str) -> Routed {
     }
 }
 
-/// Finds what a request for objects asks for. `served` is the resource, if it is known; `is_nowhere` says that not even
-/// its group is built in.
+/// Returns the route of a request about objects. `served` is the resource, if it is known; `is_nowhere` says that not
+/// even its group is built in.
 pub(super) fn objects(
     served: Option<Arc<Served>>,
     is_nowhere: bool,
@@ -172,7 +174,7 @@ pub(super) fn objects(
     watch: bool,
 ) -> Routed {
     let custom = served.as_ref().filter(|served| served.custom.is_some());
-    // HEAD is no verb of what is built in.
+    // Built-in resources have no verb for HEAD.
     let method = if method == "HEAD" && custom.is_some() { "GET" } else { method };
     let verb = Verb::of(method, watch, &of);
     let is_nowhere = match custom {
@@ -183,7 +185,7 @@ pub(super) fn objects(
     if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }
 }
 
-/// Whether a path has a shape in which there are custom resources of a kind: their definition is not asked for others.
+/// Returns whether custom resources of a kind have paths of this shape. The definition has no say about other paths.
 fn is_custom_path(served: &Served, of: &ResourcePath, verb: Option<Verb>) -> bool {
     let is_across = of.name.is_none() && matches!(verb, Some(Verb::List | Verb::Watch));
     let is_placed = match served.resource.namespaced {
@@ -193,13 +195,13 @@ fn is_custom_path(served: &Served, of: &ResourcePath, verb: Option<Verb>) -> boo
     is_placed && of.rest.is_none()
 }
 
-/// The resource that a path names, if it is known; 404 where there is none, or none in this shape.
+/// Returns the resource that a path names. 404 if it is unknown, or has no paths of this shape.
 fn find(served: Option<Arc<Served>>, of: &ResourcePath) -> ApiResult<Arc<Served>> {
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespaced = served.resource.namespaced;
     let misplaced =
         of.namespace.is_some() && !namespaced || (namespaced && of.namespace.is_none() && of.name.is_some());
-    // Across namespaces things are listed, not made.
+    // A path across namespaces lists objects; it cannot create one.
     if namespaced && of.namespace.is_none() && !served.has_verb("list") {
         return Err(ApiError::no_such_path());
     }
@@ -217,7 +219,7 @@ fn find(served: Option<Arc<Served>>, of: &ResourcePath) -> ApiResult<Arc<Served>
     }
     if let Some(name) = of.name.as_deref() {
         check_segment(name)?;
-        // What is only created has no paths of its own.
+        // Resources that can only be created have no paths of single objects.
         if of.subresource.is_none() && !["get", "list", "update"].iter().any(|verb| served.has_verb(verb)) {
             return Err(ApiError::no_such_path());
         }
@@ -225,7 +227,7 @@ fn find(served: Option<Arc<Served>>, of: &ResourcePath) -> ApiResult<Arc<Served>
     Ok(served)
 }
 
-/// Names that cannot stand in a path.
+/// Refuses names that cannot stand in a path.
 fn check_segment(name: &str) -> ApiResult<()> {
     if matches!(name, "." | "..") {
         let message = format!("Name parameter invalid: {}: may not be '{name}'", quote(name));
@@ -238,7 +240,7 @@ pub(super) fn subresource<'s>(served: &'s Served, name: &str) -> Option<&'s Subr
     served.resource.subresources.iter().find(|subresource| subresource.name == name)
 }
 
-/// Whether the resource, or its subresource, has a verb on paths of this shape.
+/// Returns whether the resource, or its subresource, has a verb on paths of this shape.
 pub(super) fn allows(served: &Served, of: &ResourcePath, verb: Verb) -> bool {
     if let Some(name) = of.subresource.as_deref() {
         let verb = if verb == Verb::Watch { Verb::Get } else { verb };
@@ -257,7 +259,7 @@ pub(super) fn allows(served: &Served, of: &ResourcePath, verb: Verb) -> bool {
     fits && served.has_verb(verb.name())
 }
 
-/// 405 for a method that the resource does not have on paths of this shape, in its own words.
+/// Returns the error 405 of a method that the resource does not have on paths of this shape, in the reference's words.
 pub(super) fn method_not_allowed(served: &Served, of: &ResourcePath, head: &Head<'_>) -> ApiError {
     let watching = of.watch || head.query.flag("watch").unwrap_or(false);
     if head.method == "GET" && watching && of.name.is_none() && served.has_verb("list") {

@@ -38,7 +38,7 @@ fn custom_resources_are_known_in_the_shapes_that_their_definition_says() {
     }
 }
 
-/// What a request comes to, in a line.
+/// Returns the route of a request as one line.
 fn summary(resources: &Resources, method: &str, path: &str, watch: bool) -> String {
     let objects = |who: &str, RequestInfo { of, verb, served }: RequestInfo| {
         let verb = verb.map_or("nothing", Verb::name);

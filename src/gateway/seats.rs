@@ -1,8 +1,8 @@
-//! Seats: how many requests are in progress, and how many may be.
+//! Seats: counts and bounds the requests in progress.
 //!
-//! Reads, writes and watches have a bound each, as in the reference without priority and fairness. Members of
-//! `system:masters` are held by none of the first two, so that administrators get through to an overloaded server; what
-//! they can begin is bounded too, but far above.
+//! Reads, writes and watches have a bound each, as in the reference without priority and fairness. The first two do not
+//! hold for members of `system:masters`, so that administrators get through to an overloaded server; a bound far above
+//! these limits their requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +18,7 @@ pub enum Lane {
     ReadOnly,
     /// Requests that may change something.
     Mutating,
-    /// Either kind, of those who are exempt.
+    /// Either kind, of exempt users.
     Exempt {
         /// Whether it may change something.
         mutating: bool,
@@ -28,7 +28,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// The lane of a request that has an end of its own.
+    /// Returns the lane of a bounded request.
     pub(super) fn with_an_end(mutating: bool, caller: &Caller) -> Self {
         match mutating {
             _ if caller.user.is_member(MASTERS) => Self::Exempt { mutating },
@@ -77,12 +77,12 @@ pub struct Seats {
     watches: Bounded,
     /// Requests that wait for their bodies.
     pub(super) uploads: Uploads,
-    /// The most since somebody asked: reads, writes.
+    /// The most since the last [`Seats::take_peaks`]: reads, writes.
     peaks: [AtomicUsize; 2],
 }
 
 impl Seats {
-    /// At most so many reads and writes of those who are not exempt.
+    /// Returns seats for this many reads and writes of users who are not exempt.
     pub fn new(read_only: usize, mutating: usize) -> Self {
         Self {
             read_only: Bounded::new(read_only),
@@ -105,7 +105,7 @@ impl Seats {
         }
     }
 
-    /// Begins a request; false when there are too many. One that was let in must [`Seats::leave`].
+    /// Begins a request. Returns false if too many are in progress. Otherwise the caller must call [`Seats::leave`].
     #[must_use]
     pub fn enter(&self, lane: Lane) -> bool {
         if !self.lane(lane).enter() {
@@ -127,17 +127,17 @@ impl Seats {
         self.lane(lane).leave();
     }
 
-    /// Whether nothing is in progress, not even a watch.
+    /// Returns whether nothing is in progress, not even a watch.
     pub fn is_idle(&self) -> bool {
         self.total() == 0
     }
 
-    /// How many requests are in progress, watches among them.
+    /// Returns the number of requests in progress, with watches.
     pub fn total(&self) -> usize {
         self.in_progress(false) + self.in_progress(true) + self.watches.now() + self.uploads.now()
     }
 
-    /// The number of requests in progress that only read, or that may change something.
+    /// Returns the number of requests in progress that only read, or that may change something.
     pub fn in_progress(&self, mutating: bool) -> usize {
         match mutating {
             false => self.read_only.now() + self.exempt_read_only.now(),
@@ -145,12 +145,12 @@ impl Seats {
         }
     }
 
-    /// The number of open watches and of other requests without an end of their own.
+    /// Returns the number of open watches and of other long-running requests.
     pub fn watches(&self) -> usize {
         self.watches.now()
     }
 
-    /// The most reads and writes that were in progress at a time since the last call.
+    /// Returns the most reads and writes that were in progress at a time since the last call.
     pub fn take_peaks(&self) -> [usize; 2] {
         [false, true].map(|mutating| {
             let peak = self.peaks[usize::from(mutating)].swap(self.in_progress(mutating), Ordering::Relaxed);

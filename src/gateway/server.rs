@@ -1,4 +1,4 @@
-//! What all requests share, and how the HTTP server reaches it.
+//! The state that all requests share, and the service through which the HTTP server reaches it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,34 +45,34 @@ use crate::streams::Passing;
 use crate::version;
 use crate::watchdog::{self, Watchdog, Work};
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub struct Gateway {
-    /// Objects.
+    /// Operations on objects.
     pub registry: Arc<Registry>,
     /// Other servers that answer for group versions.
     pub aggregation: Arc<Aggregation>,
-    /// Finds users.
+    /// Authenticates users.
     pub authenticator: Arc<Authenticator>,
     /// Issues tokens of service accounts.
     pub issuer: Issuer,
-    /// Where the server is reached.
+    /// The address at which clients reach this server.
     pub address: SocketAddr,
-    /// Where the keys of service account tokens are found.
+    /// The URL of the keys of service account tokens.
     pub jwks_uri: String,
     /// The version that `/version` states.
     pub git_version: String,
     /// Discovery and OpenAPI.
     pub published: Arc<Published>,
-    /// What `/healthz` and its like tell.
+    /// The checks of `/healthz`, `/livez` and `/readyz`.
     pub health: Health,
-    /// How many requests are in progress, and may be.
+    /// Counts and bounds the requests in progress.
     pub seats: Seats,
-    /// Changes of the cluster that are made through this server.
+    /// Locks for changes of the cluster through this server.
     pub(super) turns: Turns,
-    /// How many more backups may be taken at the same time.
+    /// One permit for each further backup.
     pub(super) backups: Arc<Semaphore>,
-    /// Tells watches to end: the server is going down, or is told of no change any more.
+    /// Ends watches: the server is stopping, or receives no more changes.
     pub streams: Drain,
     pub(super) beginning: Beginning,
     /// Threads that answer large requests.
@@ -80,14 +80,14 @@ pub struct Gateway {
     watchdog: Watchdog,
     pub(super) pki: Arc<Pki>,
     pub(super) data_dir: PathBuf,
-    /// When it began to serve.
+    /// When the server began to serve.
     pub(super) began: Instant,
-    /// How long history is kept.
+    /// The history window.
     pub(super) history: Duration,
-    /// Who may see the console.
+    /// The console's state.
     pub(super) console: Console,
-    /// Keep what is known of roles and bindings, of custom resources, of those outside who decide about writes, and of
-    /// other servers up to date, and look for what cannot be read.
+    /// Tasks that follow roles and bindings, custom resources, policies and webhooks, and other servers, and that
+    /// search for unreadable objects.
     #[expect(dead_code, reason = "they work until they are dropped")]
     following: Vec<Following>,
 }
@@ -103,11 +103,11 @@ impl Drop for Following {
 }
 
 impl Gateway {
-    /// Makes what requests need: the documents about what is served, and the objects that must exist; with other
-    /// members these come later.
+    /// Creates the state that requests need: discovery, OpenAPI, and the objects that must exist. In a cluster of
+    /// several members these objects follow later.
     ///
     /// # Errors
-    /// When an object that must exist cannot be written.
+    /// An object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
         registry.resources = Resources::enabled(&boot.config.runtime_config);
@@ -176,12 +176,12 @@ impl Gateway {
         }))
     }
 
-    /// Whether no request is in progress.
+    /// Returns whether no request is in progress.
     pub fn is_idle(&self) -> bool {
         self.seats.is_idle()
     }
 
-    /// A request that is passed on to another server, at most until this one stops.
+    /// Returns a request that is passed on to another server, at most until this one stops.
     ///
     /// # Errors
     /// As for [`Head::request`].
@@ -197,7 +197,7 @@ impl Gateway {
         })
     }
 
-    /// What was measured, in the text form of Prometheus.
+    /// Returns the metrics, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let Registry { metrics, store, resources, outbound, .. } = &*self.registry;
         outbound.measure(metrics.meter());
@@ -216,7 +216,7 @@ impl Gateway {
         })
     }
 
-    /// What the checks of health tell, in the same form.
+    /// Returns the results of the checks of health, in the same format.
     pub fn health_metrics(&self) -> String {
         let mut page = Page::default();
         let mut samples = page.gauge("kubernetes_healthcheck", "Whether a check of health passes: 1 or 0.");
@@ -226,15 +226,15 @@ impl Gateway {
         page.0
     }
 
-    /// A function that routes every request of an HTTP server here. It is called once on each worker.
+    /// Returns a function that routes every request of an HTTP server here. It is called once on each worker.
     pub fn routes(self: &Arc<Self>) -> impl Fn(&mut ServiceConfig) + Clone + Send + 'static {
         let gateway = web::Data::from(Arc::clone(self));
         move |config: &mut ServiceConfig| {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
             actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
             let gateway = gateway.clone();
-            // A service of our own has its future boxed once. A handler of actix-web would have it boxed twice, and
-            // what it needs looked up for each request.
+            // actix-web boxes the future of a service once. It would box that of a handler twice, and look up the
+            // handler's arguments for each request.
             config.default_service(fn_service(move |request: ServiceRequest| {
                 let (gateway, actor) = (gateway.clone(), actor.clone());
                 async move {
@@ -248,13 +248,13 @@ impl Gateway {
     }
 }
 
-/// Begins to look at what was stored before this server started.
+/// Starts the search for unreadable objects among those that were stored before this server started.
 fn examine(registry: &Arc<Registry>) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
     actix_web::rt::spawn(async move { registry.examine_stored().await })
 }
 
-/// Begins to follow the tables of roles and bindings.
+/// Starts to follow the tables of roles and bindings.
 fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     let table = |resource| {
         let served = registry.resources.of_resource(rbac::GROUP, resource);
@@ -266,7 +266,7 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
 }
 
-/// Begins to follow what a plugin asks about writes.
+/// Starts to follow the policies or webhooks of a plugin.
 fn follow_outside(registry: &Arc<Registry>, plugin: DynamicPlugin) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
     actix_web::rt::spawn(async move { registry.admission.follow(&registry, plugin).await })

@@ -27,7 +27,7 @@ struct Flags {
     config: Config,
 }
 
-/// Lets `ann` do everything.
+/// Allows `ann` everything.
 async fn admit_ann(registry: &Registry) {
     let bindings = registry.resources.of_resource(rbac::GROUP, "clusterrolebindings").unwrap();
     let value = value!({
@@ -114,8 +114,8 @@ fn answer(mut stream: StreamOwned<ClientConnection, TcpStream>) -> String {
     text
 }
 
-/// Has two webhooks asked about config maps: one that nobody answers for those that are labelled `probe`, and one whose
-/// answer never comes for those that are labelled `slow`.
+/// Registers two webhooks for config maps: one without a server for those with the label `probe`, and one that never
+/// answers for those with the label `slow`.
 fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
     let hook = |label: &str, url: &str, policy: &str| {
         value!({

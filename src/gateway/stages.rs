@@ -38,9 +38,9 @@ use crate::status::{ApiError, ApiResult};
 use crate::streams::websocket;
 use crate::wall_clock;
 
-/// Why a stage does not pass a request on.
+/// The reason why a stage does not pass a request on.
 enum Refusal {
-    /// For the reason that this `Status` states.
+    /// The reason that this `Status` states.
     Status(ApiError),
     /// Too many requests are in progress.
     NoSeat,
@@ -52,10 +52,10 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// Has a request pass all stages.
+/// Passes a request through all stages.
 ///
-/// Every request pays for the memory that this future takes, when it is made and moved. It holds what reading an object
-/// takes; anything larger has its own future in a box.
+/// Every request pays for the memory of this future when it is made and moved. It has room for reading an object;
+/// larger operations have a boxed future of their own.
 pub(super) async fn pass(
     request: &HttpRequest,
     head: &Head<'_>,
@@ -75,12 +75,13 @@ pub(super) async fn pass(
     }
 }
 
-/// The answer that states why a request is refused: a page for browsers that ask for the console, else a `Status`.
+/// Returns the answer that states why a request is refused: a page for browsers that ask for the console, else a
+/// `Status`.
 fn refuse(gateway: &Gateway, head: &Head<'_>, error: &ApiError, warnings: &[String]) -> HttpResponse {
     console::refusal(gateway, head, error).unwrap_or_else(|| answer::respond_error(error, head.for_errors(), warnings))
 }
 
-/// The stages of a request whose user is known.
+/// Passes a request whose user is known through the other stages.
 async fn pass_further(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
@@ -97,7 +98,7 @@ async fn pass_further(
     Ok(serve(gateway, router, head, routed, payload, caller, progress).await?)
 }
 
-/// Finds the user: the one that a trusted proxy names, or else the one whose credentials the request has.
+/// Identifies the user: the one that a trusted proxy names, else the one whose credentials the request has.
 async fn identify(
     gateway: &Gateway,
     request: &HttpRequest,
@@ -114,15 +115,15 @@ async fn identify(
     Ok(caller)
 }
 
-/// The user whom a trusted proxy names.
+/// Returns the user whom a trusted proxy names.
 fn proxied(gateway: &Gateway, request: &HttpRequest) -> Option<Authenticated> {
     let proxy = gateway.authenticator.proxy()?;
     request.conn_data::<TrustedProxy>().filter(|trusted| trusted.is_valid(wall_clock::now()))?;
     proxy.user(request.headers()).map(|user| Authenticated { user: Arc::new(user), warning: None })
 }
 
-/// The user of a browser that has a link to the console, or came by one. These are good for the console alone, and a
-/// token in the header counts before them.
+/// Returns the user of a browser with a link to the console, or with the session that a link began. Links and sessions
+/// are valid for the console alone, and a token in the header takes precedence.
 fn visiting(
     gateway: &Gateway,
     request: &HttpRequest,
@@ -134,8 +135,8 @@ fn visiting(
     Some(Authenticated { user, warning: None })
 }
 
-/// Finds the user by certificate or token. Where a token is bound to an object that is unknown here, this replica first
-/// catches up: another one may have issued it a moment ago.
+/// Identifies the user by certificate or token. If a token is bound to an object that this replica does not know, the
+/// replica first catches up: another one may have issued the token a moment ago.
 async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut Progress) -> ApiResult<Authenticated> {
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
@@ -144,7 +145,7 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut P
     let authenticate = || gateway.authenticator.authenticate(&identity, credentials);
     let found = match authenticate() {
         Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && credentials.is_some() => {
-            // Its account may be among what is not here yet.
+            // This replica may not have the token's account yet.
             return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
         }
         Err(refused) if refused.by_objects => {
@@ -162,12 +163,12 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut P
     Ok(found?)
 }
 
-/// Reads for whom the user wants to act. [`authorize`] decides whether that is allowed.
+/// Reads the user whom the request wants to impersonate. [`authorize`] decides whether that is allowed.
 fn impersonate(request: &HttpRequest) -> ApiResult<Option<Impersonation>> {
     Impersonation::parse(request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
-/// Finds what the request asks for.
+/// Returns the route of the request.
 async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'_>) -> ApiResult<Routed> {
     let asked = Route {
         method: request.method().clone(),
@@ -178,7 +179,7 @@ async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'
     router.send(asked).await.map_err(unrouted).flatten()
 }
 
-/// Bounds the time of a request that has an end of its own. Documents are made at once and need no bound.
+/// Bounds the time of a request that is not long-running. Documents are made at once and need no bound.
 fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut Progress) -> ApiResult<()> {
     if routed.is_timed() {
         let asked = asked_timeout(head)?;
@@ -189,10 +190,10 @@ fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut P
     Ok(())
 }
 
-/// Reads the option `timeout`; `None` where the client states none, or none above zero.
+/// Reads the option `timeout`. `None` if the client states none, or none above zero.
 ///
 /// # Errors
-/// 400 for one that is no duration.
+/// 400 if it is no duration.
 fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     let text = head.query.text("timeout");
     if text.is_empty() {
@@ -207,7 +208,8 @@ fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     Err(ApiError::bad_request(message))
 }
 
-/// Takes a seat among the requests in progress. Nobody waits for one yet: where there is none, the client tries again.
+/// Takes a seat among the requests in progress. Requests do not wait for a seat: if none is free, the client tries
+/// again.
 async fn take_seat(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -226,7 +228,7 @@ async fn take_seat(
     Err(Refusal::NoSeat)
 }
 
-/// Asks whether the user may do this, as the user for whom they act if that is allowed.
+/// Authorizes the request: first the impersonation, if any, then the request as the impersonated user.
 fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -236,7 +238,7 @@ fn authorize(
 ) -> ApiResult<()> {
     let allowed = match routed.resource() {
         Some((of, verb)) => resources::authorize(gateway, head, of, verb, caller),
-        // The reference cannot even say what it would authorize.
+        // The reference has no attributes to authorize for this path.
         None if matches!(routed, Routed::WatchOfNothing) => return Ok(()),
         None => {
             let (verb, path) = (head.method.to_lowercase(), path::decode(head.path));
@@ -245,13 +247,13 @@ fn authorize(
     };
     progress.authorized(gateway, allowed.is_ok());
     allowed.or_else(|refused| {
-        // A server that does not know the roles yet does not know either who lacks one.
+        // A server that does not know the roles yet cannot refuse anybody for lack of one.
         gateway.beginning.check(&gateway.registry, false)?;
         Err(refused)
     })
 }
 
-/// Answers a request of a user who may make it, within its time.
+/// Answers a request whose user is authorized, within its time.
 async fn serve(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
@@ -274,7 +276,7 @@ async fn serve(
     })
 }
 
-/// Has whoever knows what is asked for answer.
+/// Answers a request by its route.
 async fn answer(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
@@ -307,7 +309,7 @@ async fn answer(
     }
 }
 
-/// The text that answers `/watch` with nothing behind it. It shows the request, escaped for HTML.
+/// Returns the text that answers `/watch` without a resource. It shows the request, escaped for HTML.
 fn watch_of_nothing(head: &Head<'_>) -> String {
     let query = if head.query_text.is_empty() { String::new() } else { format!("?{}", head.query_text) };
     let request = format!("{}{query}", head.path).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -1,4 +1,4 @@
-//! Requests to what is reached by a path of its own but is no stored object.
+//! Requests to subresources and to other paths without a stored object.
 
 use actix_web::HttpResponse;
 use flotilla_cluster::Terms;
@@ -25,7 +25,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::streams;
 
 impl Request<'_> {
-    /// Answers through a handler other than the object itself.
+    /// Answers through a handler other than that of objects.
     pub(super) async fn through(
         self,
         handler: Handler,
@@ -79,7 +79,7 @@ impl Request<'_> {
         Ok(respond(201, encoded, &self.caller.warnings))
     }
 
-    /// Refuses those who may read what the path names, but not create it.
+    /// Refuses a user who may read the subresource but not create it.
     fn may_create(&self) -> ApiResult<()> {
         let (group, resource) = (self.served.group(), &*self.served.resource.name);
         let (namespace, name, subresource) = (self.namespace, self.name, self.subresource);
@@ -153,7 +153,7 @@ impl Request<'_> {
         let representation = self.head.representation(Offer::Objects)?;
         let mut all = shown(&self.gateway.registry).await.into_iter();
         let found = all.find(|object| object.str_at(&["metadata", "name"]) == self.name);
-        // What is made up is called by its singular name.
+        // Errors name objects that are not stored by their singular name.
         let missing = || ApiError::not_found(self.served.group(), &self.served.resource.singular, self.name);
         self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation).await
     }

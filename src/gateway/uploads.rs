@@ -1,4 +1,4 @@
-//! Bodies that take their time to come: a request takes no place among those in progress while it waits for its own.
+//! Bodies that arrive slowly: a request holds no seat while it waits for its body.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -17,24 +17,24 @@ use super::{Gateway, body};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// The body of a request: all of it, or why it will not be there, or what is still coming for whoever passes it on.
+/// The body of a request.
 pub(super) enum Body {
-    /// It is there, or will not be.
+    /// The whole body, or the reason why it will not arrive.
     Read(ApiResult<Bytes>),
-    /// It is on its way.
+    /// The stream of a body that is passed on as it arrives.
     Coming(web::Payload),
 }
 
 impl Body {
-    /// That of a request which has none.
+    /// Returns the body of a request without one.
     pub(super) fn none() -> Self {
         Self::Read(Ok(Bytes::new()))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
-    /// 400 for one that broke off, 413 for one that is too long, 500 for one that nobody waited for.
+    /// 400 for a body that broke off, 413 for one that is too long, 500 for one that nobody waited for.
     pub(super) fn read(self) -> ApiResult<Bytes> {
         match self {
             Self::Read(read) => read,
@@ -42,7 +42,7 @@ impl Body {
         }
     }
 
-    /// How many bytes there are; 0 where they are not there yet.
+    /// Returns the length in bytes. 0 for a stream.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Read(read) => read.as_ref().map_or(0, Bytes::len),
@@ -50,10 +50,10 @@ impl Body {
         }
     }
 
-    /// What is to be passed on.
+    /// Returns the stream.
     ///
     /// # Errors
-    /// 500 for one that was read already.
+    /// 500 if the body was read already.
     pub(super) fn coming(self) -> ApiResult<web::Payload> {
         match self {
             Self::Coming(payload) => Ok(payload),
@@ -62,7 +62,7 @@ impl Body {
     }
 }
 
-/// Bodies that are on their way, by user.
+/// The number of bodies that requests wait for, by user.
 #[derive(Debug, Clone, Default)]
 pub struct Uploads(Arc<Mutex<Users>>);
 
@@ -73,7 +73,7 @@ struct Users {
 }
 
 impl Uploads {
-    /// Counts another one of a user; `None` when there are too many.
+    /// Counts another body of a user. `None` if too many are counted.
     fn enter(&self, user: &str) -> Option<Upload> {
         let mut users = self.0.lock();
         let own = users.of.get(user).copied().unwrap_or(0);
@@ -85,13 +85,13 @@ impl Uploads {
         Some(Upload { uploads: self.clone(), user: user.into() })
     }
 
-    /// How many there are.
+    /// Returns the number of these bodies.
     pub fn now(&self) -> usize {
         self.0.lock().all
     }
 }
 
-/// A body on its way, counted while this lives.
+/// A body that a request waits for, counted until this is dropped.
 struct Upload {
     uploads: Uploads,
     user: CompactString,
@@ -110,8 +110,8 @@ impl Drop for Upload {
     }
 }
 
-/// Waits for the body of a request that has its place. Where it is not there yet, the place is given to others
-/// meanwhile; `None` when the user sends too many at a time, or there is no place when it has come.
+/// Waits for the body of a request that has a seat. If the body has not arrived yet, the seat is free for others
+/// meanwhile. `None` if the user sends too many bodies at a time, or no seat is free when the body has arrived.
 pub(super) async fn arrive(
     gateway: &Gateway,
     user: &str,

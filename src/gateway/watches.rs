@@ -19,8 +19,8 @@ use crate::streams::{one_way, websocket};
 use crate::transport::ConnectionId;
 use crate::watch;
 
-/// What a request wants to watch.
-pub(super) struct Asked<'r> {
+/// A request to watch.
+pub(super) struct WatchRequest<'r> {
     /// The namespace of its path; empty for all.
     pub(super) namespace: &'r str,
     /// Its options.
@@ -35,11 +35,11 @@ pub(super) struct Asked<'r> {
 pub(super) async fn respond(
     gateway: &web::Data<Gateway>,
     served: &Arc<Served>,
-    asked: Asked<'_>,
+    asked: WatchRequest<'_>,
     show: Show<'_>,
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
-    let Asked { namespace, listing, connection, request } = asked;
+    let WatchRequest { namespace, listing, connection, request } = asked;
     let representation = show.representation;
     if representation.media == Media::Yaml {
         let types = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
@@ -68,7 +68,7 @@ pub(super) async fn respond(
     Ok(response.body(BodyStream::new(events)))
 }
 
-/// Events, each on its own: a line of text each, or with its length before it.
+/// Splits events: each is a line of text, or has its length before it.
 fn apart(mut events: Bytes, is_text: bool) -> Vec<Bytes> {
     let mut all = Vec::new();
     while !events.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Fate, Flag, SECTIONS};
+use super::table::{Flag, FlagEffect, SECTIONS};
 use crate::version;
 
 /// Returns the flags in their sections, each with a sentence.
@@ -35,13 +35,13 @@ fn sentence(flag: &Flag) -> String {
         "" | "false" => String::new(),
         default => format!(" (default {default})"),
     };
-    let fate = match flag.fate {
-        Fate::Acts | Fate::Own => String::new(),
-        Fate::Accepted => " Accepted, and changes nothing.".to_owned(),
-        Fate::Told(why) => format!(" Accepted: {why}."),
-        Fate::Refused(why) => format!(" Refused: {why}."),
+    let effect = match flag.effect {
+        FlagEffect::Acts | FlagEffect::Own => String::new(),
+        FlagEffect::Accepted => " Accepted, and changes nothing.".to_owned(),
+        FlagEffect::Logged(why) => format!(" Accepted: {why}."),
+        FlagEffect::Refused(why) => format!(" Refused: {why}."),
     };
-    format!("{}{fate}{default}", flag.help)
+    format!("{}{effect}{default}", flag.help)
 }
 
 /// Returns the output of `--version`; `how` is the flag's value.

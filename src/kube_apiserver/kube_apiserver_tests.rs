@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
-use super::table::{Fate, SECTIONS, flags};
+use super::table::{FlagEffect, SECTIONS, flags};
 use super::*;
 
-fn given(line: &[&str]) -> Result<Given, String> {
+fn given(line: &[&str]) -> Result<ParsedFlags, String> {
     parse(line.iter().map(|word| (*word).to_owned())).map_err(|misuse| misuse.to_string())
 }
 
@@ -15,7 +15,7 @@ fn translated(line: &[&str]) -> Result<Translation, String> {
 fn the_table_is_sound() {
     let names: BTreeSet<&str> = flags().map(|flag| flag.name).collect();
     assert_eq!(names.len(), flags().count(), "each flag stands there once");
-    let upstream = flags().filter(|flag| flag.fate != Fate::Own).count();
+    let upstream = flags().filter(|flag| flag.effect != FlagEffect::Own).count();
     assert_eq!(upstream, 172, "as many as kube-apiserver 1.36.3 has");
     for section in &SECTIONS {
         for pair in section.flags.windows(2) {
@@ -119,19 +119,20 @@ fn translations() {
     ] {
         assert!(found.arguments.iter().any(|given| given == argument), "{argument} is not in {:?}", found.arguments);
     }
-    assert_eq!(found.told, [""; 0]);
+    assert_eq!(found.log_lines, [""; 0]);
     assert!(!found.arguments.iter().any(|given| given.starts_with("--reported-version")));
     let found = translated(&["--version=v1.36.3-mine"]).unwrap();
     assert!(found.arguments.iter().any(|given| given == "--reported-version=v1.36.3-mine"), "{:?}", found.arguments);
     let gates =
         "--feature-gates=kube:AllAlpha=true,APIResponseCompression=true,ConsistentListFromCache=true,AllBeta=false";
-    let told = translated(&["--data-dir=/d", "--service-cluster-ip-range=::/108", "--authorization-mode=RBAC", gates]);
-    assert_eq!(told.unwrap().told, ["--feature-gates=AllAlpha=true: features are as by default"]);
+    let log_lines =
+        translated(&["--data-dir=/d", "--service-cluster-ip-range=::/108", "--authorization-mode=RBAC", gates]);
+    assert_eq!(log_lines.unwrap().log_lines, ["--feature-gates=AllAlpha=true: features are as by default"]);
     let found = translated(&["--data-dir=/d", "--etcd-servers=http://a,http://b", "--service-cluster-ip-range=::/108"]);
-    let told = found.unwrap().told;
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().any(|line| line.contains("no etcd is used")), "{told:?}");
-    assert!(told.iter().any(|line| line.contains("AlwaysAllow")), "{told:?}");
+    let log_lines = found.unwrap().log_lines;
+    assert_eq!(log_lines.len(), 2, "{log_lines:?}");
+    assert!(log_lines.iter().any(|line| line.contains("no etcd is used")), "{log_lines:?}");
+    assert!(log_lines.iter().any(|line| line.contains("AlwaysAllow")), "{log_lines:?}");
 }
 
 #[test]

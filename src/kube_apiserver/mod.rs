@@ -11,7 +11,7 @@ pub mod translate;
 pub mod value;
 
 pub use help::{help, version};
-pub use parse::{Given, Misuse, parse};
+pub use parse::{Misuse, ParsedFlags, parse};
 pub use translate::{Translation, translate};
 
 #[cfg(test)]

@@ -10,14 +10,14 @@ use super::value;
 
 /// A parsed command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given(BTreeMap<&'static str, Vec<String>>);
+pub struct ParsedFlags(BTreeMap<&'static str, Vec<String>>);
 
 /// Why a command line is invalid, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misuse(pub String);
 
-impl Given {
+impl ParsedFlags {
     /// Returns all values of a flag; empty if it is not given.
     pub fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
@@ -59,8 +59,8 @@ impl Given {
 ///
 /// # Errors
 /// If a flag is unknown, a value is missing or wrong, or a word belongs to no flag.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Given, Misuse> {
-    let (mut given, mut words) = (Given::default(), Vec::new());
+pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<ParsedFlags, Misuse> {
+    let (mut given, mut words) = (ParsedFlags::default(), Vec::new());
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match argument.strip_prefix('-') {
@@ -80,7 +80,12 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Given, Misus
     Err(Misuse(format!("\"kube-apiserver\" does not take any arguments, got [{}]", words.join(" "))))
 }
 
-fn named(given: &mut Given, argument: &str, long: &str, rest: &mut impl Iterator<Item = String>) -> Result<(), Misuse> {
+fn named(
+    given: &mut ParsedFlags,
+    argument: &str,
+    long: &str,
+    rest: &mut impl Iterator<Item = String>,
+) -> Result<(), Misuse> {
     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
     if name.is_empty() || name.starts_with(['-', '=']) {
         return Err(Misuse(format!("bad flag syntax: {argument}")));
@@ -97,7 +102,7 @@ fn named(given: &mut Given, argument: &str, long: &str, rest: &mut impl Iterator
 
 /// Parses letters after one dash: each is a flag, until one takes the rest as its value.
 fn letters(
-    given: &mut Given,
+    given: &mut ParsedFlags,
     argument: &str,
     letters: &str,
     rest: &mut impl Iterator<Item = String>,

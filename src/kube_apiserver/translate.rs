@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flotilla_golang::strconv;
 
-use super::parse::{Given, Misuse};
-use super::table::{Fate, Flag};
+use super::parse::{Misuse, ParsedFlags};
+use super::table::{Flag, FlagEffect};
 use super::{gates, value};
 use crate::admission::{Presence, chain};
 use crate::enablement::Enablement;
@@ -25,14 +25,14 @@ pub struct Translation {
     /// The flags of `flotilla serve` that have the effect of the given ones.
     pub arguments: Vec<String>,
     /// The first lines of the log.
-    pub told: Vec<String>,
+    pub log_lines: Vec<String>,
 }
 
 /// Translates a command line.
 ///
 /// # Errors
 /// If a flag would be dangerous to ignore, or kube-apiserver refuses it as well.
-pub fn translate(given: &Given) -> Result<Translation, Misuse> {
+pub fn translate(given: &ParsedFlags) -> Result<Translation, Misuse> {
     let mut wrong = Vec::new();
     let mut to = Translation::default();
     for (flag, values) in given.flags() {
@@ -40,7 +40,7 @@ pub fn translate(given: &Given) -> Result<Translation, Misuse> {
     }
     match gates::check(given.all("feature-gates")) {
         Ok(others) if others.is_empty() => {}
-        Ok(others) => to.told.push(format!("--feature-gates={}: features are as by default", others.join(","))),
+        Ok(others) => to.log_lines.push(format!("--feature-gates={}: features are as by default", others.join(","))),
         Err(why) => wrong.push(why),
     }
     apis(given, &mut to, &mut wrong);
@@ -69,20 +69,20 @@ impl Translation {
 /// Decides about a flag without effect here: logs it, or refuses it.
 fn judge(flag: &Flag, values: &[String], to: &mut Translation, wrong: &mut Vec<String>) {
     let asks = values.iter().any(|value| !value.is_empty() && value != flag.default);
-    match flag.fate {
-        Fate::Told(why) if asks => to.told.push(format!("--{}={}: {why}", flag.name, values.join(","))),
-        Fate::Refused(why) if asks => wrong.push(format!("--{} cannot be used: {why}", flag.name)),
+    match flag.effect {
+        FlagEffect::Logged(why) if asks => to.log_lines.push(format!("--{}={}: {why}", flag.name, values.join(","))),
+        FlagEffect::Refused(why) if asks => wrong.push(format!("--{} cannot be used: {why}", flag.name)),
         _ => {}
     }
 }
 
 /// Translates the flags about served APIs and privileged pods.
-fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+fn apis(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     match given.all("runtime-config").join(",").parse::<Enablement>() {
         Ok(enablement) => {
             for key in enablement.absent() {
                 let why = "the versions that Kubernetes 1.36 serves by default are served, and no others";
-                to.told.push(format!("--runtime-config={key}: {why}"));
+                to.log_lines.push(format!("--runtime-config={key}: {why}"));
             }
             let fair = given.one("enable-priority-and-fairness") != Some("false");
             if let Some(key) = enablement.takes_priorities().filter(|_| fair) {
@@ -97,7 +97,7 @@ fn apis(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
 }
 
 /// Translates the authorization modes.
-fn modes(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+fn modes(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     let modes = given.all("authorization-mode");
     for mode in modes {
         match mode.as_str() {
@@ -116,7 +116,7 @@ fn modes(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     to.set("authorization-mode", modes.join(","));
     let anonymous = given.one("anonymous-auth") != Some("false");
     if anonymous && modes.contains(&all) {
-        to.told.push(
+        to.log_lines.push(
             "everybody may do everything (--authorization-mode=AlwaysAllow): requests without credentials are refused"
                 .to_owned(),
         );
@@ -129,7 +129,7 @@ fn quoted(texts: &[String]) -> String {
 }
 
 /// Translates the flags about admission plugins.
-fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+fn plugins_of(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     let (on, off) = (given.all("enable-admission-plugins"), given.all("disable-admission-plugins"));
     for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
         for name in names.iter().filter(|name| chain::find(name).is_none()) {
@@ -148,7 +148,7 @@ fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
     }
     for name in off {
         if chain::find(name) == Some(Presence::Always) {
-            to.told.push(format!("--disable-admission-plugins={name}: what it does is done all the same"));
+            to.log_lines.push(format!("--disable-admission-plugins={name}: the plugin cannot be disabled"));
         }
     }
     for (flag, names) in [("enable-admission-plugins", on), ("disable-admission-plugins", off)] {
@@ -159,7 +159,7 @@ fn plugins_of(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
 }
 
 /// Translates the flags about listening.
-fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
+fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     let address = given.one("bind-address").and_then(|address| address.parse().ok());
     let address: IpAddr = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let port = given.one("secure-port").map_or(Ok(6443), |port| port.parse::<u16>().map_err(|_| port));
@@ -173,7 +173,7 @@ fn listening(given: &Given, to: &mut Translation, wrong: &mut Vec<String>) {
         }
     }
     if given.all("service-cluster-ip-range").is_empty() {
-        to.told.push(format!("no --service-cluster-ip-range is given: Services get addresses of {SERVICE_RANGE}"));
+        to.log_lines.push(format!("no --service-cluster-ip-range is given: Services get addresses of {SERVICE_RANGE}"));
         to.set("service-cluster-ip-range", SERVICE_RANGE);
     }
 }
@@ -236,7 +236,7 @@ const SAME_LISTS: [&str; 11] = [
     "tls-san",
 ];
 
-fn same(given: &Given, to: &mut Translation) {
+fn same(given: &ParsedFlags, to: &mut Translation) {
     for name in SAME {
         if let Some(value) = given.one(name) {
             to.set(name, value);
@@ -259,7 +259,7 @@ fn same(given: &Given, to: &mut Translation) {
 }
 
 /// Translates the flags about the directories of certificates and data.
-fn places(given: &Given, to: &mut Translation) {
+fn places(given: &ParsedFlags, to: &mut Translation) {
     let cert_dir = given.one("cert-dir").map(PathBuf::from);
     let serving = given.one("tls-cert-file").map(PathBuf::from);
     if serving.is_none() {
@@ -273,13 +273,12 @@ fn places(given: &Given, to: &mut Translation) {
     match beside {
         Some(dir) => {
             let dir = dir.join(DATA_DIR);
-            to.told.push(format!("no --data-dir is given: what is stored is kept in {}", dir.display()));
+            to.log_lines.push(format!("no --data-dir is given: data is stored in {}", dir.display()));
             to.set("data-dir", dir.display());
         }
-        None => to.told.push(format!(
-            "no --data-dir is given: what is stored is kept in {}",
-            crate::config::default_data_dir().display()
-        )),
+        None => to
+            .log_lines
+            .push(format!("no --data-dir is given: data is stored in {}", crate::config::default_data_dir().display())),
     }
 }
 
@@ -291,7 +290,7 @@ fn can_be_written(dir: &Path) -> bool {
 }
 
 /// Translates the flags about the log's level and format.
-fn logging(given: &Given, to: &mut Translation) {
+fn logging(given: &ParsedFlags, to: &mut Translation) {
     if let Some(form) = given.one("logging-format") {
         to.set("log-format", form);
     }

@@ -12,7 +12,7 @@ use crate::config::{PortRange, ReportedVersion};
 /// Parses a value; returns its parts, each in canonical form.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the value.
 pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
     let number = |error: strconv::NumberError| error.to_string();
     let whole = || Ok(vec![text.to_owned()]);

@@ -9,7 +9,7 @@ use crate::prometheus::Histogram;
 use crate::prometheus::Meter;
 use crate::prometheus::families;
 
-/// Users that are counted by name; all others count as one, since there is no end of names.
+/// Users that are counted by name. All others count as one, since the number of names has no bound.
 const KNOWN_USERS: [&str; 3] = ["admin", "kubelet", "system:serviceaccount:kube-system:default"];
 const OTHER_USER: &str = "other";
 
@@ -26,7 +26,7 @@ impl Outcome {
     }
 }
 
-/// Whether the user of a request was found, and whether it may.
+/// Counts the outcomes of authentication and authorization.
 pub struct Access {
     authenticated: Outcome,
     unknown: Outcome,
@@ -55,7 +55,7 @@ impl Access {
         }
     }
 
-    /// Counts a request whose user was found.
+    /// Counts a request whose user was identified.
     pub fn authenticated(&self, user: &str, took: Duration) {
         self.authenticated.count(took);
         let known = self.users.iter().find(|(name, _)| *name == user);

@@ -14,21 +14,21 @@ use crate::prometheus::Histogram;
 use crate::prometheus::families;
 use crate::status::ApiResult;
 
-/// What a request does to an object.
+/// The operation of a request on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It is new.
+    /// Creates the object.
     Create,
-    /// It changes.
+    /// Changes the object.
     Update,
-    /// It goes.
+    /// Deletes the object.
     Delete,
-    /// It is the way to something else.
+    /// Connects to something behind the object.
     Connect,
 }
 
 impl Operation {
-    /// Its name, as admission has it.
+    /// Returns its name in the API of admission.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -39,12 +39,12 @@ impl Operation {
     }
 }
 
-/// When admission looks at a write.
+/// A phase of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// While it can still be changed.
+    /// Plugins may change the object.
     Admit,
-    /// When it is finished.
+    /// Plugins only validate the object.
     Validate,
 }
 
@@ -60,25 +60,25 @@ impl Phase {
     }
 }
 
-/// A plugin or, without a name, a step; operation, phase, whether it refused.
+/// The name of a plugin, or empty for a step; operation, phase, whether the write was refused.
 type Labels = (&'static str, Operation, Phase, bool);
 
-/// Handles by their labels, of which there are as many as plugins.
+/// Handles by their labels. Their number is bounded by that of plugins.
 #[derive(Default)]
 pub struct Admission {
     durations: DashMap<Labels, Arc<Histogram>>,
     writes: DashMap<(&'static str, TableId), Arc<Histogram>>,
-    /// Combinations of labels with the names of policies, bindings and webhooks, which anybody may give them.
+    /// Combinations of labels with the names of policies, bindings and webhooks, which clients choose.
     named: Mutex<HashSet<String>>,
 }
 
 /// Labels whose values clients choose.
 const CHOSEN: [&str; 3] = ["name", "policy", "policy_binding"];
-/// What they are where there are too many.
+/// The value of these labels above the bound.
 const OTHERS: &str = "others";
 
 impl Admission {
-    /// Has a combination of labels that is one too many go by the name `others`.
+    /// Replaces the chosen labels of a combination above the bound by `others`.
     fn bound(&self, labels: &mut [(&'static str, &str)], most: usize) {
         let mut text = String::new();
         labels.iter().for_each(|(_, value)| text.extend([value, "\0"]));
@@ -92,8 +92,8 @@ impl Admission {
 }
 
 impl Metrics {
-    /// Labels that have the names of policies or webhooks, of which there are at most
-    /// [`ADMISSION_SERIES`](limits::ADMISSION_SERIES).
+    /// Returns labels with the names of policies or webhooks, in at most [`ADMISSION_SERIES`](limits::ADMISSION_SERIES)
+    /// combinations.
     pub fn bounded<'l, const N: usize>(
         &self,
         mut labels: [(&'static str, &'l str); N],
@@ -102,7 +102,7 @@ impl Metrics {
         labels
     }
 
-    /// Does the work of a plugin of admission, and measures it.
+    /// Runs a plugin of admission, and measures it.
     pub fn by_plugin<T>(
         &self,
         plugin: &'static str,
@@ -116,7 +116,7 @@ impl Metrics {
         done
     }
 
-    /// Measures what a plugin did of admission.
+    /// Records a run of a plugin of admission.
     pub fn took_plugin(
         &self,
         plugin: &'static str,
@@ -130,7 +130,7 @@ impl Metrics {
         self.admission.durations.entry(labels).or_insert_with(|| self.duration(labels)).observe(took);
     }
 
-    /// Does a step of admission, and measures it.
+    /// Runs a step of admission, and measures it.
     pub fn by_step<T>(&self, operation: Operation, phase: Phase, work: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
         self.by_plugin("", operation, phase, work)
     }
@@ -145,7 +145,7 @@ impl Metrics {
         }
     }
 
-    /// Measures a write of the store: `create`, `update` or `delete`, and the table that it went to.
+    /// Records a write of the store: `create`, `update` or `delete`, and its table.
     pub fn stored(&self, operation: &'static str, table: TableId, took: Duration) {
         let histogram = self.admission.writes.entry((operation, table.clone())).or_insert_with(|| {
             let (group, resource) = table.as_str().split_once('/').unwrap_or(("", table.as_str()));

@@ -1,4 +1,4 @@
-//! What this server's own controllers ask of it.
+//! Requests of this server's own controllers.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 use crate::prometheus::Meter;
 use crate::prometheus::families;
 
-/// Requests of the embedded controllers, counted as a client's are: by method and code. There are a few dozen of both
-/// together.
+/// Counts requests of the embedded controllers as those of a client: by method and code, a few dozen combinations.
 pub struct Clients(Mutex<HashMap<(&'static str, u16), Counter>>);
 
 impl Default for Clients {

@@ -1,10 +1,10 @@
-//! What the server tells about itself at `/metrics`, under the names and labels that Kubernetes has for the same.
+//! The metrics of the server at `/metrics`, under the names and labels that Kubernetes has for the same.
 //!
-//! What happens often is counted on handles that were made once ([`requests`], [`access`], [`watches`], [`admission`],
-//! [`queues`]): counters and gauges are those of the crate `metrics`, distributions are arrays of counts. What has a
-//! value anyway is read when somebody asks ([`process`], [`store`]).
+//! Frequent events are counted on handles that were made once ([`requests`], [`access`], [`watches`], [`admission`],
+//! [`queues`]): counters and gauges are those of the crate `metrics`, distributions are arrays of counts. Values that
+//! exist anyway are read at each scrape ([`process`], [`store`]).
 //!
-//! Labels are bounded: they come from what is served, never from what a client sends.
+//! Labels are bounded: they come from the served resources, never from a client's request.
 
 pub mod access;
 pub mod admission;
@@ -26,7 +26,7 @@ use crate::limits;
 use crate::prometheus::{Meter, Page, families, sorted};
 use crate::served::Resources;
 
-/// Everything that is measured in this server.
+/// All metrics of this server.
 pub struct Metrics {
     meter: Arc<Meter>,
     process: process::Process,
@@ -66,27 +66,27 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Where series of other parts are made.
+    /// Returns the meter, with which other parts make their series.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// The same, for those who count after this is gone.
+    /// Returns the meter for parts that outlive the metrics.
     pub const fn shared_meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Counts a request that a controller made of the server at an address.
+    /// Counts a request of a controller to the server at an address.
     pub fn asked_by_controller(&self, host: &str, method: &'static str, code: u16) {
         self.clients.count(&self.meter, host, method, code);
     }
 
-    /// How often a thread of a kind did not come back.
+    /// Returns the counter of stalls of threads of a kind.
     pub fn stalls(&self, kind: &'static str) -> metrics::Counter {
         self.meter.counter(families::STALLS, &[("thread", kind)])
     }
 
-    /// Everything in the text form, with what the store tells of what is served, and what `more` adds.
+    /// Returns all metrics in the text format, with those of the store and those that `more` adds.
     pub fn render(&self, store: &Store, resources: &Resources, more: impl FnOnce(&mut Page)) -> String {
         let mut page = Page(self.meter.render());
         self.process.write(&mut page);

@@ -5,17 +5,17 @@ use std::time::Duration;
 use super::Metrics;
 use crate::prometheus::families;
 
-/// Which policies.
+/// The kind of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// Those that refuse.
+    /// Validating policies, which refuse writes.
     Validating,
-    /// Those that change.
+    /// Mutating policies, which change objects.
     Mutating,
 }
 
 impl Metrics {
-    /// Counts and measures what a policy did: policy, binding, type of the error, and of a validation what was done.
+    /// Records a run of a policy: policy, binding, type of the error, and for a validation the action that followed.
     pub fn by_policy(&self, sort: Sort, [policy, binding, error, action]: [&str; 4], elapsed: Duration) {
         let (policy, binding) = (("policy", policy), ("policy_binding", binding));
         let labels = self.bounded([policy, binding, ("error_type", error), ("enforcement_action", action)]);

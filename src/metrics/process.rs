@@ -1,4 +1,4 @@
-//! The process and what it was built of.
+//! The process and its build.
 
 use std::time::UNIX_EPOCH;
 
@@ -10,19 +10,19 @@ use crate::prometheus::Page;
 use crate::version;
 use crate::wall_clock;
 
-/// The process since it began to measure.
+/// Measures the process.
 #[derive(Debug)]
 pub struct Process {
     started: f64,
 }
 
 impl Process {
-    /// Now.
+    /// Begins to measure now.
     pub fn begin() -> Self {
         Self { started: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
     }
 
-    /// Appends what the operating system knows. What it does not tell is left out.
+    /// Appends the metrics of the process. Leaves out those that the operating system does not provide.
     pub fn write(&self, page: &mut Page) {
         let seconds = processor_seconds();
         page.counter("process_cpu_seconds_total", "Time on processors, in seconds.").sample(&[], seconds);
@@ -42,13 +42,13 @@ impl Process {
     }
 }
 
-/// Time on processors since the process started, in seconds.
+/// Returns the time on processors since the process started, in seconds.
 pub fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Virtual and resident memory, in bytes (proc(5), `/proc/pid/statm`).
+/// Returns virtual and resident memory, in bytes (proc(5), `/proc/pid/statm`).
 pub fn memory() -> Option<(f64, f64)> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = text.split_ascii_whitespace().map(|pages| pages.parse::<f64>().ok());

@@ -20,7 +20,7 @@ pub struct QueueMetrics {
 }
 
 impl QueueMetrics {
-    /// Those of the queue of this name.
+    /// Returns the handles of the queue of this name.
     pub fn named(meter: &Meter, name: &str) -> Self {
         let labels = [("name", name)];
         Self {
@@ -32,24 +32,24 @@ impl QueueMetrics {
         }
     }
 
-    /// A key waits from now on.
+    /// Records that a key waits from now on.
     pub fn added(&self, waiting: usize) {
         self.added.increment(1);
         self.depth.set(waiting as f64);
     }
 
-    /// No key waits any more: the queue is gone.
+    /// Records that no key waits any more: the queue is gone.
     pub fn gone(&self) {
         self.depth.set(0.0);
     }
 
-    /// A key was taken that had waited.
+    /// Records that a waiting key was taken.
     pub fn taken(&self, waiting: usize, waited: Duration) {
         self.depth.set(waiting as f64);
         self.waited.observe(waited.as_nanos() as u64);
     }
 
-    /// A key was worked on.
+    /// Records that an attempt on a key ended.
     pub fn finished(&self, worked: Duration, failed: bool) {
         self.worked.observe(worked.as_nanos() as u64);
         if failed {

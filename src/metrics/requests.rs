@@ -1,7 +1,7 @@
-//! Requests: how many, how long they took, how large their answers were.
+//! Requests: their number, duration, and size of answers.
 //!
-//! The handles of a combination of labels are found by one look into a map that is only replaced when a new combination
-//! turns up, so that nothing is formatted and nothing is locked on the way of a request.
+//! A request finds the handles of its labels by one look into a map. The map is replaced only when a new combination
+//! turns up: a request formats nothing and takes no lock.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,27 +17,27 @@ use crate::prometheus::Meter;
 use crate::prometheus::families;
 use crate::served::Served;
 
-/// What a request did, in the words of metrics.
+/// The verb of a request, as metrics name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verb {
-    /// Read an object.
+    /// Reads an object.
     Get,
-    /// Read a collection.
+    /// Reads a collection.
     List,
-    /// Follow changes.
+    /// Follows changes.
     Watch,
-    /// Create.
+    /// Creates an object.
     Post,
-    /// Replace.
+    /// Replaces an object.
     Put,
-    /// Change by a patch.
+    /// Changes an object by a patch.
     Patch,
-    /// Change by a configuration.
+    /// Changes an object by server-side apply.
     Apply,
-    /// Delete one or all.
+    /// Deletes an object or a collection.
     Delete,
-    /// Reach what runs behind an object.
+    /// Connects to something behind an object.
     Connect,
 }
 
@@ -56,13 +56,13 @@ impl Verb {
         }
     }
 
-    /// Whether the size of the answer is of interest.
+    /// Returns whether the size of the answer is measured.
     const fn reads(self) -> bool {
         matches!(self, Self::Get | Self::List | Self::Watch)
     }
 }
 
-/// How much a request concerns.
+/// The scope of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Scope {
@@ -70,7 +70,7 @@ pub enum Scope {
     Resource,
     /// A namespace.
     Namespace,
-    /// All of the cluster.
+    /// The whole cluster.
     Cluster,
 }
 
@@ -84,15 +84,15 @@ impl Scope {
     }
 }
 
-/// Whether a request is only tried.
+/// Whether a request is a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DryRun {
     /// It is not.
     No,
-    /// It is, in all stages.
+    /// It is one, in all stages.
     All,
-    /// It says something else.
+    /// The value of `dryRun` is invalid.
     Invalid,
 }
 
@@ -106,32 +106,33 @@ impl DryRun {
     }
 }
 
-/// What a request was for: what its labels are made of.
+/// The route of a request, from which its labels follow.
 #[derive(Debug, Clone)]
 pub enum Route {
     /// Objects of a resource.
     Resource {
         /// The resource.
         served: Arc<Served>,
-        /// Place of the subresource among those of the resource.
+        /// Index of the subresource among those of the resource.
         subresource: Option<u8>,
-        /// What was to be done.
+        /// The verb.
         verb: Verb,
-        /// To how much.
+        /// The scope.
         scope: Scope,
-        /// Whether in earnest.
+        /// Whether it is a dry run.
         dry_run: DryRun,
     },
     /// A document, under the name that metrics have for it.
     Document(&'static str),
 }
 
-/// A combination of labels: what the route is about, and the rest in bits. What is built in is told by its address,
-/// which nothing else can get, since it is kept with the handles. Custom resources are made anew with every change of a
-/// definition: they are told by a hash of their names, which is larger than any address.
+/// A combination of labels: the identity of the resource or document, and the rest in bits. A built-in resource is
+/// identified by its address, which nothing else can get, since the handles keep the resource alive. A custom resource
+/// is made anew with every change of its definition, and is identified by a hash of its names, which is larger than any
+/// address.
 type SeriesKey = (u64, u64);
 
-/// By what a resource is told from others.
+/// Returns the identity of a resource.
 fn identity(served: &Arc<Served>) -> u64 {
     match &served.custom {
         None => Arc::as_ptr(served) as u64,
@@ -151,7 +152,7 @@ impl Route {
                 let subresource = match (&served.custom, subresource) {
                     (_, None) => 0,
                     (None, Some(at)) => u64::from(*at) + 1,
-                    // Which of them a definition has may change.
+                    // A change of the definition may add and remove subresources.
                     (Some(_), Some(at)) => u64::from(self.subresource_at(*at) == "scale") + 1,
                 };
                 let bits = subresource << 32 | (*verb as u64) << 24 | (*scope as u64) << 20 | (*dry_run as u64) << 16;
@@ -174,7 +175,7 @@ impl Route {
         }
     }
 
-    /// Labels other than the code and the dry run, by name.
+    /// Returns the labels other than the code and the dry run, by name.
     fn labels(&self) -> [(&'static str, &str); 7] {
         match self {
             Self::Resource { served, subresource, verb, scope, .. } => {
@@ -207,14 +208,14 @@ impl Route {
         }
     }
 
-    /// The verb, and the resource with its group and subresource, as in `apps/deployments/scale`.
+    /// Returns the verb, and the resource with its group and subresource, as in `apps/deployments/scale`.
     pub fn named(&self) -> (&'static str, String) {
         let labels = self.labels();
         let part = |name| labels.iter().find(|(label, _)| *label == name).map_or("", |(_, value)| *value);
         (self.verb().name(), slash_joined(["group", "resource", "subresource"].map(part)))
     }
 
-    /// Whether it lasts as long as its client wants, so that its duration means nothing.
+    /// Returns whether the request is long-running: its client decides its duration.
     pub const fn lasts(&self) -> bool {
         matches!(self.verb(), Verb::Watch | Verb::Connect)
     }
@@ -244,11 +245,11 @@ pub fn slash_joined(parts: [&str; 3]) -> String {
 struct Series {
     count: Counter,
     duration: Arc<Histogram>,
-    /// Absent for what does not count for service levels.
+    /// `None` for requests that do not count for service levels.
     sli_duration: Option<Arc<Histogram>>,
-    /// Absent for what is no read.
+    /// `None` for requests that are no reads.
     size: Option<Arc<Histogram>>,
-    /// Whose address is in the key, if one is.
+    /// Keeps the resource alive whose address is in the key.
     _of: Option<Route>,
 }
 
@@ -281,7 +282,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// At most so many combinations of labels.
+    /// Returns metrics with at most `most` combinations of labels.
     pub(super) fn new(meter: &Meter, most: usize) -> Self {
         let refused = meter.counter(families::SERIES_REFUSED, &[]);
         Self { series: ArcSwap::default(), growing: Mutex::new(()), most, refused }
@@ -322,12 +323,12 @@ impl Requests {
         }
     }
 
-    /// The gauge of open requests of a route.
+    /// Returns the gauge of open requests of a route.
     pub fn long_running(&self, meter: &Meter, route: &Route) -> Gauge {
         meter.gauge(families::LONG_RUNNING, &route.labels())
     }
 
-    /// Makes the handles of a combination that was not seen before; false when there are too many.
+    /// Makes the handles of a new combination. Returns false above the bound.
     fn learn(&self, meter: &Meter, route: &Route, code: u16, key: SeriesKey) -> bool {
         let _growing = self.growing.lock();
         let known = self.series.load_full();

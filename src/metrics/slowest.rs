@@ -33,7 +33,7 @@ pub struct SlowRequest {
     pub user_agent: String,
 }
 
-struct Kept {
+struct KeptRequest {
     took: u64,
     /// When it ended, in seconds since the recorder was made.
     at: u64,
@@ -43,11 +43,11 @@ struct Kept {
 /// Keeps the slowest requests of a sliding window of time.
 pub struct Slowest {
     began: Instant,
-    /// A request that took no longer is not kept, in nanoseconds.
+    /// Only requests that took longer are kept, in nanoseconds.
     threshold: AtomicU64,
     /// When the oldest kept request expires, in seconds since `began`.
     expires_at: AtomicU64,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<KeptRequest>>,
 }
 
 impl Default for Slowest {
@@ -69,17 +69,17 @@ impl Slowest {
         if nanoseconds <= self.threshold.load(Ordering::Relaxed) && now < self.expires_at.load(Ordering::Relaxed) {
             return;
         }
-        self.keep(Kept { took: nanoseconds, at: now, request: describe() }, now);
+        self.keep(KeptRequest { took: nanoseconds, at: now, request: describe() }, now);
     }
 
-    fn keep(&self, new: Kept, now: u64) {
+    fn keep(&self, new: KeptRequest, now: u64) {
         let mut kept = self.kept.lock();
         kept.push(new);
         self.tidy(&mut kept, now);
     }
 
     /// Drops expired requests and those beyond the bound, and sets the threshold for new ones.
-    fn tidy(&self, kept: &mut Vec<Kept>, now: u64) {
+    fn tidy(&self, kept: &mut Vec<KeptRequest>, now: u64) {
         let window = limits::SLOW_REQUESTS_WINDOW.as_secs();
         kept.retain(|it| it.at + window > now);
         kept.sort_by_key(|it| std::cmp::Reverse(it.took));
@@ -91,7 +91,7 @@ impl Slowest {
         self.expires_at.store(expires_at.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The kept requests of the window, the slowest first.
+    /// Returns the kept requests of the window, the slowest first.
     pub fn all(&self, now: Instant) -> Vec<SlowRequest> {
         let mut kept = self.kept.lock();
         self.tidy(&mut kept, self.seconds(now));

@@ -1,4 +1,4 @@
-//! Stored objects, and what the store is doing.
+//! Stored objects, and the work of the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,7 +36,7 @@ const TABLE: &[OfTable] = &[
     ("flotilla_subscriptions", "Cursors into changes: watches and controllers.", |t| t.subscriptions as u64),
 ];
 
-/// Appends what the store tells.
+/// Appends the metrics of the store.
 pub fn write(store: &Store, resources: &Resources, page: &mut Page) {
     let status = store.status();
     let count = status.writes_waiting as f64;
@@ -91,7 +91,7 @@ fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {
 
 fn members(store: &Store, page: &mut Page) {
     let cluster = store.cluster();
-    // While one is being replaced there are two of its name.
+    // While a member is being replaced, two replicas have its name.
     let mut reachable = BTreeMap::<&str, bool>::new();
     for member in cluster.members.iter().filter(|member| member.id != store.node()) {
         *reachable.entry(&member.name).or_default() |= member.reachable;
@@ -104,7 +104,7 @@ fn members(store: &Store, page: &mut Page) {
 }
 
 fn tables(store: &Store, resources: &Resources, page: &mut Page) {
-    // Asking for a table makes it.
+    // `Store::table` would create a missing table.
     let made: HashMap<TableId, TableUsage> =
         store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect();
     let stored = resources.stored().into_iter();

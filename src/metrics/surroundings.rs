@@ -1,4 +1,4 @@
-//! What a server depends on and may run out of: disk, certificates, the right time.
+//! Resources that a server may run out of: disk, valid certificates, the right time.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -6,15 +6,15 @@ use std::time::UNIX_EPOCH;
 use crate::prometheus::Page;
 use crate::wall_clock;
 
-/// Size of the disk that a directory is on, and its free space for this process, in bytes; `None` where the operating
-/// system does not know.
+/// Returns the size of the disk that a directory is on, and its free space for this process, in bytes. `None` if the
+/// operating system does not know.
 pub fn disk(directory: &Path) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some((disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
-/// Appends the disk that a directory is on, when certificates expire, in seconds of Unix time, and the clock. What the
-/// operating system does not tell is left out.
+/// Appends the disk that a directory is on, the expiry of certificates, in seconds of Unix time, and the clock. Leaves
+/// out values that the operating system does not provide.
 pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item = (&'static str, i64)>) {
     if let Some((size, free)) = disk(directory) {
         page.gauge("flotilla_disk_size_bytes", "Size of the disk that the data directory is on, in bytes.")

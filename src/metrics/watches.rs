@@ -16,7 +16,7 @@ pub struct WatchEvents {
 }
 
 impl WatchEvents {
-    /// Those of a resource in a version.
+    /// Returns the handles of a resource in a version.
     pub fn of(metrics: &Metrics, served: &Served) -> Self {
         let version = &*served.resource.version;
         let labels = [("group", served.group()), ("resource", &*served.resource.name), ("version", version)];

@@ -106,13 +106,13 @@ impl Export {
             true => exporting.yaml(&unfinished, backup),
             false => exporting.etcd(&unfinished, backup, &self.etcd_prefix, revision),
         };
-        let told = written.and_then(|told| fs::rename(&unfinished, path).map(|()| told).map_err(failed));
-        let told = told.inspect_err(|_| {
+        let report = written.and_then(|report| fs::rename(&unfinished, path).map(|()| report).map_err(failed));
+        let report = report.inspect_err(|_| {
             let _ = if is_yaml { fs::remove_dir_all(&unfinished) } else { fs::remove_file(&unfinished) };
         })?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)?;
-        Ok(format!("{}: {told}", path.display()))
+        Ok(format!("{}: {report}", path.display()))
     }
 }
 
@@ -153,7 +153,7 @@ impl Exporting {
         let leases = 1..=events.div_ceil(limits::MOVING_LEASE_KEYS);
         let leases = leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: EVENT_SECONDS }).collect();
         let bytes = writer.finish(&Ending { leases, revision: revision.cast_signed() })?;
-        Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", told(&skipped)))
+        Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", shown(&skipped)))
     }
 
     fn yaml(mut self, path: &Path, backup: &Path) -> Result<String, ExportError> {
@@ -168,7 +168,7 @@ impl Exporting {
             Ok(true)
         })?;
         let (count, files) = files.finish()?;
-        Ok(format!("{count} objects in {files} files{}", told(&skipped)))
+        Ok(format!("{count} objects in {files} files{}", shown(&skipped)))
     }
 
     /// Calls `see` for every object of a backup. It returns whether it exported the object. Returns the tables that
@@ -239,7 +239,7 @@ fn without_revision(table: &TableId, object: &Object) -> Result<Vec<u8>, ExportE
     Ok([&text[..from], &text[to..]].concat())
 }
 
-fn told(skipped: &[(TableId, u64)]) -> String {
+fn shown(skipped: &[(TableId, u64)]) -> String {
     let each =
         skipped.iter().map(|(table, count)| format!("\nleft out: {count} of {table}, which only Flotilla can use"));
     each.collect()

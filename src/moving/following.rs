@@ -18,7 +18,7 @@ use flotilla_proto::value::Value;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::journal::Journal;
-use super::live::{Listed, Live, LiveError};
+use super::live::{Live, LiveError, SourceResource};
 use super::orders::Orders;
 use super::watching::{Change, Sender, Shown, waiting, watch};
 use crate::limits;
@@ -81,7 +81,7 @@ pub(super) struct Following {
     path: PathBuf,
     orders: Orders,
     synced: Instant,
-    told: Instant,
+    reported: Instant,
 }
 
 impl Following {
@@ -98,15 +98,15 @@ impl Following {
             eprintln!("flotilla: {known} objects had come before");
         }
         let now = Instant::now();
-        Ok(Self { live, journal, path: path.to_owned(), orders, synced: now, told: now })
+        Ok(Self { live, journal, path: path.to_owned(), orders, synced: now, reported: now })
     }
 
     /// Copies all objects, follows changes, and compares at the end.
     pub(super) fn run(&mut self) -> Result<(), FollowingError> {
         let resources = self.live.resources();
-        for (at, listed) in resources.iter().enumerate() {
-            if self.journal.reached(listed.table()).is_none() {
-                self.list(listed)?;
+        for (at, resource) in resources.iter().enumerate() {
+            if self.journal.reached(resource.table()).is_none() {
+                self.list(resource)?;
             }
             self.progress(&format!("{} resources are left", resources.len() - at - 1));
         }
@@ -127,14 +127,14 @@ impl Following {
     }
 
     /// Applies the changes of all watches until a signal requests the takeover.
-    fn follow(&mut self, resources: Vec<Listed>) -> Result<(), FollowingError> {
+    fn follow(&mut self, resources: Vec<SourceResource>) -> Result<(), FollowingError> {
         let (sender, changes) = waiting();
         self.is_to_leave()?;
         if self.orders.is_to_take_over() {
             return Ok(());
         }
-        for listed in resources {
-            self.watch(Arc::new(listed), &sender)?;
+        for resource in resources {
+            self.watch(Arc::new(resource), &sender)?;
         }
         eprintln!(
             "flotilla: {} objects were copied and changes are followed; send SIGUSR1 to process {} to take over",
@@ -166,9 +166,9 @@ impl Following {
         Ok(())
     }
 
-    fn watch(&self, listed: Arc<Listed>, changes: &Sender) -> Result<(), FollowingError> {
-        let Some(version) = self.journal.reached(listed.table()) else { return Ok(()) };
-        let begun = watch(Arc::clone(self.live.client()), listed, version.to_owned(), changes.clone());
+    fn watch(&self, resource: Arc<SourceResource>, changes: &Sender) -> Result<(), FollowingError> {
+        let Some(version) = self.journal.reached(resource.table()) else { return Ok(()) };
+        let begun = watch(Arc::clone(self.live.client()), resource, version.to_owned(), changes.clone());
         begun.map_err(FollowingError::Signals)
     }
 
@@ -197,43 +197,43 @@ impl Following {
     }
 
     /// Writes an object to the journal. Returns its version.
-    fn put(&mut self, listed: &Listed, object: Value) -> io::Result<String> {
+    fn put(&mut self, resource: &SourceResource, object: Value) -> io::Result<String> {
         let (namespace, name, version) = named(&object);
         let of = (&*namespace, &*name);
-        if self.journal.version(listed.table(), of) != Some(&version) {
-            self.journal.put(listed.table(), of, &version, &json::to_vec(&listed.stated(object)))?;
+        if self.journal.version(resource.table(), of) != Some(&version) {
+            self.journal.put(resource.table(), of, &version, &json::to_vec(&resource.stated(object)))?;
         }
         Ok(version)
     }
 
     /// Lists a resource completely. If the server no longer has it, drops it from the journal.
-    fn list(&mut self, listed: &Listed) -> Result<(), FollowingError> {
+    fn list(&mut self, resource: &SourceResource) -> Result<(), FollowingError> {
         for _ in 0..limits::MOVING_LIST_ATTEMPTS {
-            match self.list_once(listed) {
+            match self.list_once(resource) {
                 Err(FollowingError::Live(error)) if error.code() == Some(410) => {}
                 Err(FollowingError::Live(error)) if error.code() == Some(404) => {
-                    let gone = self.journal.give_up(listed.table());
+                    let gone = self.journal.give_up(resource.table());
                     return self.written(gone);
                 }
-                listed => return listed,
+                outcome => return outcome,
             }
         }
-        Err(FollowingError::Forgotten { path: listed.path.clone() })
+        Err(FollowingError::Forgotten { path: resource.path.clone() })
     }
 
-    fn list_once(&mut self, listed: &Listed) -> Result<(), FollowingError> {
-        let table = listed.table();
+    fn list_once(&mut self, resource: &SourceResource) -> Result<(), FollowingError> {
+        let table = resource.table();
         let lost = self.journal.lose(table);
         self.written(lost)?;
         let mut unseen: BTreeSet<_> = self.journal.names(table).into_iter().collect();
         let (mut token, mut version) = (String::new(), String::new());
         loop {
             self.is_to_leave()?;
-            let mut page = self.page(listed, &token, "application/json")?;
+            let mut page = self.page(resource, &token, "application/json")?;
             for object in page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default() {
                 let (namespace, name, _) = named(&object);
                 unseen.remove(&(namespace, name));
-                let put = self.put(listed, object).map(drop);
+                let put = self.put(resource, object).map(drop);
                 self.written(put)?;
             }
             (token, version) = continued(&page).unwrap_or((String::new(), version));
@@ -250,9 +250,9 @@ impl Following {
         self.written(reached)
     }
 
-    fn page(&self, listed: &Listed, token: &str, accept: &str) -> Result<Value, FollowingError> {
+    fn page(&self, resource: &SourceResource, token: &str, accept: &str) -> Result<Value, FollowingError> {
         let token = utf8_percent_encode(token, NON_ALPHANUMERIC);
-        let path = format!("{}?limit={}&continue={token}", listed.path, limits::MOVING_PAGE_OBJECTS);
+        let path = format!("{}?limit={}&continue={token}", resource.path, limits::MOVING_PAGE_OBJECTS);
         Ok(self.live.get_as(&path, accept)?)
     }
 
@@ -261,7 +261,7 @@ impl Following {
     fn compare(&mut self) -> Result<(), FollowingError> {
         self.live.discover()?;
         let resources = self.live.resources();
-        let there: BTreeSet<&str> = resources.iter().map(Listed::table).collect();
+        let there: BTreeSet<&str> = resources.iter().map(SourceResource::table).collect();
         let tables: Vec<String> = self.journal.tables().map(str::to_owned).collect();
         for table in tables.into_iter().filter(|table| !there.contains(&**table)) {
             if self.live.is_unanswered(&table) {
@@ -270,20 +270,20 @@ impl Following {
             let gone = self.journal.give_up(&table);
             self.written(gone)?;
         }
-        for listed in &resources {
+        for resource in &resources {
             self.is_to_leave()?;
-            if self.journal.reached(listed.table()).is_none() || !self.is_as_it_came(listed)? {
-                self.list(listed)?;
+            if self.journal.reached(resource.table()).is_none() || !self.is_as_it_came(resource)? {
+                self.list(resource)?;
             }
         }
         Ok(())
     }
 
     /// Returns whether a resource has exactly the objects of the journal, in the same versions.
-    fn is_as_it_came(&self, listed: &Listed) -> Result<bool, FollowingError> {
+    fn is_as_it_came(&self, resource: &SourceResource) -> Result<bool, FollowingError> {
         let (mut token, mut count) = (String::new(), 0);
         loop {
-            let page = match self.page(listed, &token, METADATA) {
+            let page = match self.page(resource, &token, METADATA) {
                 Ok(page) => page,
                 // Listing the resource again shows which of these it is.
                 Err(FollowingError::Live(error)) if matches!(error.code(), Some(404 | 406 | 410)) => return Ok(false),
@@ -291,14 +291,14 @@ impl Following {
             };
             for object in page.list_at(&["items"]) {
                 let (namespace, name, version) = named(object);
-                if self.journal.version(listed.table(), (&namespace, &name)) != Some(&version) {
+                if self.journal.version(resource.table(), (&namespace, &name)) != Some(&version) {
                     return Ok(false);
                 }
                 count += 1;
             }
             match continued(&page) {
                 Some((next, _)) if !next.is_empty() => token = next,
-                _ => return Ok(count == self.journal.names(listed.table()).len()),
+                _ => return Ok(count == self.journal.names(resource.table()).len()),
             }
         }
     }
@@ -306,17 +306,17 @@ impl Following {
     /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, FollowingError>> + '_ {
         let resources = self.live.resources().into_iter();
-        let named = resources.map(|listed| (self.journal.names(listed.table()), listed));
+        let named = resources.map(|resource| (self.journal.names(resource.table()), resource));
         let mut left: VecDeque<_> = named.collect();
         let mut ended = false;
         std::iter::from_fn(move || {
             let (mut drafts, mut bytes) = (Vec::new(), 0);
-            while let Some((names, listed)) = left.front_mut() {
+            while let Some((names, resource)) = left.front_mut() {
                 let Some(of) = names.pop() else {
                     left.pop_front();
                     continue;
                 };
-                match self.draft(listed, &of, &mut drafts) {
+                match self.draft(resource, &of, &mut drafts) {
                     Ok(length) => bytes += length,
                     Err(error) => return Some(Err(error)),
                 }
@@ -335,10 +335,15 @@ impl Following {
     }
 
     /// Adds the draft of an object. Returns the size of the object, in bytes.
-    fn draft(&mut self, listed: &Listed, of: &(String, String), drafts: &mut Drafts) -> Result<usize, FollowingError> {
-        let read = self.journal.read(listed.table(), of);
+    fn draft(
+        &mut self,
+        resource: &SourceResource,
+        of: &(String, String),
+        drafts: &mut Drafts,
+    ) -> Result<usize, FollowingError> {
+        let read = self.journal.read(resource.table(), of);
         let Some(bytes) = read.map_err(|source| self.failed(source))? else { return Ok(0) };
-        self.live.draft(listed, (&of.0, &of.1), &bytes, drafts)?;
+        self.live.draft(resource, (&of.0, &of.1), &bytes, drafts)?;
         Ok(bytes.len())
     }
 
@@ -365,8 +370,8 @@ impl Following {
     }
 
     fn progress(&mut self, what: &str) {
-        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
-            self.told = Instant::now();
+        if self.reported.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.reported = Instant::now();
             eprintln!("flotilla: {} objects were copied, {what}", self.journal.count_objects());
         }
     }

@@ -64,7 +64,7 @@ pub(super) struct Input {
     prefix: String,
     places: Places,
     keys: Keys,
-    /// What was imported and what was not.
+    /// The numbers of imported and of refused objects.
     pub(super) report: Report,
     aside: Option<Aside>,
     /// The path of the complete aside file, and its number of keys.
@@ -131,12 +131,12 @@ impl Input {
         if closed.is_empty() {
             return Ok(());
         }
-        let mut told = String::new();
+        let mut text = String::new();
         for (at, (how, (count, first))) in closed.iter().enumerate() {
             // Writing to a string does not fail.
-            let _ = write!(told, "{}{count} {how}, such as {first}", if at == 0 { "" } else { "; " });
+            let _ = write!(text, "{}{count} {how}, such as {first}", if at == 0 { "" } else { "; " });
         }
-        Err(InputError::Encrypted(told))
+        Err(InputError::Encrypted(text))
     }
 
     /// Adds the folders of custom resources.
@@ -166,7 +166,7 @@ impl Input {
 
     /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, InputError>> + '_ {
-        Reading { input: self, at: 0, ended: false, told: Instant::now() }
+        Reading { input: self, at: 0, ended: false, reported: Instant::now() }
     }
 
     /// Converts a key to a draft. `None` if the key is no object or is refused.
@@ -222,13 +222,13 @@ struct Reading<'a> {
     input: &'a mut Input,
     at: usize,
     ended: bool,
-    told: Instant,
+    reported: Instant,
 }
 
 impl Reading<'_> {
     fn tell(&mut self) {
-        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
-            self.told = Instant::now();
+        if self.reported.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.reported = Instant::now();
             eprintln!("flotilla: {} of {} keys are read", self.at, self.input.current.keys.len());
         }
     }

@@ -125,12 +125,12 @@ fn what_is_encrypted_is_refused_as_a_whole() {
             ("/registry/secrets/default/c", b"k8s:enc:kms:v2:cloud:x".to_vec()),
         ],
     );
-    let told = open(&path, None).err().unwrap().to_string();
+    let error = open(&path, None).err().unwrap().to_string();
     for part in [
         "2 by aescbc:v1 with the key \"key1\", such as /registry/secrets/default/a",
         "1 by kms:v2 with \"cloud\", which cannot be decrypted here",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(error.contains(part), "{error}");
     }
 }
 
@@ -138,8 +138,8 @@ fn what_is_encrypted_is_refused_as_a_whole() {
 fn a_snapshot_of_something_else_is_refused() {
     let directory = Scratch::new();
     let path = snapshot(&directory, &[("/other/configmaps/default/a", config_map("a"))]);
-    let told = open(&path, None).err().unwrap().to_string();
-    assert!(told.contains("no key that begins with \"/registry/\", among 1 keys"), "{told}");
+    let error = open(&path, None).err().unwrap().to_string();
+    assert!(error.contains("no key that begins with \"/registry/\", among 1 keys"), "{error}");
     let mut input = Input::open(&path, Hash::Demanded, "other/", Keys::default(), None).unwrap();
     assert_eq!(taken(&mut input).len(), 1);
 }

@@ -79,7 +79,7 @@ impl LiveError {
 
 /// A resource to list.
 #[derive(Clone, Debug)]
-pub(super) struct Listed {
+pub(super) struct SourceResource {
     /// The path of its objects.
     pub(super) path: String,
     /// The version and kind of its objects, which items of lists do not state.
@@ -88,7 +88,7 @@ pub(super) struct Listed {
     served: Arc<Served>,
 }
 
-impl Listed {
+impl SourceResource {
     /// Returns the table of its objects.
     pub(super) fn table(&self) -> &str {
         self.served.table.as_str()
@@ -103,7 +103,7 @@ impl Listed {
 }
 
 #[cfg(test)]
-impl Listed {
+impl SourceResource {
     /// Returns the config maps of a server.
     pub(super) fn of_config_maps() -> Self {
         let served = Resources::builtin().stored().into_iter().find(|served| served.table.as_str() == "configmaps");
@@ -117,10 +117,10 @@ pub(super) struct Live {
     client: Arc<Client>,
     /// The revision of the server's list of definitions. Zero if the server's revisions are no numbers.
     revision: Revision,
-    waiting: VecDeque<Listed>,
+    waiting: VecDeque<SourceResource>,
     /// Groups of which some version did not answer.
     unanswered: BTreeSet<String>,
-    /// What was imported and what was not.
+    /// The numbers of imported and of refused objects.
     pub(super) report: Report,
     aside: Option<Aside>,
     /// The path of the complete aside file, and its number of keys.
@@ -148,7 +148,7 @@ impl Live {
     }
 
     /// Returns the resources to import, definitions first.
-    pub(super) fn resources(&self) -> Vec<Listed> {
+    pub(super) fn resources(&self) -> Vec<SourceResource> {
         self.waiting.iter().cloned().collect()
     }
 
@@ -202,8 +202,8 @@ impl Live {
             }
         }
         found.into_iter().for_each(|(of, versions)| self.add(&places, of, &versions));
-        let is_first = |listed: &Listed| listed.path.contains(custom::RESOURCE);
-        self.waiting.make_contiguous().sort_by_key(|listed| !is_first(listed));
+        let is_first = |resource: &SourceResource| resource.path.contains(custom::RESOURCE);
+        self.waiting.make_contiguous().sort_by_key(|resource| !is_first(resource));
         Ok(())
     }
 
@@ -246,32 +246,32 @@ impl Live {
         let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
         let root = if group.is_empty() { "/api" } else { "/apis" };
         let (path, kind, served) = (format!("{root}/{api_version}/{name}"), kind.clone(), Arc::clone(served));
-        self.waiting.push_back(Listed { path, api_version, kind, served });
+        self.waiting.push_back(SourceResource { path, api_version, kind, served });
     }
 
     /// Returns all objects in pages, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, LiveError>> + '_ {
-        Paging { live: self, token: String::new(), told: Instant::now(), ended: false }
+        Paging { live: self, token: String::new(), reported: Instant::now(), ended: false }
     }
 
     /// Converts an object to a draft, or writes it to the aside file.
     pub(super) fn draft(
         &mut self,
-        listed: &Listed,
+        resource: &SourceResource,
         (namespace, name): (&str, &str),
         original: &[u8],
         drafts: &mut Drafts,
     ) -> Result<(), LiveError> {
-        let table = &listed.served.table;
-        let why = match stored::draft(&listed.served, namespace, name, original) {
+        let table = &resource.served.table;
+        let why = match stored::draft(&resource.served, namespace, name, original) {
             Ok(draft) => {
                 self.report.taken(table.as_str(), draft.bytes.len());
-                drafts.push((table.clone(), listed.served.key(namespace, name), draft));
+                drafts.push((table.clone(), resource.served.key(namespace, name), draft));
                 return Ok(());
             }
             Err(why) => why.to_string(),
         };
-        let key = format!("{}/{namespace}/{name}", listed.path);
+        let key = format!("{}/{namespace}/{name}", resource.path);
         self.report.refused(table.as_str(), &key, &why);
         if let Some(aside) = &mut self.aside {
             let added = aside.add(&key, 0, &why, original);
@@ -299,26 +299,26 @@ struct Paging<'a> {
     live: &'a mut Live,
     /// The continue token of the first waiting resource. Empty at the beginning of its list.
     token: String,
-    told: Instant,
+    reported: Instant,
     ended: bool,
 }
 
 impl Paging<'_> {
     /// Reads the next page of the first waiting resource.
-    fn page(&mut self, listed: &Listed) -> Result<Drafts, LiveError> {
+    fn page(&mut self, resource: &SourceResource) -> Result<Drafts, LiveError> {
         let token = utf8_percent_encode(&self.token, NON_ALPHANUMERIC);
-        let path = format!("{}?limit={}&continue={token}", listed.path, limits::MOVING_PAGE_OBJECTS);
+        let path = format!("{}?limit={}&continue={token}", resource.path, limits::MOVING_PAGE_OBJECTS);
         let mut page = self.live.get(&path)?;
         self.token = page.str_at(&["metadata", "continue"]).to_owned();
         let mut drafts = Vec::new();
         let items = page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
         for object in items.into_iter().flatten() {
-            let object = listed.stated(object);
+            let object = resource.stated(object);
             let of = (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]));
-            self.live.draft(listed, of, &json::to_vec(&object), &mut drafts)?;
+            self.live.draft(resource, of, &json::to_vec(&object), &mut drafts)?;
         }
-        if self.told.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
-            self.told = Instant::now();
+        if self.reported.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
+            self.reported = Instant::now();
             let (count, left) = (self.live.report.taken_count(), self.live.waiting.len() + 1);
             eprintln!("flotilla: {count} objects were read, {left} resources are left");
         }
@@ -330,10 +330,10 @@ impl Iterator for Paging<'_> {
     type Item = Result<Drafts, LiveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while let Some(listed) = self.live.waiting.pop_front() {
-            let page = self.page(&listed);
+        while let Some(resource) = self.live.waiting.pop_front() {
+            let page = self.page(&resource);
             if !self.token.is_empty() {
-                self.live.waiting.push_front(listed);
+                self.live.waiting.push_front(resource);
             }
             match page {
                 Ok(drafts) if drafts.is_empty() => {}

@@ -17,14 +17,14 @@ pub(super) enum Order {
 /// The instructions so far.
 #[derive(Debug)]
 pub(super) struct Orders {
-    told: Receiver<Order>,
+    received: Receiver<Order>,
     take_over: bool,
 }
 
 impl Orders {
     /// Receives signals from now on. `take_over` sets that instruction at once.
     pub(super) fn listen(take_over: bool) -> io::Result<Self> {
-        let (teller, told) = mpsc::channel();
+        let (teller, received) = mpsc::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let (ready, started) = mpsc::channel();
         let listen = move || {
@@ -34,12 +34,12 @@ impl Orders {
         };
         std::thread::Builder::new().name("signals".into()).spawn(listen)?;
         started.recv().map_err(|_| io::Error::other("cannot receive signals"))?;
-        Ok(Self { told, take_over })
+        Ok(Self { received, take_over })
     }
 
     /// Returns whether to stop. Remembers an instruction to take over.
     pub(super) fn is_to_leave(&mut self) -> bool {
-        while let Ok(order) = self.told.try_recv() {
+        while let Ok(order) = self.received.try_recv() {
             match order {
                 Order::TakeOver => self.take_over = true,
                 Order::Leave => return true,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::limits::MOVING_TOLD;
+use crate::limits::MOVING_REFUSALS_LISTED;
 
 /// How many objects of a resource were imported and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Report {
     /// Counts a refused object.
     pub(super) fn refused(&mut self, resource: &str, key: &str, why: &str) {
         self.count(resource).refused += 1;
-        if self.refused.len() < MOVING_TOLD {
+        if self.refused.len() < MOVING_REFUSALS_LISTED {
             self.refused.push((key.to_owned(), why.to_owned()));
         }
     }

@@ -19,7 +19,7 @@ pub(super) enum StoredError {
     #[error("it cannot be decoded: {0}")]
     Undecodable(String),
     /// The kind or its version is unknown.
-    #[error("there is no kind {kind} in version {api_version}")]
+    #[error("version {api_version} has no kind {kind}")]
     Kind {
         /// The stated version.
         api_version: String,

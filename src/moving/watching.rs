@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use parking_lot::{Condvar, Mutex};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::live::Listed;
+use super::live::SourceResource;
 use crate::administration::{Client, ClientError};
 use crate::limits;
 
@@ -31,7 +31,7 @@ pub(super) enum Shown {
 #[derive(Debug)]
 pub(super) struct Change {
     /// The resource.
-    pub(super) of: Arc<Listed>,
+    pub(super) of: Arc<SourceResource>,
     /// The event.
     pub(super) shown: Shown,
     /// Counts the event against the size limit of waiting events.
@@ -87,17 +87,17 @@ pub(super) fn waiting() -> (Sender, Receiver<Change>) {
 
 /// The receiver was dropped.
 #[derive(Debug)]
-struct Unheard;
+struct ReceiverDropped;
 
 /// Watches a resource from a version on, on its own thread, until the receiver is dropped.
-pub(super) fn watch(client: Arc<Client>, of: Arc<Listed>, version: String, changes: Sender) -> io::Result<()> {
+pub(super) fn watch(client: Arc<Client>, of: Arc<SourceResource>, version: String, changes: Sender) -> io::Result<()> {
     let watch = Watch { of, version, changes, pause: limits::MOVING_WATCH_PAUSE };
     let thread = std::thread::Builder::new().name("watch".into()).stack_size(limits::MOVING_WATCH_STACK);
     thread.spawn(move || drop(watch.run(|path| client.download_as(path, "application/json")))).map(drop)
 }
 
 struct Watch {
-    of: Arc<Listed>,
+    of: Arc<SourceResource>,
     /// The version up to which all changes were delivered.
     version: String,
     changes: Sender,
@@ -107,18 +107,18 @@ struct Watch {
 
 impl Watch {
     /// Watches until the server no longer has the version. `open` requests a path.
-    fn run<R: Read>(mut self, open: impl Fn(&str) -> Result<R, ClientError>) -> Result<(), Unheard> {
-        let mut told = false;
+    fn run<R: Read>(mut self, open: impl Fn(&str) -> Result<R, ClientError>) -> Result<(), ReceiverDropped> {
+        let mut logged = false;
         loop {
             match open(&self.path()) {
                 Ok(reader) => {
-                    told = false;
+                    logged = false;
                     if self.read(reader)? {
-                        return self.tell(Shown::Lost, 0);
+                        return self.send(Shown::Lost, 0);
                     }
                 }
-                Err(ClientError::Refused { code: 404 | 410, .. }) => return self.tell(Shown::Lost, 0),
-                Err(error) if !std::mem::replace(&mut told, true) => {
+                Err(ClientError::Refused { code: 404 | 410, .. }) => return self.send(Shown::Lost, 0),
+                Err(error) if !std::mem::replace(&mut logged, true) => {
                     eprintln!("flotilla: {} cannot be watched; trying again: {error}", self.of.path);
                 }
                 Err(_) => {}
@@ -135,7 +135,7 @@ impl Watch {
     }
 
     /// Reads a watch to its end. Returns whether the resource must be listed again.
-    fn read(&mut self, reader: impl Read) -> Result<bool, Unheard> {
+    fn read(&mut self, reader: impl Read) -> Result<bool, ReceiverDropped> {
         let (mut reader, mut line) = (BufReader::new(reader), Vec::new());
         loop {
             line.clear();
@@ -157,15 +157,15 @@ impl Watch {
             if version.is_empty() {
                 return Ok(false); // not an event
             }
-            self.tell(shown, line.len())?;
+            self.send(shown, line.len())?;
             self.version = version;
         }
     }
 
-    fn tell(&self, shown: Shown, bytes: usize) -> Result<(), Unheard> {
+    fn send(&self, shown: Shown, bytes: usize) -> Result<(), ReceiverDropped> {
         let held = self.changes.room.take(bytes);
         let change = Change { of: Arc::clone(&self.of), shown, held };
-        self.changes.changes.send(change).map_err(|_| Unheard)
+        self.changes.changes.send(change).map_err(|_| ReceiverDropped)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 use super::*;
 
 fn watching(changes: Sender, pause: Duration) -> Watch {
-    Watch { of: Arc::new(Listed::of_config_maps()), version: "5".to_owned(), changes, pause }
+    Watch { of: Arc::new(SourceResource::of_config_maps()), version: "5".to_owned(), changes, pause }
 }
 
 fn gone() -> ClientError {
@@ -17,7 +17,7 @@ fn event(of: &str, version: &str, text: &str) -> String {
 }
 
 /// Answers the requests in order, and then states that the version is gone. Returns the requested paths.
-fn run(watch: Watch, answers: &[String]) -> (Vec<String>, Result<(), Unheard>) {
+fn run(watch: Watch, answers: &[String]) -> (Vec<String>, Result<(), ReceiverDropped>) {
     let asked = RefCell::new(Vec::new());
     let result = watch.run(|path| {
         let (_, version) = path.rsplit_once('=').unwrap();

@@ -15,7 +15,7 @@ use crate::enablement::Enablement;
 
 /// The subject of a v3 document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
+pub(super) enum DocumentId {
     /// `.well-known/openid-configuration`.
     IssuerConfiguration,
     /// `api`.
@@ -32,7 +32,7 @@ pub(super) enum Subject {
     ServerVersion,
 }
 
-impl Subject {
+impl DocumentId {
     /// Returns the path of the document below `/openapi/v3/`.
     pub fn path(&self) -> String {
         match self {
@@ -74,19 +74,19 @@ pub(super) struct Content {
 
 impl Content {
     /// Returns the content of a document; `custom` are the custom resources of its group version.
-    pub fn new(subject: &Subject, custom: &[&Custom], enablement: &Enablement) -> Self {
-        let items: Vec<Item> = match subject {
-            Subject::IssuerConfiguration => vec![roots::issuer_configuration()],
-            Subject::Core => vec![roots::core()],
-            Subject::Groups => vec![roots::groups()],
-            Subject::Group(group) => vec![roots::group(group)],
-            Subject::IssuerKeys => vec![roots::issuer_keys()],
-            Subject::ServerVersion => vec![roots::server_version()],
-            Subject::Version(group, version) => version_items(group, version, custom, enablement),
+    pub fn new(id: &DocumentId, custom: &[&Custom], enablement: &Enablement) -> Self {
+        let items: Vec<Item> = match id {
+            DocumentId::IssuerConfiguration => vec![roots::issuer_configuration()],
+            DocumentId::Core => vec![roots::core()],
+            DocumentId::Groups => vec![roots::groups()],
+            DocumentId::Group(group) => vec![roots::group(group)],
+            DocumentId::IssuerKeys => vec![roots::issuer_keys()],
+            DocumentId::ServerVersion => vec![roots::server_version()],
+            DocumentId::Version(group, version) => version_items(group, version, custom, enablement),
         };
-        let options = match subject {
-            Subject::Version(..) if !custom.is_empty() => custom_options(),
-            Subject::Version(group, version) => options_of(group, version),
+        let options = match id {
+            DocumentId::Version(..) if !custom.is_empty() => custom_options(),
+            DocumentId::Version(group, version) => options_of(group, version),
             _ => options_of("", "v1"),
         };
         let mut own = BTreeMap::new();

@@ -13,7 +13,7 @@ use flotilla_proto::value::{Map, Value};
 use parking_lot::Mutex;
 
 use super::custom::Custom;
-use super::document::{Content, Subject};
+use super::document::{Content, DocumentId};
 use super::remote::Remote;
 use super::{v2, write};
 use crate::discovery::{Answer, Body, Request, hash};
@@ -35,7 +35,7 @@ pub struct OpenApi {
     /// The documents of other servers that were converted from v2, by their path.
     converted: BTreeMap<String, Arc<Document>>,
     v2_hash: OnceLock<String>,
-    kept: Mutex<Kept>,
+    kept: Mutex<EncodedDocuments>,
     since: SystemTime,
 }
 
@@ -58,14 +58,14 @@ enum Source {
 /// What a document of this server describes.
 #[derive(Debug)]
 struct Own {
-    subject: Subject,
+    id: DocumentId,
     custom: Vec<Custom>,
     enablement: Arc<Enablement>,
 }
 
 impl Own {
     fn content(&self) -> Content {
-        Content::new(&self.subject, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
+        Content::new(&self.id, &self.custom.iter().collect::<Vec<_>>(), &self.enablement)
     }
 }
 
@@ -74,8 +74,8 @@ impl Document {
         Arc::new(Self { source, hash: OnceLock::new() })
     }
 
-    fn of(subject: Subject, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
-        Self::new(Source::Own(Own { subject, custom, enablement: Arc::clone(enablement) }))
+    fn of(id: DocumentId, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
+        Self::new(Source::Own(Own { id, custom, enablement: Arc::clone(enablement) }))
     }
 
     /// Returns what describes this server's resources. `None` for documents of others.
@@ -103,7 +103,7 @@ impl Document {
 
 /// Encoded documents, the oldest first.
 #[derive(Debug, Default)]
-struct Kept {
+struct EncodedDocuments {
     documents: VecDeque<(String, Form, Bytes)>,
     bytes: usize,
 }
@@ -124,8 +124,8 @@ impl Default for OpenApi {
 impl OpenApi {
     /// Returns the documents of enabled built-in kinds, without building them yet.
     pub fn new(enablement: &Arc<Enablement>) -> Self {
-        let subjects = Subject::built_in(enablement).into_iter();
-        let documents = subjects.map(|subject| (subject.path(), Document::of(subject, Vec::new(), enablement)));
+        let ids = DocumentId::built_in(enablement).into_iter();
+        let documents = ids.map(|id| (id.path(), Document::of(id, Vec::new(), enablement)));
         Self::of(documents.collect(), Arc::default())
     }
 
@@ -231,7 +231,7 @@ impl OpenApi {
 
     /// Returns a cached document, or builds it and caches it in place of the oldest ones.
     fn kept(&self, path: &str, form: Form, build: impl FnOnce() -> Vec<u8>) -> Bytes {
-        let find = |kept: &Kept| {
+        let find = |kept: &EncodedDocuments| {
             let mut all = kept.documents.iter();
             all.find(|(own, own_form, _)| own == path && *own_form == form).map(|(.., bytes)| bytes.clone())
         };
@@ -259,8 +259,8 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
         versions.entry((of.resource.group.clone(), of.resource.version.clone())).or_default().push(of);
     }
     versions.into_iter().map(|((group, version), custom)| {
-        let subject = Subject::Version(group, version);
-        (subject.path(), Document::of(subject, custom, &Arc::default()))
+        let id = DocumentId::Version(group, version);
+        (id.path(), Document::of(id, custom, &Arc::default()))
     })
 }
 

@@ -31,10 +31,10 @@ pub struct Pool {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
     open: Arc<AtomicUsize>,
-    kept: Mutex<Kept>,
+    kept: Mutex<PoolState>,
 }
 
-struct Kept {
+struct PoolState {
     /// Idle connections of HTTP/1.1, the most recently used last.
     idle: Vec<(Instant, Sender)>,
     /// The connection of HTTP/2, which all requests share.
@@ -72,7 +72,7 @@ impl Pool {
     pub fn new(peer: Peer) -> Result<Self, Error> {
         let tls = peer.secure.as_ref().map(|secure| tls::config(secure, secure.http2)).transpose()?;
         let tls_alone = peer.secure.as_ref().map(|secure| tls::config(secure, false)).transpose()?;
-        let kept = Kept { idle: Vec::new(), shared: None, used: Instant::now(), is_swept: false };
+        let kept = PoolState { idle: Vec::new(), shared: None, used: Instant::now(), is_swept: false };
         let places = Arc::new(Semaphore::new(limits::OUTBOUND_REQUESTS));
         let (waiting, open) = (AtomicUsize::new(0), Arc::default());
         Ok(Self { peer, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
@@ -184,7 +184,7 @@ impl Pool {
     }
 
     /// Starts the task that closes idle connections, unless it runs.
-    fn sweep(self: &Arc<Self>, kept: &mut Kept) {
+    fn sweep(self: &Arc<Self>, kept: &mut PoolState) {
         if std::mem::replace(&mut kept.is_swept, true) {
             return;
         }
@@ -248,7 +248,7 @@ fn ended(how: Result<(), hyper::Error>, counted: Counted) {
     }
 }
 
-impl Kept {
+impl PoolState {
     fn forget_ended(&mut self) {
         let is_fresh = |since: &Instant| since.elapsed() < limits::OUTBOUND_IDLE_TIMEOUT;
         self.idle.retain(|(since, sender)| is_fresh(since) && !sender.is_closed());

@@ -17,31 +17,31 @@ use crate::administration::{Client, Kubeconfig};
 use crate::pki::{LEAF_RENEWAL, read_credential};
 use crate::{config, wall_clock};
 
-/// How far clocks may be apart, in seconds.
+/// Largest difference between clocks without a warning, in seconds.
 const CLOCK_OFFSET: f64 = 0.5;
-/// Part of a disk that is to be free.
+/// Smallest free part of a disk without a warning.
 const DISK_FREE: f64 = 0.1;
-/// Entries of a log that a member may lack for a moment.
+/// Largest number of log entries that a member may lack without a warning.
 const LAG_ENTRIES: u64 = 10_000;
 
-/// Check a data directory, certificates, clocks and whether members reach each other.
+/// Check a data directory, certificates, clocks and the connections between members.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Data directory to look at; without it, the usual one if it is there.
+    /// Data directory to check [default: the usual one, if it exists].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Kubeconfig that says where a member serves and who asks [default: that of the data directory]
+    /// Kubeconfig with the address of a member and the user [default: that of the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Ask no server: look only at files.
+    /// Ask no server: check only files.
     #[arg(long)]
     offline: bool,
-    /// How it is written.
+    /// Form of the output.
     #[arg(long, short, value_name = "FORM", default_value = "text")]
     output: Output,
 }
 
-/// How something is that was looked at.
+/// The verdict on a checked part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -56,19 +56,19 @@ pub enum Verdict {
 /// What was found.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// How it is.
+    /// The verdict.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
-    /// What to do; empty when nothing is to be done.
+    /// The advice; empty for a part that is good.
     pub advice: String,
 }
 
 impl Doctor {
-    /// Looks, and tells what it finds. Returns whether nothing is broken.
+    /// Checks, and prints the results. Returns whether nothing is broken.
     ///
     /// # Errors
-    /// When standard output cannot be written to.
+    /// Standard output cannot be written to.
     pub fn run(&self) -> Result<bool, StatusError> {
         let directory = self.data_dir.clone().unwrap_or_else(config::default_data_dir);
         let mut findings = Vec::new();
@@ -116,7 +116,7 @@ impl Finding {
     }
 }
 
-/// A data directory and the certificates in it.
+/// Checks a data directory and the certificates in it.
 fn files(directory: &Path, findings: &mut Vec<Finding>) {
     let shown = directory.display();
     let mode = match fs::metadata(directory) {
@@ -167,7 +167,7 @@ fn files(directory: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
-/// How long a certificate is valid yet.
+/// Checks how long a certificate is still valid.
 fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
     let parsed = der.map_err(str::to_owned).and_then(|der| {
         X509Certificate::from_der(der).map(|(_, it)| it.validity().not_after.timestamp()).map_err(|e| e.to_string())
@@ -182,7 +182,7 @@ fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
     }
 }
 
-/// What it means that a certificate ends in so many seconds.
+/// Judges a certificate that ends in `left` seconds.
 fn validity(name: &str, left: i64) -> Finding {
     let days = left.div_euclid(86_400);
     let soon = i64::try_from(LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
@@ -194,7 +194,7 @@ fn validity(name: &str, left: i64) -> Finding {
     }
 }
 
-/// Room on a disk, in bytes.
+/// Judges the free space of a disk, in bytes.
 fn room(free: f64, size: f64) -> Finding {
     let text = format!("{:.1} of {:.1} GiB are free on the disk", free / GIB, size / GIB);
     match free >= size * DISK_FREE {
@@ -205,7 +205,7 @@ fn room(free: f64, size: f64) -> Finding {
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// A server, and its cluster as it sees it.
+/// Checks a server, and its cluster as the server sees it.
 fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
     let read = match Kubeconfig::read(kubeconfig) {
         Ok(read) => read,
@@ -285,7 +285,7 @@ pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
     findings
 }
 
-/// How far a clock is off this machine's, in seconds.
+/// Judges the offset of a clock from this machine's, in seconds.
 fn clock(offset: f64) -> Finding {
     match offset.abs() <= CLOCK_OFFSET {
         true => Finding::good("its clock agrees with this machine's"),
@@ -296,7 +296,7 @@ fn clock(offset: f64) -> Finding {
     }
 }
 
-/// What went wrong, and why.
+/// Returns the text of an error with its causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -1,4 +1,4 @@
-//! Observing a member: its overview, and how far its clock is off this machine's; how commands print that.
+//! Observes a member: its overview, and the offset of its clock from this machine's. Commands print an observation.
 
 use std::io;
 use std::io::{IsTerminal as _, Write as _};
@@ -21,7 +21,7 @@ pub(super) enum Output {
     Json,
 }
 
-/// Why a command about the state of a member failed.
+/// The reasons why a command about the state of a member failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The kubeconfig cannot be used.
@@ -65,12 +65,12 @@ impl Observation {
     }
 }
 
-/// Seconds since 1970 by this machine's clock.
+/// Returns the seconds since 1970 by this machine's clock.
 fn seconds() -> f64 {
     wall_clock::now().duration_since(UNIX_EPOCH).map_or(0.0, |since: Duration| since.as_secs_f64())
 }
 
-/// Whole seconds since 1970, the unit of the ends of certificates.
+/// Returns the whole seconds since 1970, the unit of the ends of certificates.
 pub(super) fn unix_seconds(now: SystemTime) -> i64 {
     now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
@@ -78,7 +78,7 @@ pub(super) fn unix_seconds(now: SystemTime) -> i64 {
 /// Writes to standard output. Returns `false` when its reader has gone.
 ///
 /// # Errors
-/// When standard output cannot be written to for another reason.
+/// Standard output cannot be written to for another reason.
 pub(super) fn print(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -87,7 +87,7 @@ pub(super) fn print(text: &str) -> io::Result<bool> {
     }
 }
 
-/// Lets a terminal clear its screen before it shows a text.
+/// Puts codes before a text with which a terminal clears its screen.
 pub(super) fn replacing_screen(text: String) -> String {
     if io::stdout().is_terminal() { format!("\x1b[H\x1b[2J{text}") } else { text }
 }

@@ -15,18 +15,18 @@ pub struct Requests {
     pub verb: String,
     /// The resource, with its group and subresource, as in `apps/deployments/scale`.
     pub resource: String,
-    /// How many there were since the server started.
+    /// Their number since the server started.
     pub count: u64,
     /// Median of their durations, in seconds.
     pub p50: f64,
     /// 99th percentile of their durations, in seconds.
     pub p99: f64,
-    /// How many there are in each bucket of durations: one for each bound, and one above the last.
+    /// The number in each bucket of durations: one bucket for each bound, and one above the last.
     pub buckets: Vec<u64>,
 }
 
 impl Requests {
-    /// The requests of a type, from their buckets of durations.
+    /// Returns the requests of a type, from their buckets of durations.
     pub fn of(verb: String, resource: String, buckets: Vec<u64>, bounds: &[f64]) -> Self {
         let quantile = |q| quantile(bounds, &buckets, q);
         let (count, p50, p99) = (buckets.iter().sum(), quantile(0.5), quantile(0.99));
@@ -34,13 +34,14 @@ impl Requests {
     }
 }
 
-/// The bounds of the buckets of requests, in seconds.
+/// Returns the bounds of the buckets of requests, in seconds.
 pub fn request_bounds() -> Vec<f64> {
     let family = &families::REQUEST_DURATION;
     family.bounds.iter().map(|bound| family.unit.show(*bound)).collect()
 }
 
-/// All counted types, the most frequent first, without watches and connections: their durations mean nothing.
+/// Returns all counted types, the most frequent first, without long-running requests: their clients decide their
+/// duration.
 pub fn requests_by_type(meter: &Meter) -> Vec<Requests> {
     let bounds = request_bounds();
     let mut types = BTreeMap::<(String, String), Vec<u64>>::new();
@@ -61,7 +62,7 @@ pub fn requests_by_type(meter: &Meter) -> Vec<Requests> {
     all
 }
 
-/// A quantile as Prometheus estimates it: evenly spread within a bucket, and the greatest bound beyond that.
+/// Returns a quantile as Prometheus estimates it: evenly spread within a bucket, and the greatest bound beyond that.
 pub fn quantile(bounds: &[f64], buckets: &[u64], q: f64) -> f64 {
     let rank = q * buckets.iter().sum::<u64>() as f64;
     let (mut lower, mut before) = (0.0, 0.0);

@@ -11,33 +11,33 @@ use super::view::{Disk, Lag, Overview};
 use crate::administration::{Client, Kubeconfig, cluster_tables, table};
 use crate::config;
 
-/// Types of requests that are shown as text.
+/// Largest number of types of requests in the text.
 const REQUESTS_SHOWN: usize = 12;
-/// Warnings that are shown as text.
+/// Largest number of warnings in the text.
 const WARNINGS_SHOWN: usize = 5;
 
-/// Show how a member and its cluster are.
+/// Show the state of a member and its cluster.
 #[derive(Debug, Args)]
 pub struct Status {
-    /// Kubeconfig that says where a member serves and who asks.
+    /// Kubeconfig with the address of a member and the user.
     #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
-    /// How it is written.
+    /// Form of the output.
     #[arg(long, short, value_name = "FORM", default_value = "text")]
     output: Output,
-    /// Show it again and again, until interrupted.
+    /// Show the state again and again, until interrupted.
     #[arg(long, short)]
     watch: bool,
-    /// Time between two looks with --watch.
+    /// Time between two observations with --watch.
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     interval: u64,
 }
 
 impl Status {
-    /// Shows it, once or until interrupted.
+    /// Shows the state, once or until interrupted.
     ///
     /// # Errors
-    /// See [`StatusError`]. With `--watch` a server that does not answer is told and asked again.
+    /// See [`StatusError`]. With `--watch` an error is printed, and the server is asked again.
     pub fn run(&self) -> Result<(), StatusError> {
         let client = Client::new(Kubeconfig::read(&self.kubeconfig)?)?;
         loop {
@@ -111,12 +111,12 @@ fn facts(it: &Overview, clock_offset_seconds: f64) -> Vec<[String; 2]> {
     facts.map(|(name, value)| [name.to_owned(), value]).into()
 }
 
-/// Bytes as people read them.
+/// Formats bytes for people.
 fn bytes(value: f64) -> String {
     format!("{:.1} MiB", value / 1_048_576.0)
 }
 
-/// Seconds as milliseconds, or a dash.
+/// Formats seconds as milliseconds, `None` as a dash.
 pub(super) fn millis(seconds: Option<f64>) -> String {
     seconds.map_or("-".to_owned(), |it| format!("{:.1} ms", it * 1_000.0))
 }

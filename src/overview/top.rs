@@ -14,21 +14,21 @@ use crate::administration::{Client, Kubeconfig, table};
 use crate::config;
 use crate::metrics::slowest::SlowRequest;
 
-/// Types of requests, and resources, that are shown as text.
+/// Largest number of types of requests, and of resources, in the text.
 const ROWS_SHOWN: usize = 15;
-/// Slow requests that are shown as text.
+/// Largest number of slow requests in the text.
 const SLOWEST_SHOWN: usize = 8;
 
 /// Show the rates and durations of requests and watches at a member.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Kubeconfig that says where a member serves and who asks.
+    /// Kubeconfig with the address of a member and the user.
     #[arg(long, value_name = "FILE", default_value_os_t = config::usual_kubeconfig())]
     kubeconfig: PathBuf,
-    /// How it is written.
+    /// Form of the output.
     #[arg(long, short, value_name = "FORM", default_value = "text")]
     output: Output,
-    /// Show it again and again, until interrupted.
+    /// Show the rates again and again, until interrupted.
     #[arg(long, short)]
     watch: bool,
     /// Time between two observations; the rates are those in between.
@@ -37,7 +37,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// Shows it, once or until interrupted.
+    /// Shows the rates, once or until interrupted.
     ///
     /// # Errors
     /// See [`StatusError`]. With `--watch` an error is printed, and the server is asked again.

@@ -11,7 +11,7 @@ use crate::metrics::requests::slash_joined;
 use crate::metrics::slowest::SlowRequest;
 use crate::prometheus::{Meter, families, read_labels};
 
-/// GET: an [`Overview`] as JSON. It is no part of Kubernetes. A user needs the verb `get` on this path.
+/// GET: an [`Overview`] as JSON. Kubernetes has no such path. A user needs the verb `get` on it.
 pub const OVERVIEW_PATH: &str = "/flotilla/v1/overview";
 
 /// The state of a member and its cluster, as the member knows it. A value that the operating system does not provide is
@@ -27,7 +27,7 @@ pub struct Overview {
     pub failing: Vec<String>,
     /// Its clock, in seconds since 1970.
     pub clock_seconds: f64,
-    /// How far that is behind the latest time that a clock of the cluster has shown, in seconds.
+    /// Seconds by which that clock is behind the latest time that a clock of the cluster has shown.
     pub clock_behind_seconds: f64,
     /// How long it has been serving, in seconds.
     pub uptime_seconds: f64,
@@ -61,9 +61,9 @@ pub struct Overview {
     pub slowest: Vec<SlowRequest>,
     /// The watches and controllers that are furthest behind.
     pub watches_behind: Vec<WatchLag>,
-    /// Resources of which something is stored or followed, those that take most memory first.
+    /// Resources with objects or followers, those that take most memory first.
     pub resources: Vec<ResourceView>,
-    /// How many further resources of this kind there are.
+    /// The number of further resources with objects or followers.
     pub resources_omitted: u64,
     /// Its certificates.
     pub certificates: Vec<Certificate>,
@@ -138,7 +138,7 @@ pub struct History {
 pub struct WatchLag {
     /// The watched resource.
     pub resource: String,
-    /// Which of its objects, as in `namespace=a name=b`; empty for all.
+    /// The objects that it selects, as in `namespace=a name=b`; empty for all.
     pub selects: String,
     /// Age of the first change that it has not sent, in seconds.
     pub seconds: f64,
@@ -188,7 +188,7 @@ pub fn sent_events(meter: &Meter) -> HashMap<String, u64> {
     events
 }
 
-/// The name of a resource in an overview.
+/// Returns the name of a resource in an overview.
 pub fn resource_name(group: &str, resource: &str) -> String {
     slash_joined([group, resource, ""])
 }

@@ -27,7 +27,7 @@ pub struct Warning {
     pub text: String,
 }
 
-/// One for the process, as the log is; the oldest first.
+/// One list for the process, since it has one log; the oldest first.
 static RECENT: Mutex<VecDeque<Warning>> = Mutex::new(VecDeque::new());
 
 /// A layer of the log that keeps warnings and errors. For any other event it compares the level, and no more.
@@ -57,7 +57,7 @@ impl<S: Subscriber> Layer<S> for WarningRecorder {
     }
 }
 
-/// The latest warnings and errors, the newest first.
+/// Returns the latest warnings and errors, the newest first.
 pub fn recent_warnings() -> Vec<Warning> {
     RECENT.lock().iter().rev().cloned().collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flotilla_proto::schema::Patch as Rules;
+use flotilla_proto::schema::Patch as MergeRules;
 use flotilla_proto::value::{Map, Value};
 
 use super::go_text;
@@ -59,7 +59,12 @@ fn position(positions: &HashMap<Id, usize>, item: &Value, key: Option<&str>) -> 
 ///
 /// # Errors
 /// The types of the items differ, a directive is invalid, or an item has no merge key.
-pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
+pub fn merge(
+    target: Vec<Value>,
+    patch: Vec<Value>,
+    schema: Schema<'_>,
+    rules: MergeRules,
+) -> Result<Vec<Value>, Error> {
     if !rules.merge {
         return Ok(patch);
     }
@@ -92,13 +97,18 @@ pub fn merge(target: Vec<Value>, patch: Vec<Value>, schema: Schema<'_>, rules: R
 ///
 /// # Errors
 /// The types of the items differ, or one is a list.
-pub fn delete(target: Vec<Value>, gone: Vec<Value>, schema: Schema<'_>, rules: Rules) -> Result<Vec<Value>, Error> {
+pub fn delete(
+    target: Vec<Value>,
+    gone: Vec<Value>,
+    schema: Schema<'_>,
+    rules: MergeRules,
+) -> Result<Vec<Value>, Error> {
     if target.is_empty() && gone.is_empty() {
         return Ok(target);
     }
     if are_maps(&target, &gone)? {
         // A deletion list of maps is merged like any other.
-        return merge(target, gone, schema, Rules { merge: true, ..rules });
+        return merge(target, gone, schema, MergeRules { merge: true, ..rules });
     }
     let gone = positions(&gone, None);
     Ok(target.into_iter().filter(|item| position(&gone, item, None).is_none()).collect())
@@ -113,7 +123,7 @@ pub fn merge_ordered(
     patch: Option<Vec<Value>>,
     order: &[Value],
     schema: Schema<'_>,
-    rules: Rules,
+    rules: MergeRules,
 ) -> Result<Vec<Value>, Error> {
     are_maps(target.as_deref().unwrap_or(&[]), patch.as_deref().unwrap_or(&[])).and_then(|maps| {
         if maps {
@@ -137,7 +147,7 @@ pub fn merge_ordered(
 ///
 /// # Errors
 /// The orders differ, or an item has the wrong type.
-pub fn check_order(patch: &[Value], order: &[Value], rules: Rules) -> Result<(), Error> {
+pub fn check_order(patch: &[Value], order: &[Value], rules: MergeRules) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }

@@ -2,8 +2,8 @@
 //!
 //! All three work on the object in the request's version. The result must still be decoded by the type, which finds
 //! unknown fields and wrong types; [`Patch::undecodable`] is the error for them. A body is read after the object was
-//! found, so that a missing object answers 404 whatever the body holds, and only once for all retries. Server-side
-//! apply is in [`crate::fieldmanager`].
+//! found, so that a missing object answers 404 regardless of the body, and only once for all retries. Server-side apply
+//! is in [`crate::fieldmanager`].
 
 pub(crate) mod go_text;
 mod json;
@@ -86,7 +86,7 @@ impl Patch {
         })?;
         let has_holes = parsed.overflow.is_some();
         if format == Format::Strategic {
-            parsed.value.settle(); // this one is decoded before it is applied
+            parsed.value.resolve_literals(); // this one is decoded before it is applied
         }
         let mut complaints = match checked && !parsed.duplicates.is_empty() {
             true => complaints(&String::from_utf8_lossy(body), None),

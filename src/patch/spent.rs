@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flotilla_proto::json;
-use flotilla_proto::schema::{Patch as Rules, Type};
+use flotilla_proto::schema::{Patch as MergeRules, Type};
 use flotilla_proto::value::{Map, Value};
 
 use super::strategic::{DIRECTIVE, ORDER_PREFIX, RETAIN_KEYS, Schema, discard_nulls, prefixed, without_directives};
@@ -32,12 +32,12 @@ fn spend(patch: &mut Map, target: &Map, schema: Schema<'_>) {
     for (key, value) in patch.iter_mut() {
         match (target.get(key), value) {
             (Some(Value::Object(target)), Value::Object(patch)) => {
-                if let Ok((inner, Rules { replace: false, .. })) = schema.member(key) {
+                if let Ok((inner, MergeRules { replace: false, .. })) = schema.member(key) {
                     spend(patch, target, inner);
                 }
             }
             (Some(Value::Array(target)), Value::Array(patch)) => {
-                if let Ok((inner, Rules { merge: true, merge_key: Some(key), .. })) = schema.items(key) {
+                if let Ok((inner, MergeRules { merge: true, merge_key: Some(key), .. })) = schema.items(key) {
                     spend_items(patch, target, key, inner);
                 }
             }

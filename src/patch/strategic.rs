@@ -5,7 +5,7 @@
 //! "strategic merge patch" and "preserve order in strategic merge patch". Invalid patches get the reference's answer,
 //! mostly a 500 with a text that says what is wrong.
 
-use flotilla_proto::schema::{Patch as Rules, Presence, Shape, Type};
+use flotilla_proto::schema::{Patch as MergeRules, Presence, Shape, Type};
 use flotilla_proto::value::{Map, Value};
 
 use super::go_text;
@@ -113,7 +113,7 @@ impl<'a> Schema<'a> {
     ///
     /// # Errors
     /// The values are no struct, or the struct has no such field.
-    pub fn member(self, key: &str) -> Result<(Self, Rules), Error> {
+    pub fn member(self, key: &str) -> Result<(Self, MergeRules), Error> {
         let field = self.field(key)?;
         Ok((Self::of(&field.shape), field.patch))
     }
@@ -122,7 +122,7 @@ impl<'a> Schema<'a> {
     ///
     /// # Errors
     /// As for [`Schema::member`], or the field is no list, or a list of lists.
-    pub fn items(self, key: &str) -> Result<(Self, Rules), Error> {
+    pub fn items(self, key: &str) -> Result<(Self, MergeRules), Error> {
         let field = self.field(key)?;
         match &field.shape {
             Shape::List(list) if matches!(list.item, Shape::List(_)) => {

@@ -42,8 +42,8 @@ impl Authority {
         if authority.not_after - OffsetDateTime::from(wall_clock::now()) > AUTHORITY_RENEWAL {
             return Ok(authority);
         }
-        // The renewed certificate has the same name and key, so that issued certificates stay valid, and so does trust
-        // in the old one.
+        // The renewed certificate has the same name and key, so that issued certificates stay valid, and servers that
+        // trust the old one trust the new one.
         let key = open_key(&key_path)?;
         let pem = self_sign(common_name, &key)?;
         replace(&path, pem.as_bytes(), PUBLIC)?;

@@ -31,7 +31,7 @@ pub enum KubeconfigError {
     Lacks {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing part.
         what: String,
     },
 }
@@ -67,7 +67,7 @@ impl<'a> KubeconfigFile<'a> {
         KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
     }
 
-    /// What a list of named things has under a name.
+    /// Returns the value of a name in a list of named values.
     ///
     /// # Errors
     /// When nothing there has the name.

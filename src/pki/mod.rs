@@ -70,7 +70,7 @@ pub enum PkiError {
     File {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The failure.
         source: std::io::Error,
     },
     /// A file has the wrong content; nothing is overwritten.
@@ -78,7 +78,7 @@ pub enum PkiError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A certificate could not be issued.

@@ -49,7 +49,7 @@ fn rows_are_those_of_kubernetes() {
         }
         let mut out = Vec::new();
         let mut table = table_of(printer_of(&line), Includer::None, line.int_at(&["now"]).unwrap());
-        // What the printer says it reads is all that it needs.
+        // The members that the printer declares are all that it reads.
         let object = json::parse_part(&json::to_vec(line.at(&["object"])), table.reads(), 0..0).unwrap();
         table.row(&object, Encoded::default(), &mut out);
         let row = json::parse(&out[1..]).unwrap();

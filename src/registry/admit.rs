@@ -98,7 +98,7 @@ impl Registry {
         validated
     }
 
-    /// Lets the plugins refuse such an object that come after policies and webhooks.
+    /// Lets the plugins that come after policies and webhooks refuse the finished object.
     pub(super) async fn validate_changed_last(
         &self,
         target: Target<'_>,

@@ -24,7 +24,7 @@ impl Registry {
         let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
         let mut parsed =
             yaml::parse(body).map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
-        parsed.value.settle();
+        parsed.value.resolve_literals();
         if !matches!(parsed.value, Value::Object(_) | Value::Null) {
             let found = parsed.value.type_name();
             let target = "Go value of type map[string]interface {}";
@@ -59,9 +59,10 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
-        let told = caller.warnings.len();
+        let warnings_before = caller.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
-            let creates = target.subresource.is_empty() && is_absent() && self.stands(target, None, caller).await?;
+            let creates =
+                target.subresource.is_empty() && is_absent() && self.confirm_basis(target, None, caller).await?;
             let written = match creates {
                 true => self.create_applied(target, &change, options, caller).await,
                 false => self.update(target, &mut change, options, caller).await,
@@ -73,7 +74,7 @@ impl Registry {
                 Err(error) if !creates && error.code == 404 && target.subresource.is_empty() && is_absent() => {}
                 written => return written,
             }
-            caller.warnings.truncate(told);
+            caller.warnings.truncate(warnings_before);
         }
         Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
     }
@@ -112,7 +113,7 @@ pub(super) struct Apply<'a> {
     configuration: Value,
     options: &'a WriteOptions,
     now: String,
-    /// What strict decoding reports about duplicate keys. The caller reports conflicts first.
+    /// The complaints of strict decoding about duplicate keys. The caller reports conflicts first.
     repeated: Vec<String>,
 }
 

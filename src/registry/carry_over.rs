@@ -1,4 +1,4 @@
-//! Restores what an update must not change, whatever the client sent.
+//! Restores the fields that an update must not change.
 
 use flotilla_proto::value::{Map, Value};
 

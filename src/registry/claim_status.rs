@@ -40,7 +40,7 @@ pub(super) fn admin_access(target: Target<'_>, new: &Value, old: Option<&Value>)
 }
 
 impl Registry {
-    /// Adds an error where devices are to be accessed as an administrator (KEP-5018) and the namespace lacks the label
+    /// Adds an error if a request wants administrative access to devices (KEP-5018) and the namespace lacks the label
     /// that allows it.
     ///
     /// # Errors

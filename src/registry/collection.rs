@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
-use crate::admission::Told;
+use crate::admission::Notices;
 use crate::limits;
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -27,16 +27,16 @@ impl Registry {
         let objects = page.read_all().await?;
         let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
         let asker = &Caller { warnings: Vec::new(), annotations: Vec::new(), ..caller.clone() };
-        let (mut all, mut told) = (Ok(()), Told::default());
+        let (mut all, mut notices) = (Ok(()), Notices::default());
         let mut known: HashSet<String> = caller.warnings.iter().cloned().collect();
         let mut take = |(deleted, warnings, annotations): (ApiResult<()>, Vec<String>, Vec<(String, String)>)| {
             if all.is_ok() {
                 all = deleted;
             }
-            annotations.into_iter().for_each(|(key, value)| told.annotate(key, value));
+            annotations.into_iter().for_each(|(key, value)| notices.annotate(key, value));
             for warning in warnings {
-                if !told.is_full() && known.insert(warning.clone()) {
-                    told.warn(warning);
+                if !notices.is_full() && known.insert(warning.clone()) {
+                    notices.warn(warning);
                 }
             }
         };
@@ -60,8 +60,8 @@ impl Registry {
             turn.pause().await; // deletions that wait for nothing, such as a dry run's, let others run
         }
         drop(deletions);
-        caller.warnings.extend(told.warnings);
-        caller.annotations.extend(told.annotations);
+        caller.warnings.extend(notices.warnings);
+        caller.annotations.extend(notices.annotations);
         all?;
         Ok(page.of(objects))
     }

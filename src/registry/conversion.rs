@@ -1,4 +1,4 @@
-//! Has webhooks convert custom resources before they are shown or stored.
+//! Converts custom resources by webhooks before they are shown or stored.
 //!
 //! For all other resources this costs the check of one field.
 
@@ -14,7 +14,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
 impl Registry {
-    /// Has the webhook of a definition convert stored objects to the version of the request. Does nothing if no webhook
+    /// Converts stored objects by the webhook of a definition to the version of the request. Does nothing if no webhook
     /// converts the resource.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Registry {
         Box::pin(self.converted(custom, &own, trees)).await
     }
 
-    /// Has the webhook convert an object from the version of the request to the stored one, and with `and_back` also
+    /// Converts an object by the webhook from the version of the request to the stored one, and with `and_back` also
     /// back, to show it as if it were stored. Does nothing if no webhook converts the resource.
     pub(super) async fn convert_to_store(&self, served: &Served, object: &Value, and_back: bool) -> ApiResult<()> {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
@@ -47,7 +47,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Has the webhook convert a page of a list, so that errors are reported before the answer begins. Returns the page
+    /// Converts a page of a list by the webhook, so that errors are reported before the answer begins. Returns the page
     /// unchanged if no webhook converts the resource.
     ///
     /// # Errors

@@ -61,8 +61,8 @@ pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
 }
 
 /// Returns whether storing `new`, which [`to_stored`] returned, would change nothing. `old` is what [`current`]
-/// returned for `stored`. A custom resource may have to be written all the same, since its definition, and so its
-/// stored version, may have changed since it was stored.
+/// returned for `stored`. A custom resource may need to be written nevertheless, since its definition may have changed
+/// since it was stored, and with it the stored version.
 pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
     match &served.custom {
         Some(custom) if new == old => Ok(custom.store(new.clone())? == encode::stored_tree(stored)?),
@@ -71,8 +71,8 @@ pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) 
     }
 }
 
-/// Replaces what is empty by `null` in an object of the stored version, before it is stored: see
-/// [`conform::forget_empty`]. Custom resources keep it.
+/// Replaces empty values by `null` in an object of the stored version, before it is stored: see
+/// [`conform::forget_empty`]. Custom resources keep empty values.
 pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
     if served.custom.is_none() {
         conform::forget_empty(&served.stored.of, object, before);

@@ -130,7 +130,7 @@ impl Registry {
         let allocation = self.allocate_create(target, &mut object, options).await?;
         match self.store_prepared(target, &mut object, &allocation, options, caller).await {
             Ok(entity) => {
-                self.settle_allocation(target, allocation).await;
+                self.finish_allocation(target, allocation).await;
                 Ok(Written { entity, created: true, stored: !options.dry_run })
             }
             Err(error) => {

@@ -93,7 +93,7 @@ impl Registry {
                 marked = Some(done);
             }
             let Some(current) = current else {
-                match self.stands(target, None, caller).await? {
+                match self.confirm_basis(target, None, caller).await? {
                     true => return Err(served.not_found(target.name)),
                     false => continue,
                 }
@@ -132,14 +132,14 @@ impl Registry {
             && !matches!(step, Step::Wait)
             && self.is_deletion_decided_outside(target, &old, options, caller);
         if is_decided_outside {
-            if !self.stands(target, Some(current), caller).await? {
+            if !self.confirm_basis(target, Some(current), caller).await? {
                 return Ok(None);
             }
             if let (Grace::Set { seconds, .. }, false) = (grace(target.served, &old, options), is_marked) {
                 options.grace_seconds = Some(seconds);
             }
-            let told = with_own_uid(target, &uid, options);
-            Box::pin(self.decide_deletion(target, current, told.as_ref().unwrap_or(options), caller)).await?;
+            let with_uid = with_own_uid(target, &uid, options);
+            Box::pin(self.decide_deletion(target, current, with_uid.as_ref().unwrap_or(options), caller)).await?;
         }
         match step {
             Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),

@@ -92,7 +92,7 @@ impl Grant<'_> {
         self.allows(of)
     }
 
-    /// Returns whether the user has the verb `bind` on the role, and so may bind it whatever its rules are.
+    /// Returns whether the user has the verb `bind` on the role, and may therefore bind it regardless of its rules.
     fn may_bind(&self, role: &Value) -> bool {
         let resource = match RoleRef::read(role) {
             RoleRef::Role(_) => "roles",

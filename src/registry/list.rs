@@ -28,7 +28,7 @@ pub struct Page {
 
 enum Rows {
     /// Read before the answer begins, because the head of the answer depends on them.
-    Gathered(std::vec::IntoIter<Arc<Object>>),
+    Collected(std::vec::IntoIter<Arc<Object>>),
     /// Read while the answer is sent, so that memory does not grow with the length of the list.
     Streamed { cursor: Cursor, selection: Selection, done: bool },
 }
@@ -36,19 +36,19 @@ enum Rows {
 impl Page {
     /// Returns a page of these objects that no other page follows.
     fn last(revision: Revision, objects: Vec<Arc<Object>>) -> Self {
-        Self { revision, next: None, remaining: None, rows: Rows::Gathered(objects.into_iter()) }
+        Self { revision, next: None, remaining: None, rows: Rows::Collected(objects.into_iter()) }
     }
 
     /// Returns the same page with these objects instead.
     #[must_use]
     pub fn of(self, objects: Vec<Arc<Object>>) -> Self {
-        Self { rows: Rows::Gathered(objects.into_iter()), ..self }
+        Self { rows: Rows::Collected(objects.into_iter()), ..self }
     }
 
     /// Returns whether an object is, or may be, on the page.
     pub fn may_have(&self, object: &Object) -> bool {
         match &self.rows {
-            Rows::Gathered(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
+            Rows::Collected(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
             Rows::Streamed { cursor, selection, .. } => {
                 cursor.scope().contains(object.key()) && selects(selection, object)
             }
@@ -78,7 +78,7 @@ impl Page {
     /// Does the same as [`Page::read`] for at most `most` objects.
     fn read_some(&mut self, most: usize, out: &mut Vec<Arc<Object>>) -> ApiResult<bool> {
         match &mut self.rows {
-            Rows::Gathered(rows) => {
+            Rows::Collected(rows) => {
                 out.extend(rows.take(most));
                 Ok(!rows.as_slice().is_empty())
             }
@@ -171,13 +171,13 @@ impl Registry {
         let page = self.page(served, namespace, listing)?.read().await?;
         let page = self.convert_page(served, page).await?;
         if listing.is_recent() {
-            self.promised(page.revision).await?;
+            self.wait_promised(page.revision).await?;
         }
         Ok(page)
     }
 
-    /// Waits until this replica has what a list must show: every acknowledged write, or the revision that the list or
-    /// its token names. A token may come from a replica that is ahead of this one.
+    /// Waits until this replica has the state that a list must show: every acknowledged write, or the revision that the
+    /// list or its token names. A token may come from a replica that is ahead of this one.
     pub async fn reach_for_list(&self, served: &Served, listing: &Listing) -> ApiResult<()> {
         let table = self.table(served);
         if let Some(token) = token(served, listing)? {
@@ -228,7 +228,7 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     if revision == 0 || !exactly {
         return Ok(table.snapshot());
     }
-    read::at(table, Revision::new(revision)).map_err(|error| match error {
+    read::snapshot_at(table, Revision::new(revision)).map_err(|error| match error {
         SnapshotError::Compacted(compacted) => too_old(revision, compacted),
         SnapshotError::Future(future) => read::too_large(revision, future.current),
     })
@@ -253,7 +253,7 @@ fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
 fn snapshot_of(table: &Table, token: &Token) -> ApiResult<Snapshot> {
     // `None` means that the client continues without a consistent view, after its token expired.
     let Some(revision) = token.revision else { return Ok(table.snapshot()) };
-    read::at(table, revision).map_err(|error| match error {
+    read::snapshot_at(table, revision).map_err(|error| match error {
         SnapshotError::Compacted(_) => token.expired(),
         SnapshotError::Future(future) => read::too_large(revision.get(), future.current),
     })

@@ -64,7 +64,7 @@ use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
 pub use crate::wall_clock::timestamp as now;
 
-/// What every operation on objects needs.
+/// The state that every operation on objects needs.
 pub struct Registry {
     /// The replicated store.
     pub store: Store,
@@ -84,7 +84,7 @@ pub struct Registry {
     pub admission: Admission,
     /// Sends requests to other servers.
     pub outbound: Outbound,
-    /// How this server reaches kubelets.
+    /// The connection settings for kubelets.
     pub kubelets: subresources::remote::Kubelets,
     /// Whether this server reaches Services at their endpoints rather than at their cluster address.
     pub routes_by_endpoints: bool,

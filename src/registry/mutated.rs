@@ -60,7 +60,7 @@ impl Registry {
     }
 }
 
-/// Has an object say what it is, if it does not; it must not say that it is something else than `before`. Custom
+/// Adds the kind and version to an object that lacks them. Refuses an object that states others than `before`. Custom
 /// resources have rules of their own.
 fn state_kind(version: &Served, object: &mut Value, before: &Value) -> ApiResult<()> {
     if version.custom.is_some() || object.as_object().is_none() {

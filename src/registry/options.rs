@@ -13,7 +13,7 @@ use crate::status::{ApiError, ApiResult};
 /// `apiVersion` of options.
 const OPTIONS_VERSION: &str = "meta.k8s.io/v1";
 
-/// What happens to fields that are unknown or duplicate (API concepts, "Field validation").
+/// The treatment of fields that are unknown or duplicate (API concepts, "Field validation").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FieldValidation {
     /// They are dropped.
@@ -150,8 +150,8 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// The revision that the object must have.
     pub resource_version: Option<String>,
-    /// Set if an object that cannot be decoded is to be removed; holds errors about options that exclude this one. As
-    /// by default in the reference, it has no effect on objects that can be decoded.
+    /// Set if the request removes an object even if it cannot be decoded; holds errors about options that exclude this
+    /// one. As by default in the reference, it has no effect on objects that can be decoded.
     pub despite_read_errors: Option<Errors>,
     /// Whether the object is deleted as one of a collection.
     pub is_of_collection: bool,

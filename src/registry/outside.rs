@@ -9,7 +9,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 use super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
-use crate::admission::{Admission, Attributes, GroupVersionKind, GroupVersionResource, Operation, Subject};
+use crate::admission::{Admission, Attributes, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -18,7 +18,7 @@ use crate::status::ApiResult;
 const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// What policies and webhooks are asked about.
+/// A write about which policies and webhooks are asked.
 pub(super) struct Question<'a> {
     pub(super) target: Target<'a>,
     pub(super) operation: Operation,
@@ -44,12 +44,12 @@ impl<'a> Question<'a> {
         Self { target, operation: Operation::Update, object: Some(object), old: Some(old), options, dry_run }
     }
 
-    fn subject(&self, registry: &'a Registry) -> Subject<'a> {
-        Subject::of(registry, self.target, self.operation, self.object, self.old)
+    fn for_matching(&self, registry: &'a Registry) -> MatchAttributes<'a> {
+        MatchAttributes::of(registry, self.target, self.operation, self.object, self.old)
     }
 
     fn attributes(self, registry: &'a Registry, caller: &Caller) -> Attributes<'a> {
-        let Subject { served, subresource, namespace, name, .. } = self.subject(registry);
+        let MatchAttributes { served, subresource, namespace, name, .. } = self.for_matching(registry);
         Attributes {
             registry,
             served,
@@ -66,17 +66,17 @@ impl<'a> Question<'a> {
             user: caller.user.clone(),
             ends: caller.ends,
             reinvocation: Default::default(),
-            told: Default::default(),
-            scene: Default::default(),
+            notices: Default::default(),
+            variables: Default::default(),
         }
     }
 }
 
 /// Copies warnings and audit annotations of policies and webhooks to the caller's response.
-fn tell(attributes: &mut Attributes<'_>, caller: &mut Caller) {
-    let told = std::mem::take(attributes.told.get_mut());
-    caller.warnings.extend(told.warnings);
-    caller.annotations.extend(told.annotations);
+fn add_notices(attributes: &mut Attributes<'_>, caller: &mut Caller) {
+    let notices = std::mem::take(attributes.notices.get_mut());
+    caller.warnings.extend(notices.warnings);
+    caller.annotations.extend(notices.annotations);
 }
 
 impl Registry {
@@ -96,7 +96,7 @@ impl Registry {
     ) -> bool {
         !caller.is_server
             && self.is_decided_outside(target, operation)
-            && self.admission.may_change(&Subject::of(self, target, operation, object, old))
+            && self.admission.may_change(&MatchAttributes::of(self, target, operation, object, old))
     }
 
     /// Returns whether a policy or webhook may refuse an object, as for [`Registry::is_changed_outside`].
@@ -109,7 +109,7 @@ impl Registry {
     ) -> bool {
         !caller.is_server
             && self.is_decided_outside(target, operation)
-            && self.admission.may_refuse(&Subject::of(self, target, operation, object, old))
+            && self.admission.may_refuse(&MatchAttributes::of(self, target, operation, object, old))
     }
 
     /// Lets policies and webhooks change an object. Runs the server's own plugins (`again`) once more if they changed
@@ -135,7 +135,7 @@ impl Registry {
                 Err(refused) => break Err(refused),
             }
         };
-        tell(&mut attributes, caller);
+        add_notices(&mut attributes, caller);
         mutated?;
         let mut object = attributes.object.take().unwrap_or_default();
         if !object.is_same(&before) && object != before {
@@ -149,7 +149,7 @@ impl Registry {
     pub(super) async fn validate_outside(&self, question: Question<'_>, caller: &mut Caller) -> ApiResult<()> {
         let mut attributes = question.attributes(self, caller);
         let validated = Admission::validate(&attributes).await;
-        tell(&mut attributes, caller);
+        add_notices(&mut attributes, caller);
         validated
     }
 

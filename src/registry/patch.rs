@@ -38,7 +38,7 @@ impl Registry {
         let parsed = Patched::parse(target, body, options).map(|patched| Patched { versions, ..patched });
         if parsed.is_err() {
             // A missing object is reported before an error in the patch.
-            self.stands(target, None, caller).await?;
+            self.confirm_basis(target, None, caller).await?;
             self.must_exist(target, caller).await?;
         }
         self.update(target, &mut parsed?, options, caller).await
@@ -82,14 +82,14 @@ impl Patched<'_> {
         unknown.truncate(COMPLAINTS_MAX);
         let complaints = unknown.iter().map(|key| format!("unknown field {}", quote(key)));
         let undecodable = |why: &str| self.patch.undecodable(of, patched, patched, why);
-        settle(&self.patch, complaints, undecodable, self.validation, caller)?;
+        report_complaints(&self.patch, complaints, undecodable, self.validation, caller)?;
         check_identity(self.target, &Value::object())
     }
 }
 
 impl Patched<'_> {
-    /// Converts what the patch made if it states another version of its kind: the reference decodes it as what it says
-    /// that it is. A strategic patch cannot change that.
+    /// Converts the patched object if it states another version of its kind: the reference decodes it in the version
+    /// that it states. A strategic patch cannot change the version.
     fn converted(&self, patched: Value, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
         let (served, version) = (self.target.served, patched.str_at(&["apiVersion"]));
         let others = self.versions.as_deref().unwrap_or_default().iter();
@@ -104,12 +104,12 @@ impl Patched<'_> {
         let undecodable = |why: &str| self.patch.undecodable(Some(other.of()), current, &patched, why);
         let mut unknown = other.conform(&mut value, &Value::Null).map_err(|error| undecodable(&error.to_string()))?;
         unknown.sort();
-        let told: Vec<String> = unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+        let complaints: Vec<String> = unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
         match self.validation {
-            FieldValidation::Strict if !told.is_empty() => {
-                return Err(undecodable(&format!("strict decoding error: {}", told.join(", "))));
+            FieldValidation::Strict if !complaints.is_empty() => {
+                return Err(undecodable(&format!("strict decoding error: {}", complaints.join(", "))));
             }
-            FieldValidation::Warn => caller.warnings.extend(told),
+            FieldValidation::Warn => caller.warnings.extend(complaints),
             _ => {}
         }
         convert::default(other, &mut value)?;
@@ -181,13 +181,13 @@ fn decode(
         unknown.clear(); // the same decoder tells of both
     }
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
-    settle(patch, repeated.into_iter().flatten().chain(unknown), undecodable, validation, caller)?;
+    report_complaints(patch, repeated.into_iter().flatten().chain(unknown), undecodable, validation, caller)?;
     custom.map_or(Ok(()), |custom| custom.check_type(&value))?;
     Ok(value)
 }
 
 /// Refuses or warns, by `validation`, of what strict decoding reports about the patch and about its result.
-fn settle(
+fn report_complaints(
     patch: &Patch,
     unknown: impl Iterator<Item = String>,
     undecodable: impl FnOnce(&str) -> ApiError,

@@ -5,7 +5,7 @@ use super::*;
 use crate::config::PortRange;
 use crate::scratch::Scratch;
 
-/// Updates that depend on other objects, whatever they change: group, resource, subresource.
+/// Updates that depend on other objects, regardless of their changes: group, resource, subresource.
 const DEPENDENT: [(&str, &str, &str); 6] = [
     ("", "persistentvolumeclaims", ""),
     ("", "persistentvolumeclaims", "status"),

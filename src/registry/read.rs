@@ -46,8 +46,8 @@ impl Registry {
         }
     }
 
-    /// Waits until local reads of all tables see every write that was acknowledged before, through any replica. What
-    /// follows may then be decided by local reads.
+    /// Waits until local reads of all tables see every write that was acknowledged before, through any replica. Local
+    /// reads may then decide the rest.
     pub async fn catch_up(&self) -> ApiResult<()> {
         self.store.catch_up().await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
@@ -60,10 +60,10 @@ impl Registry {
         caught_up.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen it
-    /// never receives a smaller one later.
-    pub async fn promised(&self, revision: Revision) -> ApiResult<()> {
-        self.store.promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
+    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen
+    /// it never receives a smaller one later.
+    pub async fn wait_promised(&self, revision: Revision) -> ApiResult<()> {
+        self.store.wait_promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
     /// Returns whether a decision that no write proved is final. `seen` is the state of the object that it was based
@@ -73,7 +73,7 @@ impl Registry {
     /// A write proves the decision that led to it if that looked only at the object: the store makes the write only if
     /// the object is still the one that was seen. Refusals, writes that change nothing and dry runs prove nothing, so
     /// they must be based on a state that was current when the request came.
-    pub(super) async fn stands(
+    pub(super) async fn confirm_basis(
         &self,
         target: Target<'_>,
         seen: Option<&Object>,
@@ -88,7 +88,7 @@ impl Registry {
             }
         }
         if let Some(seen) = seen {
-            self.promised(seen).await?;
+            self.wait_promised(seen).await?;
         }
         Ok(true)
     }
@@ -109,7 +109,7 @@ impl Registry {
             Ok(Some(done)) if stored(done) => Ok(true),
             // The outcome of the write is unknown. A second attempt might refuse what was made.
             Err(error) if error.code >= 500 => Ok(true),
-            _ => self.stands(target, Some(seen), caller).await,
+            _ => self.confirm_basis(target, Some(seen), caller).await,
         }
     }
 
@@ -130,7 +130,7 @@ impl Registry {
 
 /// Returns a snapshot of a table at a revision that a client named. Fails when the revision is older than the history
 /// window, even if nothing has changed since.
-pub(super) fn at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
+pub(super) fn snapshot_at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
     let floor = table.horizon();
     if revision < floor { Err(Compacted { floor }.into()) } else { table.snapshot_at(revision) }
 }

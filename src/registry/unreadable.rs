@@ -17,8 +17,8 @@ use crate::unreadable::{REASON, cause, prove};
 /// Returns 500 for a list that contains objects which cannot be decoded; it names them.
 fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
     let mut causes: Vec<Cause> =
-        found.iter().take(limits::UNREADABLE_TOLD).filter_map(|object| cause(object)).collect();
-    if found.len() > limits::UNREADABLE_TOLD {
+        found.iter().take(limits::UNREADABLE_LISTED).filter_map(|object| cause(object)).collect();
+    if found.len() > limits::UNREADABLE_LISTED {
         let (reason, message) = ("FieldValueTooMany".into(), "too many errors, the list is truncated".into());
         causes.push(Cause { reason, message, field: String::new() });
     }
@@ -96,7 +96,7 @@ impl Registry {
         let mut objects = Vec::new();
         // The error names those that are found at once; others are found before a client asks for them.
         let turn = Turn::begin();
-        while found.len() <= limits::UNREADABLE_TOLD && !turn.is_over() {
+        while found.len() <= limits::UNREADABLE_LISTED && !turn.is_over() {
             let more = rest(&mut objects).unwrap_or(false);
             found.extend(objects.drain(..).filter(|object| prove(object).is_err()));
             if !more {

@@ -98,9 +98,9 @@ mod tests {
             "gracePeriodSeconds": 0, "preconditions": {}
         });
         let errors = read(&all).unwrap_or_default();
-        let told: Vec<&str> = errors.0.iter().map(|error| error.detail.rsplit(' ').next().unwrap_or("")).collect();
+        let details: Vec<&str> = errors.0.iter().map(|error| error.detail.rsplit(' ').next().unwrap_or("")).collect();
         assert_eq!(
-            told,
+            details,
             [".dryRun", ".propagationPolicy", ".orphanDependents", ".gracePeriodSeconds", ".preconditions"]
         );
     }

@@ -92,10 +92,10 @@ impl Registry {
         // Other clients may create or delete the object between two steps.
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let is_absent = self.current(target.served, target.namespace, target.name).is_none();
-            if is_absent && !self.stands(target, None, caller).await? {
+            if is_absent && !self.confirm_basis(target, None, caller).await? {
                 continue;
             }
-            let (mut incoming, outrun) = (incoming.clone(), if is_absent { "AlreadyExists" } else { "NotFound" });
+            let (mut incoming, race) = (incoming.clone(), if is_absent { "AlreadyExists" } else { "NotFound" });
             let written = if is_absent {
                 self.create_by_put(target, incoming, options, caller).await
             } else {
@@ -103,7 +103,7 @@ impl Registry {
                 self.update(target, &mut Replace(incoming), options, caller).await
             };
             match written {
-                Err(error) if error.reason == outrun && self.is_outrun(target, is_absent) => {}
+                Err(error) if error.reason == race && self.presence_changed(target, is_absent) => {}
                 written => return written,
             }
         }
@@ -111,7 +111,7 @@ impl Registry {
     }
 
     /// Returns whether an object that was absent exists now, or the reverse.
-    fn is_outrun(&self, target: Target<'_>, was_absent: bool) -> bool {
+    fn presence_changed(&self, target: Target<'_>, was_absent: bool) -> bool {
         self.current(target.served, target.namespace, target.name).is_none() != was_absent
     }
 
@@ -146,7 +146,7 @@ impl Registry {
         let warned = caller.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
-                match self.stands(target, None, caller).await? {
+                match self.confirm_basis(target, None, caller).await? {
                     true => return Err(served.not_found(target.name)),
                     false => continue,
                 }
@@ -208,7 +208,7 @@ impl Registry {
     /// Returns 404 if the object does not exist.
     pub(super) async fn must_exist(&self, target: Target<'_>, caller: &mut Caller) -> ApiResult<()> {
         let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
-        match is_absent() && self.stands(target, None, caller).await? {
+        match is_absent() && self.confirm_basis(target, None, caller).await? {
             true => Err(target.served.not_found(target.name)),
             false => Ok(()),
         }
@@ -241,7 +241,7 @@ impl Registry {
             check_uid(target, &new, &old, options.dry_run)?;
         }
         let is_seen = Phase::ALL.iter().any(|phase| self.is_seen_outside(*phase, target, change, (&new, &old), caller));
-        if is_seen && !self.stands(target, Some(current), caller).await? {
+        if is_seen && !self.confirm_basis(target, Some(current), caller).await? {
             return Ok(None);
         }
         if !change.owns_managed_fields() {
@@ -255,22 +255,22 @@ impl Registry {
         }
         self.check_grants(target, &new, Some(&old), caller).await?;
         check_revision(target, &new, current)?;
-        if self.is_decided_by_tables(target, &new, &old) && !self.stands(target, Some(current), caller).await? {
+        if self.is_decided_by_tables(target, &new, &old) && !self.confirm_basis(target, Some(current), caller).await? {
             return Ok(None);
         }
         let allocation = self.allocate_update(target, &mut new, &old, options).await?;
         prepare(target, &mut new, &old);
-        fieldmanager::settle(&old, &mut new);
+        fieldmanager::restore_times(&old, &mut new);
         encode::order_changed(&mut new, &served.stored.of, &old);
         let checked = self.judge(target, change, (&mut new, &old), options, caller).await;
         convert::forget_empty(served, &mut new, &old);
-        let settled = match checked.and_then(|()| allocation.begin_writing()) {
-            Ok(()) => self.settle(target, new, &old, current, options).await,
+        let stored = match checked.and_then(|()| allocation.begin_writing()) {
+            Ok(()) => self.store_change(target, new, &old, current, options).await,
             Err(error) => Err(error),
         };
-        match settled {
+        match stored {
             Ok(Some((entity, stored))) => {
-                self.settle_allocation(target, allocation).await;
+                self.finish_allocation(target, allocation).await;
                 return Ok(Some(Written { entity, created: false, stored }));
             }
             other => {
@@ -394,7 +394,7 @@ impl Registry {
     /// Stores a changed object. Writes nothing if it did not change, and removes it if it waited only for its
     /// finalizers. Returns the object and whether a write was made; `None` when `current` is no longer the newest
     /// state.
-    async fn settle(
+    async fn store_change(
         &self,
         target: Target<'_>,
         new: Value,

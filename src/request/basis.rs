@@ -1,8 +1,8 @@
-//! What the decisions about a write stand on: how recent the state is by which this replica decides.
+//! The basis of the decisions about a write: how recent the state is by which this replica decides.
 
 use flotilla_cluster::Tenure;
 
-/// What the decisions about a write stand on.
+/// The basis of the decisions about a write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Basis {
     /// A state with every write that was acknowledged before the request came.

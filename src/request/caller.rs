@@ -26,7 +26,7 @@ pub struct Caller {
     pub ends: Option<Instant>,
     /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
     pub is_server: bool,
-    /// What the decisions about the request stand on.
+    /// The basis of the decisions about the request.
     pub basis: Basis,
 }
 

@@ -35,7 +35,7 @@ pub struct ResourcePath {
     pub name: Option<CompactString>,
     /// Subresource.
     pub subresource: Option<CompactString>,
-    /// What follows the subresource, with slashes: the path of a proxy request.
+    /// The rest of the path after the subresource, with slashes: the path of a proxy request.
     pub rest: Option<CompactString>,
 }
 

@@ -4,7 +4,7 @@
 use flotilla_proto::value::Value;
 
 /// The protection of the objects of one resource.
-pub struct Guard {
+pub struct Protection {
     /// The group of the resource.
     pub group: &'static str,
     /// The resource.
@@ -26,10 +26,10 @@ pub struct User {
 }
 
 /// The resources to whose new objects admission adds the finalizer.
-pub static GUARDS: [&Guard; 3] = [&CLAIMS, &VOLUMES, &CLASSES];
+pub static PROTECTIONS: [&Protection; 3] = [&CLAIMS, &VOLUMES, &CLASSES];
 
 /// Protects claims: pods that have a node use them.
-pub static CLAIMS: Guard = Guard {
+pub static CLAIMS: Protection = Protection {
     group: "",
     resource: "persistentvolumeclaims",
     finalizer: "kubernetes.io/pvc-protection",
@@ -38,7 +38,7 @@ pub static CLAIMS: Guard = Guard {
 };
 
 /// Protects volumes: they are in use while they are bound.
-pub static VOLUMES: Guard = Guard {
+pub static VOLUMES: Protection = Protection {
     group: "",
     resource: "persistentvolumes",
     finalizer: "kubernetes.io/pv-protection",
@@ -47,7 +47,7 @@ pub static VOLUMES: Guard = Guard {
 };
 
 /// Protects VolumeAttributesClasses: volumes and claims that name them use them.
-pub static CLASSES: Guard = Guard {
+pub static CLASSES: Protection = Protection {
     group: "storage.k8s.io",
     resource: "volumeattributesclasses",
     finalizer: "kubernetes.io/vac-protection",
@@ -59,7 +59,7 @@ pub static CLASSES: Guard = Guard {
 };
 
 /// Adds a finalizer unless the object has it.
-pub fn hold(object: &mut Value, finalizer: &str) {
+pub fn add_finalizer(object: &mut Value, finalizer: &str) {
     let mut finalizers = object.list_at(&["metadata", "finalizers"]).to_vec();
     if !finalizers.iter().any(|known| known.as_str() == Some(finalizer)) {
         finalizers.push(finalizer.into());

@@ -21,7 +21,7 @@ pub enum NameRule {
     Own,
 }
 
-/// What `metadata.generation` counts.
+/// The changes that `metadata.generation` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
     /// The kind has no generation; whatever the client sends is kept.
@@ -34,7 +34,7 @@ pub enum Generation {
     Own,
 }
 
-/// What happens to the dependents of a deleted object if the client does not choose.
+/// The default treatment of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependents {
     /// They are deleted.
@@ -61,7 +61,7 @@ pub struct Strategy {
     pub metadata_last: bool,
     /// Whether the kind's rules of update repeat the errors about metadata, as those of most kinds do.
     pub repeats_metadata: bool,
-    /// What the generation counts.
+    /// The changes that the generation counts.
     pub generation: Generation,
     /// Whether `status` is reset on create and kept on update of the object itself.
     pub status: bool,

@@ -25,8 +25,7 @@ const OF_CONNECTIONS: [&str; 9] = [
 ];
 
 /// Returns the headers of a request for another server. Headers of the client's connection, of the body's framing and
-/// of the user's identity are left out, and so is the cookie of the console. `X-Forwarded-For` gets the client's
-/// address.
+/// of the user's identity and the cookie of the console are left out. `X-Forwarded-For` gets the client's address.
 ///
 /// # Errors
 /// 431 if there are too many headers.

@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn words_of_the_reference() {
-        let told = |code| of_answer(code, "pods/log", "p", "no").message;
-        assert_eq!(told(500), "Internal error occurred: no");
-        assert_eq!(told(404), "the server could not find the requested resource ( pods/log p)");
+        let message = |code| of_answer(code, "pods/log", "p", "no").message;
+        assert_eq!(message(500), "Internal error occurred: no");
+        assert_eq!(message(404), "the server could not find the requested resource ( pods/log p)");
         let of_502 = "an error on the server (\"no\") has prevented the request from succeeding ( pods/log p)";
-        assert_eq!(told(502), of_502);
+        assert_eq!(message(502), of_502);
     }
 }

@@ -247,7 +247,7 @@ impl Session {
     ) -> Option<Value> {
         let mut open: Vec<u8> =
             streams.0.keys().copied().filter(|channel| [STDOUT, STDERR, ERROR].contains(channel)).collect();
-        let mut told = Vec::new();
+        let mut error_bytes = Vec::new();
         while !open.is_empty() {
             let (number, data, is_last) = match reading.next().await {
                 Some(Received::Data(number, data, is_last)) => (number, data, is_last),
@@ -263,10 +263,10 @@ impl Session {
             };
             let Some(channel) = streams.channel(number) else { continue };
             match channel {
-                ERROR if told.len() + data.len() > limits::PROCESS_ERROR_BYTES => {
+                ERROR if error_bytes.len() + data.len() > limits::PROCESS_ERROR_BYTES => {
                     return Some(ApiError::internal("the node's error text is too long").to_value());
                 }
-                ERROR => told.extend_from_slice(&data),
+                ERROR => error_bytes.extend_from_slice(&data),
                 STDOUT | STDERR if !data.is_empty() => self.send(channel, &data).await?,
                 _ => {}
             }
@@ -274,7 +274,7 @@ impl Session {
                 open.retain(|other| *other != channel);
             }
         }
-        Some(ended(protocol, &told))
+        Some(ended(protocol, &error_bytes))
     }
 }
 
@@ -327,18 +327,22 @@ fn refused(text: &[u8]) -> ApiError {
 }
 
 /// Returns the status of a process from the text on the node's error stream.
-fn ended(protocol: &str, told: &[u8]) -> Value {
+fn ended(protocol: &str, error_bytes: &[u8]) -> Value {
     let success = || flotilla_proto::value!({"metadata": {}, "status": "Success"});
     let failed = |why: String| ApiError::internal(why).to_value();
     if ![PROTOCOL, "v4.channel.k8s.io"].contains(&protocol) {
-        let text = String::from_utf8_lossy(told);
-        return if told.is_empty() { success() } else { failed(format!("error executing remote command: {text}")) };
+        let text = String::from_utf8_lossy(error_bytes);
+        return if error_bytes.is_empty() {
+            success()
+        } else {
+            failed(format!("error executing remote command: {text}"))
+        };
     }
-    if told.is_empty() {
+    if error_bytes.is_empty() {
         return success();
     }
-    let Ok(status) = json::parse(told) else {
-        let text = crate::field::quote(&String::from_utf8_lossy(told));
+    let Ok(status) = json::parse(error_bytes) else {
+        let text = crate::field::quote(&String::from_utf8_lossy(error_bytes));
         return failed(format!("error stream protocol error: invalid character in {text}"));
     };
     match status.str_at(&["status"]) {
@@ -385,10 +389,10 @@ mod tests {
         assert_eq!(text(ended(PROTOCOL, br#"{"status":"Success"}"#)), r#"{"metadata":{},"status":"Success"}"#);
         let three = br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[
             {"reason":"ExitCode","message":"3"}]}}"#;
-        let told = ended(PROTOCOL, three);
-        assert_eq!(told.list_at(&["details", "causes"])[0].str_at(&["message"]), "3");
+        let status = ended(PROTOCOL, three);
+        assert_eq!(status.list_at(&["details", "causes"])[0].str_at(&["message"]), "3");
         let words = "command terminated with non-zero exit code: command terminated with exit code 3";
-        assert_eq!(told.str_at(&["message"]), words);
+        assert_eq!(status.str_at(&["message"]), words);
         let bad = ended(PROTOCOL, &three[..].iter().map(|b| if *b == b'3' { b'x' } else { *b }).collect::<Vec<_>>());
         assert!(bad.str_at(&["message"]).contains("invalid exit code value \"x\""));
         assert_eq!(ended("v2.channel.k8s.io", b"").str_at(&["status"]), "Success");

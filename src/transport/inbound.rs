@@ -3,8 +3,8 @@
 //! The HTTP server accepts 96 header lines, 128 KiB of a head and 64 KiB of a URI. Proxies for users of many groups
 //! send more, and the reference accepts a mebibyte in total. Therefore this module reads the heads. The HTTP server
 //! gets a short head for each request, which states only how the body and the connection end. Handlers find the full
-//! head in [`Asked`]. Thus heads have one reader, with the rules of the reference, and no second reader that could
-//! understand them differently.
+//! head in [`CurrentRequest`]. Thus heads have one reader, with the rules of the reference, and no second reader that
+//! could understand them differently.
 //!
 //! The bytes after a request are not read before it was answered, because only then it is known whether they are HTTP.
 //! A connection therefore holds one request at a time, however many the client pipelines. A request for an upgrade is
@@ -58,10 +58,10 @@ pub(super) enum Question {
 
 /// The latest request of a connection that the HTTP server was given. Clones refer to the same request.
 #[derive(Clone, Default)]
-pub(super) struct Asked(Rc<Asking>);
+pub(super) struct CurrentRequest(Rc<RequestState>);
 
 #[derive(Default)]
-struct Asking {
+struct RequestState {
     question: RefCell<Option<Question>>,
     /// Whether it was not answered yet.
     is_open: Cell<bool>,
@@ -69,7 +69,7 @@ struct Asking {
     reader: RefCell<Option<Waker>>,
 }
 
-impl Asked {
+impl CurrentRequest {
     /// Takes the request. The caller must answer it. `None` if it was already taken.
     pub fn take(&self) -> Option<Question> {
         self.0.question.take()
@@ -82,7 +82,7 @@ impl Asked {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    fn ask(&self, question: Question) {
+    fn set(&self, question: Question) {
         self.0.is_open.set(true);
         self.0.question.replace(Some(question));
     }
@@ -123,11 +123,11 @@ pub(super) struct Inbound {
     buffer: Box<[u8]>,
     /// The part of the buffer that was not processed.
     left: Range<usize>,
-    asked: Asked,
+    current: CurrentRequest,
     /// Whether the connection closes after the answer although the client may still send.
     is_cut: bool,
     /// How long to wait for the client to close it then.
-    farewell: Option<Pin<Box<Sleep>>>,
+    close_wait: Option<Pin<Box<Sleep>>>,
 }
 
 impl Inbound {
@@ -142,22 +142,22 @@ impl Inbound {
             given: 0,
             buffer: vec![0; limits::HTTP1_READ_BYTES].into(),
             left: 0..0,
-            asked: Asked::default(),
+            current: CurrentRequest::default(),
             is_cut: false,
-            farewell: None,
+            close_wait: None,
         }
     }
 
     /// Returns the requests of this connection.
-    pub fn asked(&self) -> &Asked {
-        &self.asked
+    pub fn current(&self) -> &CurrentRequest {
+        &self.current
     }
 
     /// Waits a moment, after all bytes were written, until a client that may still send has closed the connection too.
     /// If the server closed it first, the client could lose the answer.
     pub fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
         while self.is_cut {
-            let moment = self.farewell.get_or_insert_with(|| Box::pin(sleep(limits::FAREWELL_TIMEOUT)));
+            let moment = self.close_wait.get_or_insert_with(|| Box::pin(sleep(limits::CLOSE_TIMEOUT)));
             if moment.as_mut().poll(cx).is_ready() {
                 break;
             }
@@ -202,7 +202,7 @@ impl Inbound {
                 }
             }
             if matches!(self.stage, Stage::Head) {
-                ready!(self.asked.poll_answered(cx));
+                ready!(self.current.poll_answered(cx));
             }
             let buffer = std::mem::take(&mut self.buffer);
             let left = self.take(&buffer[self.left.clone()]);
@@ -225,7 +225,7 @@ impl Inbound {
     fn take(&mut self, mut bytes: &[u8]) -> usize {
         while !bytes.is_empty() {
             bytes = match &mut self.stage {
-                Stage::Head if self.asked.0.is_open.get() => return bytes.len(),
+                Stage::Head if self.current.0.is_open.get() => return bytes.len(),
                 Stage::Head => self.take_head(bytes),
                 Stage::Body(left) => {
                     let (body, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
@@ -325,13 +325,13 @@ impl Inbound {
         };
         short.push_str(if head.expects { "expect: 100-continue\r\n\r\n" } else { "\r\n" });
         self.ready.extend_from_slice(short.as_bytes());
-        self.asked.ask(Question::Request(Box::new(head), large));
+        self.current.set(Question::Request(Box::new(head), large));
     }
 
     /// Refuses the connection's last request, after the earlier ones were answered.
     fn refuse(&mut self, refusal: Refusal) {
         self.ready.extend_from_slice(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        self.asked.ask(Question::Refused(refusal));
+        self.current.set(Question::Refused(refusal));
         (self.head, self.large, self.stage, self.is_cut) = (Vec::new(), None, Stage::Over, true);
     }
 }

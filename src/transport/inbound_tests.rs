@@ -22,17 +22,17 @@ impl AsyncRead for Client {
 /// bytes are read.
 fn read(text: &[u8], step: usize) -> (String, Vec<Question>) {
     let mut client = Client { bytes: text.to_vec(), step };
-    let (mut inbound, mut all, mut asked) = (Inbound::new(), Vec::new(), Vec::new());
+    let (mut inbound, mut all, mut current) = (Inbound::new(), Vec::new(), Vec::new());
     let mut cx = Context::from_waker(std::task::Waker::noop());
     loop {
         let mut bytes = [0; 50];
         let mut buf = ReadBuf::new(&mut bytes);
         let read = inbound.poll_read(&mut cx, &mut client, &mut buf);
         all.extend_from_slice(buf.filled());
-        match inbound.asked().take() {
-            Some(question) => asked.push(question),
-            None if read.is_pending() => inbound.asked().answered(),
-            None if buf.filled().is_empty() => return (String::from_utf8(all).unwrap(), asked),
+        match inbound.current().take() {
+            Some(question) => current.push(question),
+            None if read.is_pending() => inbound.current().answered(),
+            None if buf.filled().is_empty() => return (String::from_utf8(all).unwrap(), current),
             None => {}
         }
     }
@@ -60,21 +60,21 @@ fn requests_pass_in_order_however_their_bytes_come() {
          {SHORT}connection: close\r\n\r\n"
     );
     for step in (1..50).chain([sent.len()]) {
-        let (given, asked) = read(sent.as_bytes(), step);
+        let (given, current) = read(sent.as_bytes(), step);
         assert_eq!(given, expected, "{step} at a time");
-        let asked: Vec<String> = asked
+        let current: Vec<String> = current
             .iter()
             .map(|question| format!("{} {}", request(question).method, request(question).uri.as_ref().unwrap()))
             .collect();
-        assert_eq!(asked, ["POST /a", "HEAD /b", "PUT /c", "DELETE /d"]);
+        assert_eq!(current, ["POST /a", "HEAD /b", "PUT /c", "DELETE /d"]);
     }
 }
 
 #[test]
 fn what_is_refused_is_the_last() {
-    let (given, asked) = read(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 10);
+    let (given, current) = read(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 10);
     assert_eq!(given, format!("{SHORT}\r\n{SHORT}connection: close\r\n\r\n"));
-    assert!(matches!(asked[..], [Question::Request(..), Question::Refused(MALFORMED)]));
+    assert!(matches!(current[..], [Question::Request(..), Question::Refused(MALFORMED)]));
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn one_request_is_kept_however_many_are_sent_ahead() {
             given.extend_from_slice(buf.filled());
         }
         assert_eq!(given, format!("{SHORT}\r\n").into_bytes());
-        assert!(inbound.asked().take().is_some() && inbound.asked().take().is_none());
+        assert!(inbound.current().take().is_some() && inbound.current().take().is_none());
         assert_eq!(count.0.load(Ordering::Relaxed), answered);
-        inbound.asked().answered();
+        inbound.current().answered();
     }
     assert!(client.bytes.len() > 200_000, "what is not looked at is not read");
 }
@@ -118,7 +118,7 @@ fn bytes_of_another_protocol_are_left_alone() {
         let mut inbound = Inbound::new();
         let short = read_on(&mut inbound, &mut client);
         assert_eq!(short, format!("{SHORT}connection: close\r\n\r\n"), "nothing is read of it as HTTP");
-        assert!(request(&inbound.asked().take().unwrap()).is_upgrade);
+        assert!(request(&inbound.current().take().unwrap()).is_upgrade);
         inbound.leave();
         assert_eq!(read_on(&mut inbound, &mut client), bytes);
     }
@@ -144,12 +144,12 @@ fn heads_are_bounded() {
         let (begin, end) = ("GET / HTTP/1.1\r\nHost: a\r\nX: ", "\r\n\r\n");
         format!("{begin}{}{end}", "x".repeat(bytes - begin.len() - end.len())).into_bytes()
     };
-    let (_, asked) = read(&with(limits::HEAD_BYTES), 10_000);
-    assert!(matches!(asked[..], [Question::Request(_, Some(_))]));
-    let (_, asked) = read(&with(limits::HEAD_BYTES + 1), 10_000);
-    assert!(matches!(asked[..], [Question::Refused(TOO_LARGE)]));
-    let (_, asked) = read(&with(limits::HEAD_BYTES_COMMON), 10_000);
-    assert!(matches!(asked[..], [Question::Request(_, None)]));
+    let (_, current) = read(&with(limits::HEAD_BYTES), 10_000);
+    assert!(matches!(current[..], [Question::Request(_, Some(_))]));
+    let (_, current) = read(&with(limits::HEAD_BYTES + 1), 10_000);
+    assert!(matches!(current[..], [Question::Refused(TOO_LARGE)]));
+    let (_, current) = read(&with(limits::HEAD_BYTES_COMMON), 10_000);
+    assert!(matches!(current[..], [Question::Request(_, None)]));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn large_heads_are_counted() {
     let large =
         || read(&[b"GET / HTTP/1.1\r\nHost: a\r\nX: ".as_slice(), &[b'x'; 100_000], b"\r\n\r\n"].concat(), 10_000).1;
     let held: Vec<_> = std::iter::repeat_with(large).take(2 * limits::LARGE_HEADS).collect();
-    let refused = held.iter().filter(|asked| matches!(asked[..], [Question::Refused(TOO_MANY)])).count();
+    let refused = held.iter().filter(|current| matches!(current[..], [Question::Refused(TOO_MANY)])).count();
     // Other tests may hold some at the same time.
     assert!((limits::LARGE_HEADS..limits::LARGE_HEADS + 8).contains(&refused), "{refused}");
     drop(held);
@@ -179,6 +179,6 @@ async fn nobody_is_waited_for_who_does_not_close() {
         let mut inbound = Inbound::new();
         read_on(&mut inbound, &mut Client { bytes: refused.into(), step: 100 });
         let closed = std::future::poll_fn(|cx| inbound.poll_closed(cx, &mut Silent));
-        tokio::time::timeout(60 * limits::FAREWELL_TIMEOUT, closed).await.expect("an end");
+        tokio::time::timeout(60 * limits::CLOSE_TIMEOUT, closed).await.expect("an end");
     }
 }

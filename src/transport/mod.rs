@@ -1,22 +1,22 @@
 //! Connections: from a listening socket to requests, and the bytes that are written to them.
 
+mod batching_stream;
 mod chunked;
 mod client_side;
 mod connection_id;
 mod connections;
-mod farewell;
 mod frames;
-mod gathered;
+mod graceful_close;
 mod head;
 mod inbound;
 mod outlet;
 mod restored;
 mod server;
 
+pub use batching_stream::BatchingStream;
 pub use client_side::{ClientSide, RawBytes};
 pub use connection_id::ConnectionId;
 pub use connections::Connections;
-pub use gathered::Gathered;
 pub use head::Target;
 pub use outlet::{Outlet, Wait};
 pub use server::{start, stop};

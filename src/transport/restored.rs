@@ -8,14 +8,14 @@ use actix_web::http::{Method, StatusCode, Version};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use super::head::{Refusal, RequestHead, TOO_LARGE};
-use super::inbound::{Asked, Large, Question};
+use super::inbound::{CurrentRequest, Large, Question};
 use crate::limits;
 
 /// Restores a request. Returns an answer if no handler is needed.
 pub(super) fn restore(request: &mut Request) -> Option<HttpResponse> {
     if request.version() < Version::HTTP_2 {
-        let asked = request.conn_data::<Asked>().and_then(Asked::take);
-        match asked {
+        let current = request.conn_data::<CurrentRequest>().and_then(CurrentRequest::take);
+        match current {
             Some(Question::Request(head, large)) => put(request, *head, large),
             Some(Question::Refused(refusal)) => return Some(refused(refusal)),
             None => return Some(HttpResponse::InternalServerError().force_close().finish()),

@@ -19,9 +19,9 @@ use futures_util::future::Either;
 use rustls::{ServerConfig, ServerConnection};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::inbound::Asked;
+use super::inbound::CurrentRequest;
 use super::restored::restore;
-use super::{ConnectionId, Connections, Gathered};
+use super::{BatchingStream, ConnectionId, Connections};
 use crate::limits;
 
 /// How often a stopping server checks whether it has work.
@@ -61,12 +61,12 @@ where
         let app = map_config(App::new().configure(configure).into_factory(), |()| AppConfig::default());
         let app = app.map_err(|error: actix_web::Error| error.as_response_error().error_response());
         let app = apply_fn_factory(app, |mut request: Request, app: &_| {
-            let asked = request.conn_data::<Asked>().cloned();
+            let current = request.conn_data::<CurrentRequest>().cloned();
             let answering = match restore(&mut request) {
                 None => Either::Left(Service::call(app, request)),
                 Some(answer) => Either::Right(ready(Err(answer))),
             };
-            answering.inspect(move |_| asked.iter().for_each(Asked::answered))
+            answering.inspect(move |_| current.iter().for_each(CurrentRequest::answered))
         });
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -75,12 +75,12 @@ where
             })
             .keep_alive(limits::IDLE_TIMEOUT)
             .client_request_timeout(limits::REQUEST_HEAD_TIMEOUT)
-            .client_disconnect_timeout(limits::FAREWELL_TIMEOUT)
-            .on_connect_ext(move |connection: &Gathered, data| {
+            .client_disconnect_timeout(limits::CLOSE_TIMEOUT)
+            .on_connect_ext(move |connection: &BatchingStream, data| {
                 data.insert(ConnectionId::next());
                 data.insert(connection.outlet().clone());
-                if let Some(asked) = connection.asked() {
-                    data.insert(asked.clone());
+                if let Some(current) = connection.current() {
+                    data.insert(current.clone());
                 }
                 data.insert(connection.client_side());
                 identify(connection.tls().get_ref().1, data);
@@ -98,14 +98,17 @@ where
 }
 
 /// Prepares a connection for the HTTP service.
-fn open(tls: TlsStream<TcpStream>, connections: &Connections) -> (Gathered, Protocol, Option<std::net::SocketAddr>) {
+fn open(
+    tls: TlsStream<TcpStream>,
+    connections: &Connections,
+) -> (BatchingStream, Protocol, Option<std::net::SocketAddr>) {
     let socket = tls.get_ref().0;
     // Answers are written in one piece, so that waiting for more bytes would only delay them.
     let _ = socket.set_nodelay(true);
     // Without keep-alive, nothing would reveal the loss of a client on an idle connection.
     let _ = SockRef::from(socket).set_tcp_keepalive(&TcpKeepalive::new().with_time(limits::KEEP_ALIVE_TIME));
     let peer = socket.peer_addr().ok();
-    let connection = Gathered::new(tls, connections);
+    let connection = BatchingStream::new(tls, connections);
     let protocol = if connection.is_http2() { Protocol::Http2 } else { Protocol::Http1 };
     (connection, protocol, peer)
 }

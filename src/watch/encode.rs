@@ -61,7 +61,7 @@ impl Encoder {
         self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
     }
 
-    /// Has the webhook convert these objects; `None` if no webhook converts the resource.
+    /// Converts these objects by the webhook; `None` if no webhook converts the resource.
     pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
         self.served.custom.as_ref()?.converted_by_webhook()?;
         let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));

@@ -1,6 +1,6 @@
 //! Ends watches before their time.
 
-use crate::custom::Life;
+use crate::custom::GracePeriod;
 use crate::drain::Drain;
 use crate::served::Served;
 
@@ -8,18 +8,18 @@ use crate::served::Served;
 #[derive(Clone)]
 pub struct End {
     server: Drain,
-    definition: Option<Life>,
+    definition: Option<GracePeriod>,
 }
 
 impl End {
     /// Returns the end of watches of a resource.
     pub fn of(server: Drain, served: &Served) -> Self {
-        Self { server, definition: served.custom.as_ref().map(|custom| custom.definition().life.clone()) }
+        Self { server, definition: served.custom.as_ref().map(|custom| custom.definition().grace.clone()) }
     }
 
     /// Returns whether it has happened.
     pub fn has_come(&self) -> bool {
-        self.server.has_begun() || self.definition.as_ref().is_some_and(Life::is_over)
+        self.server.has_begun() || self.definition.as_ref().is_some_and(GracePeriod::is_over)
     }
 
     /// Waits until it happens.

@@ -4,12 +4,12 @@
 //! A watch is a cursor into the change log of its table. It queues no events: what a slow client has not taken yet is
 //! still in the log.
 
-mod bell;
 mod encode;
 mod end;
 mod event;
 mod reminder;
 mod stream;
+mod wake_batch;
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::transport::ConnectionId;
 
-use bell::Rope;
 use encode::Encoder;
 use end::End;
 pub use stream::Stream;
+use wake_batch::BatchedWaker;
 
 /// Where a watch begins.
 enum Start {
@@ -57,7 +57,7 @@ pub async fn begin(
     let start = start(registry, &table, served, namespace, listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let end = End::of(server, served);
-    Ok(Stream::new(table, interest(namespace, listing), start, encoder, listing, end, Rope::of(connection)))
+    Ok(Stream::new(table, interest(namespace, listing), start, encoder, listing, end, BatchedWaker::of(connection)))
 }
 
 /// Returns which changes may concern a watch, so that others do not wake it.

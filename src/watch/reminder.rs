@@ -2,8 +2,8 @@
 //!
 //! Polling these sources takes locks that all watches share, and a watch of many changes waits often. A source that was
 //! polled wakes the watch, so it need not be polled again before that. But it wakes only once, maybe while the watch
-//! reads changes or its task waits for the client, and maybe for no reason. So the reminder records the wake-up until
-//! the sources are polled again.
+//! reads changes or its task waits for the client, and maybe for no reason. The reminder therefore records the wake-up
+//! until the sources are polled again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

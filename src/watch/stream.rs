@@ -12,11 +12,11 @@ use futures_util::future::LocalBoxFuture;
 use rand::Rng;
 use tokio::time::{Instant, Sleep};
 
-use super::bell::Rope;
 use super::encode::Encoder;
 use super::end::End;
 use super::event::{EventType, Shown, judge};
 use super::reminder::Reminder;
+use super::wake_batch::BatchedWaker;
 use super::{Start, decides, lost};
 use crate::ahead::{Ahead, Pieces};
 use crate::limits;
@@ -60,7 +60,7 @@ pub struct Stream {
     /// Records wake-ups by `alarm` and `ending`.
     reminder: Reminder,
     /// The waker that changes use.
-    rope: Rope,
+    waker: BatchedWaker,
     /// The bytes that are sent next.
     next: Pieces,
     ahead: Ahead,
@@ -75,7 +75,7 @@ impl Stream {
         encoder: Encoder,
         listing: &Listing,
         end: End,
-        rope: Rope,
+        waker: BatchedWaker,
     ) -> Self {
         let mut failure = None;
         let mut tell_end = false;
@@ -112,7 +112,7 @@ impl Stream {
             ending: Box::pin(end.clone().comes()),
             end,
             reminder: Reminder::new(),
-            rope,
+            waker,
             next: Pieces::default(),
             ahead: Ahead::default(),
             turn: Turn::begin(),
@@ -186,7 +186,7 @@ impl Stream {
     /// Is ready when there is a change, a bookmark is due, or the stream ends.
     fn poll_wake(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Phase::Following(subscription) = &mut self.phase else { return Poll::Ready(()) };
-        if self.rope.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
+        if self.waker.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
             return Poll::Ready(());
         }
         let (alarm, ending) = (self.alarm.as_mut(), self.ending.as_mut());

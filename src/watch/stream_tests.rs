@@ -76,9 +76,9 @@ impl Watch {
         let listing = Listing { selection, ..Listing::default() };
         let table = registry.table(&served);
         let (begin, drain) = Drain::new();
-        let (after, rope) = (Start::After(table.revision()), Rope::of(ConnectionId::next()));
+        let (after, waker) = (Start::After(table.revision()), BatchedWaker::of(ConnectionId::next()));
         let end = End::of(drain, &served);
-        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, end, rope);
+        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, end, waker);
         let woken = Arc::<Count>::default();
         let waker = Arc::clone(&woken).into();
         Self { registry, served, begin, stream, woken, waker, _dir: dir }
@@ -136,10 +136,10 @@ async fn a_watch_whose_client_is_slow_sees_the_end_behind_its_events() {
 async fn a_watch_of_what_is_defined_otherwise_ends_after_a_while() {
     let mut watch = Watch::start_of("g.example", "things").await;
     assert!(watch.poll().is_pending());
-    let life = watch.served.custom.as_ref().unwrap().definition().life.clone();
-    life.end();
+    let grace = watch.served.custom.as_ref().unwrap().definition().grace.clone();
+    grace.begin();
     assert!(watch.poll().is_pending());
-    life.over().await;
+    grace.over().await;
     actix_web::rt::time::sleep(Duration::from_millis(10)).await;
     watch.assert_ends();
     watch.registry.store.clone().shutdown().await;

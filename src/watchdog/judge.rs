@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Work;
 use crate::limits;
 
-/// What to do about a thread.
+/// The action about a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.
@@ -23,7 +23,7 @@ pub struct Judge {
     /// When it was asked last.
     since: Duration,
     /// Whether the present stall was reported.
-    told: bool,
+    is_reported: bool,
     /// The work that it noted at the last check, and how many checks have passed since it was asked last.
     work: Work,
     same: u32,
@@ -35,7 +35,7 @@ impl Judge {
     pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> Verdict {
         let is_busy = std::mem::replace(&mut self.work, work) != work || work != Work::default();
         if answered == self.asked {
-            self.told = false;
+            self.is_reported = false;
             self.same += 1;
             // Idle threads are rarely woken for an answer.
             if !is_busy && self.same < limits::WATCHDOG_IDLE_LOOKS {
@@ -48,29 +48,29 @@ impl Judge {
             self.since = now;
         }
         let waited = now.saturating_sub(self.since);
-        if self.told || waited < limits::STALL {
+        if self.is_reported || waited < limits::STALL {
             return Verdict::Fine;
         }
-        self.told = true;
+        self.is_reported = true;
         Verdict::Stalled(waited)
     }
 }
 
 /// Bounds how often stalls are logged.
 #[derive(Debug, Default)]
-pub struct Seldom {
+pub struct LogLimiter {
     next: Duration,
     others: u64,
 }
 
-impl Seldom {
+impl LogLimiter {
     /// Returns how many stalls were not logged since the last one that was. `None` if this one must not be logged.
-    pub fn may_tell(&mut self, now: Duration) -> Option<u64> {
+    pub fn admit(&mut self, now: Duration) -> Option<u64> {
         if now < self.next {
             self.others += 1;
             return None;
         }
-        self.next = now + limits::STALL_TOLD_INTERVAL;
+        self.next = now + limits::STALL_LOG_INTERVAL;
         Some(std::mem::take(&mut self.others))
     }
 }
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn it_is_not_told_often() {
-        let mut seldom = Seldom::default();
-        let told: Vec<u64> =
-            (0..50).filter_map(|time| seldom.may_tell(limits::STALL_TOLD_INTERVAL * time / 10)).collect();
-        assert_eq!(told, [0, 9, 9, 9, 9]);
+        let mut limiter = LogLimiter::default();
+        let admitted: Vec<u64> =
+            (0..50).filter_map(|time| limiter.admit(limits::STALL_LOG_INTERVAL * time / 10)).collect();
+        assert_eq!(admitted, [0, 9, 9, 9, 9]);
     }
 }

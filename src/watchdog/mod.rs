@@ -17,7 +17,7 @@ use futures_util::task::AtomicWaker;
 use metrics::Counter;
 use parking_lot::Mutex;
 
-use self::judge::{Judge, Seldom, Verdict};
+use self::judge::{Judge, LogLimiter, Verdict};
 pub use self::work::{Stage, Work};
 use crate::limits;
 use crate::metrics::Metrics;
@@ -135,7 +135,7 @@ impl Drop for Gone {
 }
 
 fn watch(threads: &Weak<Threads>, counters: &[(&str, Counter)], describe: &dyn Fn(Work) -> Option<String>) {
-    let (began, mut seldom) = (Instant::now(), Seldom::default());
+    let (began, mut limiter) = (Instant::now(), LogLimiter::default());
     let mut last = Duration::ZERO;
     loop {
         std::thread::sleep(limits::WATCHDOG_INTERVAL);
@@ -155,7 +155,7 @@ fn watch(threads: &Weak<Threads>, counters: &[(&str, Counter)], describe: &dyn F
                 Verdict::Stalled(since) => {
                     let counter = counters.iter().find(|(kind, _)| *kind == thread.kind);
                     counter.iter().for_each(|(_, counter)| counter.increment(1));
-                    if let Some(others) = seldom.may_tell(now) {
+                    if let Some(others) = limiter.admit(now) {
                         let (stage, method, resource) = (work.stage(), work.method(), describe(work));
                         let resource = resource.as_deref().unwrap_or("none");
                         let milliseconds = since.as_millis() as u64;

@@ -372,29 +372,29 @@ mod tests {
     #[test]
     fn answers_that_are_no_documents() {
         let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
-        let told = |code: u16, body: &'static str| {
+        let error_of = |code: u16, body: &'static str| {
             document(code, "text/plain", &Bytes::from_static(body.as_bytes()), &asked).unwrap_err()
         };
-        let of_500 = told(500, "oh no\n");
+        let of_500 = error_of(500, "oh no\n");
         assert_eq!(of_500.message, "an error on the server (\"oh no\") has prevented the request from succeeding");
         assert_eq!(of_500.code, 500);
         let redirect = "the server responded with the status code 302 but did not return more information";
-        assert_eq!(told(302, "").message, redirect);
-        assert!(told(200, "<html>").message.contains("json: cannot unmarshal string into Go value of type struct"));
+        assert_eq!(error_of(302, "").message, redirect);
+        assert!(error_of(200, "<html>").message.contains("json: cannot unmarshal string into Go value of type struct"));
         assert_eq!(refused(500, "application/json", &Bytes::from_static(b"{}")).message.matches("unknown").count(), 1);
         let written = document(200, "", &Bytes::from_static(b"kind: AdmissionReview"), &asked).unwrap();
         assert_eq!(written.str_at(&["kind"]), "AdmissionReview");
-        assert_eq!(told(200, "").message, "0-length response with status code: 200 and content type: text/plain");
+        assert_eq!(error_of(200, "").message, "0-length response with status code: 200 and content type: text/plain");
         let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
-        assert!(told(200, "[]").message.contains(list));
+        assert!(error_of(200, "[]").message.contains(list));
         let other = r#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#;
         let converting = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
-        assert_eq!(told(200, other).message, converting);
+        assert_eq!(error_of(200, other).message, converting);
         let unknown =
             "no kind \"X\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
-        assert_eq!(told(200, r#"{"kind": "X"}"#).message, unknown);
+        assert_eq!(error_of(200, r#"{"kind": "X"}"#).message, unknown);
         let nothing = document(200, "", &Bytes::from_static(b"null"), &asked).unwrap();
         assert_eq!(nothing, Value::object());
-        assert_eq!(told(403, r#"{"kind": "Status", "message": "no", "code": 418}"#).code, 418);
+        assert_eq!(error_of(403, r#"{"kind": "Status", "message": "no", "code": 418}"#).code, 418);
     }
 }

@@ -48,7 +48,7 @@ struct State {
     groups: AtomicUsize,
     promises: Mutex<Promises>,
     /// Notified whenever a promise arrives.
-    promised: Notify,
+    promise_arrived: Notify,
     /// The number of tasks that wait for that.
     waiting: AtomicUsize,
 }
@@ -82,7 +82,7 @@ impl HybridClock {
             outdated: AtomicU64::default(),
             groups: AtomicUsize::default(),
             promises: Mutex::default(),
-            promised: Notify::new(),
+            promise_arrived: Notify::new(),
             waiting: AtomicUsize::default(),
         }))
     }
@@ -185,14 +185,14 @@ impl HybridClock {
     }
 
     /// Waits until the member has promised this, or need not any more.
-    pub(crate) async fn promised(&self, member: u64, revision: Revision) {
+    pub(crate) async fn wait_promised(&self, member: u64, revision: Revision) {
         let _waiting = Waiting::begin(&self.0.waiting);
         loop {
-            let promised = self.0.promised.notified();
-            tokio::pin!(promised);
-            promised.as_mut().enable(); // before looking, so that no promise is missed
+            let arrived = self.0.promise_arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable(); // before looking, so that no promise is missed
             let PromiseDue::In(ticks) = self.0.promises.lock().due(member, revision, self.elapsed()) else { return };
-            let _ = timeout_at(Instant::now() + Revision::duration(ticks), promised).await;
+            let _ = timeout_at(Instant::now() + Revision::duration(ticks), arrived).await;
         }
     }
 
@@ -210,7 +210,7 @@ impl HybridClock {
 
     fn wake(&self) {
         if self.0.waiting.load(Ordering::Acquire) > 0 {
-            self.0.promised.notify_waiters();
+            self.0.promise_arrived.notify_waiters();
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
         wall.fetch_add(50, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
         assert!(!ahead.is_promised(assigned));
-        ahead.promised(1, assigned).await; // the other clock is assumed to have advanced
+        ahead.wait_promised(1, assigned).await; // the other clock is assumed to have advanced
         assert!(begin.elapsed() > Duration::from_millis(50) && begin.elapsed() < Duration::from_millis(60));
         wall.fetch_add(HOUR_MS, Ordering::Relaxed);
         let (assigned, begin) = (ahead.now(), Instant::now());
@@ -326,7 +326,7 @@ mod tests {
             behind.receive(MemberProcess { member: 2, life: 1 }, ahead.reading(), false);
             ahead.receive(process, behind.reading(), false);
         };
-        tokio::join!(ahead.promised(1, assigned), reading);
+        tokio::join!(ahead.wait_promised(1, assigned), reading);
         assert_eq!(begin.elapsed(), Duration::from_millis(20));
     }
 }

@@ -19,13 +19,13 @@ use crate::limits::PEER_READ_BYTES;
 
 /// What happens to a piece on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PieceFault {
     /// It is lost: all connections of the member break, and none can be made before [`Tap::heal`].
     Cut,
     /// It arrives after [`Tap::heal`], whatever arrives over other connections meanwhile.
-    Late,
+    Delayed,
     /// It arrives with one bit flipped.
-    Spoilt,
+    Corrupted,
 }
 
 /// A piece that arrived.
@@ -40,21 +40,21 @@ pub(crate) struct Piece {
 struct State {
     /// The pieces that arrived, with their groups.
     came: Vec<(String, Piece)>,
-    /// The group, the offset and the fate of the piece that will be intercepted when it first comes.
-    fate: Option<(String, u64, Fate)>,
-    /// The fate of the intercepted piece, until the network is healed.
-    met: Option<Fate>,
+    /// The group, the offset and the fault of the piece that will be intercepted when it first comes.
+    fault: Option<(String, u64, PieceFault)>,
+    /// The fault of the intercepted piece, until the network is healed.
+    met: Option<PieceFault>,
 }
 
 impl State {
     fn is_cut(&self) -> bool {
-        self.met == Some(Fate::Cut)
+        self.met == Some(PieceFault::Cut)
     }
 
-    /// Returns the fate of a piece; `None` when it is not intercepted.
-    fn meet(&mut self, group: &str, offset: u64) -> Option<Fate> {
-        let (_, _, fate) = self.fate.take_if(|(doomed, at, _)| doomed == group && *at == offset)?;
-        self.met = Some(fate);
+    /// Returns the fault of a piece; `None` when it is not intercepted.
+    fn meet(&mut self, group: &str, offset: u64) -> Option<PieceFault> {
+        let (_, _, fault) = self.fault.take_if(|(doomed, at, _)| doomed == group && *at == offset)?;
+        self.met = Some(fault);
         self.met
     }
 }
@@ -64,9 +64,9 @@ impl State {
 pub(crate) struct Tap(Arc<watch::Sender<State>>);
 
 impl Tap {
-    /// Sets the fate of the next piece at this offset of a snapshot of a group.
-    pub(crate) fn decide(&self, group: &str, offset: u64, fate: Fate) {
-        self.0.send_modify(|state| state.fate = Some((group.to_owned(), offset, fate)));
+    /// Sets the fault of the next piece at this offset of a snapshot of a group.
+    pub(crate) fn decide(&self, group: &str, offset: u64, fault: PieceFault) {
+        self.0.send_modify(|state| state.fault = Some((group.to_owned(), offset, fault)));
     }
 
     /// Returns whether that piece was intercepted, and the network has not been healed since.
@@ -84,17 +84,17 @@ impl Tap {
         self.0.borrow().came.iter().filter(|(of, _)| of == group).map(|(_, piece)| piece.clone()).collect()
     }
 
-    /// Passes a piece on, as its fate says.
+    /// Passes a piece on, as its fault says.
     async fn pass(&self, piece: &mut SnapshotPiece) -> io::Result<()> {
         if piece.bytes.is_empty() {
             return Ok(()); // it only asks how much was received
         }
-        let mut fate = None;
-        self.0.send_modify(|state| fate = state.meet(&piece.group, piece.offset));
-        match fate {
-            Some(Fate::Cut) => return Err(io::ErrorKind::ConnectionReset.into()),
-            Some(Fate::Late) => drop(self.0.subscribe().wait_for(|state| state.met.is_none()).await),
-            Some(Fate::Spoilt) => {
+        let mut fault = None;
+        self.0.send_modify(|state| fault = state.meet(&piece.group, piece.offset));
+        match fault {
+            Some(PieceFault::Cut) => return Err(io::ErrorKind::ConnectionReset.into()),
+            Some(PieceFault::Delayed) => drop(self.0.subscribe().wait_for(|state| state.met.is_none()).await),
+            Some(PieceFault::Corrupted) => {
                 let mut bytes = BytesMut::from(&piece.bytes[..]);
                 bytes[0] ^= 1;
                 piece.bytes = bytes.freeze();

@@ -23,20 +23,20 @@ impl Node {
     }
 
     /// Waits until that holds.
-    pub(crate) async fn promised(&self, revision: Revision) {
+    pub(crate) async fn wait_promised(&self, revision: Revision) {
         if !self.is_promised(revision) {
             let owing = self.clock.hybrid().owing(revision);
-            join_all(owing.into_iter().map(|member| self.promised_by(member, revision))).await;
+            join_all(owing.into_iter().map(|member| self.wait_promise_of(member, revision))).await;
         }
     }
 
-    async fn promised_by(&self, member: u64, revision: Revision) {
+    async fn wait_promise_of(&self, member: u64, revision: Revision) {
         if let (Some(peers), Some(address)) = (&self.peers, self.address(member)) {
             let answer = peers.hello_of(&address, CLOCK_ANSWER_TIMEOUT);
             tokio::spawn(answer); // its frame contains the promise, as every frame does
         }
         let clock = self.clock.hybrid();
-        if timeout(CLOCK_ANSWER_TIMEOUT, clock.promised(member, revision)).await.is_err() {
+        if timeout(CLOCK_ANSWER_TIMEOUT, clock.wait_promised(member, revision)).await.is_err() {
             tracing::debug!(member = %format_args!("{member:x}"), "a member does not answer what its clock shows");
             clock.give_up(member);
         }

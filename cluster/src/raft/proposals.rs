@@ -72,7 +72,7 @@ impl Log for Proposals {
             let _ = node.raft.write(batch).responder(reaction).with_leader(leader).await;
             let _ = proposed.send(()); // fails when no batch follows
             if let Ok(Some((replies, outcomes))) = decided.await {
-                node.promised(last).await;
+                node.wait_promised(last).await;
                 replies.outcomes(outcomes);
             }
         }

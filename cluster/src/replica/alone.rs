@@ -25,7 +25,7 @@ pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenE
 }
 
 async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), OpenError> {
-    let node = group.client.node();
+    let node = group.leader_client.node();
     // A log that was just opened does not know its members until a leader has applied it.
     if !node.is_formed().await || !node.is_alone() || node.is_described(own) {
         return Ok(());

@@ -72,7 +72,7 @@ impl Exchange {
     }
 
     fn node(&self, name: &str) -> Result<Node, Refusal> {
-        Ok(self.group(name)?.client.node().clone())
+        Ok(self.group(name)?.leader_client.node().clone())
     }
 }
 
@@ -132,7 +132,7 @@ impl Exchange {
             }
             Method::Write => {
                 let request = message::Write::decode(payload).map_err(refused)?;
-                let client = self.group(&request.group)?.client.clone();
+                let client = self.group(&request.group)?.leader_client.clone();
                 Box::pin(async move { Ok(encoded(&write(&client, request).await)) })
             }
             Method::ReadIndex => {
@@ -142,7 +142,7 @@ impl Exchange {
             }
             Method::Close => {
                 let request = message::Close::decode(payload).map_err(refused)?;
-                let client = self.group(&request.group)?.client.clone();
+                let client = self.group(&request.group)?.leader_client.clone();
                 Box::pin(async move { close(&client, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
             }
             Method::Administer => {

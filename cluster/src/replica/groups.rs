@@ -13,7 +13,7 @@ use crate::raft::Node;
 /// The parts of a group that readers and writers need.
 #[derive(Clone)]
 pub(crate) struct Group {
-    pub(crate) client: LeaderClient,
+    pub(crate) leader_client: LeaderClient,
     pub(crate) reads: Reads,
     /// Whether this replica leads the group: now, and after every change.
     pub(crate) leads: watch::Receiver<bool>,
@@ -22,7 +22,7 @@ pub(crate) struct Group {
 impl Group {
     /// Returns whether a replica has a vote in the group, as far as this one knows.
     pub(crate) fn has_voter(&self, id: u64) -> bool {
-        self.client.node().voters().contains(&id)
+        self.leader_client.node().voters().contains(&id)
     }
 }
 
@@ -56,7 +56,7 @@ impl Groups {
 
     /// Returns this replica's node in each of them.
     pub(crate) fn nodes(&self) -> Vec<Node> {
-        self.0.groups.read().values().map(|group| group.client.node().clone()).collect()
+        self.0.groups.read().values().map(|group| group.leader_client.node().clone()).collect()
     }
 
     /// Waits until there is a group of this name.

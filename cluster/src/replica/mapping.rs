@@ -75,22 +75,22 @@ async fn changed(table: &Arc<Table>) {
 /// does not: each starts the log with the same entry. A survivor forms a group alone if it has no log of it and no
 /// objects were in it.
 async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u64, Replica>) {
-    let node = group.client.node();
+    let node = group.leader_client.node();
     if starter.options.is_survivor {
-        let is_filled = starter.tables.map().is_filled(group.client.clock().group_number());
+        let is_filled = starter.tables.map().is_filled(group.leader_client.clock().group_number());
         founders = (!is_filled).then(|| (starter.id, Replica::default())).into_iter().collect();
     }
     let waited = Instant::now() + GROUP_FORMATION_WAIT;
     node.stand_if_alone().await;
     while !node.is_formed().await && founders.contains_key(&starter.id) {
         let default = starter.groups.get(DEFAULT_GROUP);
-        let leads = default.is_some_and(|default| default.client.node().leader() == Some(starter.id));
+        let leads = default.is_some_and(|default| default.leader_client.node().leader() == Some(starter.id));
         if !leads && Instant::now() < waited {
             sleep(FORMATION_POLL_INTERVAL).await;
             continue;
         }
         if let Err(error) = node.form(described(&starter, &founders)).await {
-            tracing::warn!(%error, group = %group.client.clock().name(), "a new group cannot be formed yet");
+            tracing::warn!(%error, group = %group.leader_client.clock().name(), "a new group cannot be formed yet");
             sleep(DIVIDING_RETRY_INTERVAL).await;
         }
     }
@@ -100,7 +100,7 @@ async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u6
 /// address since the map was written.
 fn described(starter: &Starter, founders: &BTreeMap<u64, Replica>) -> BTreeMap<u64, Replica> {
     let default = starter.groups.get(DEFAULT_GROUP).filter(|_| founders.len() == 1);
-    let known = default.map(|default| voters(default.client.node())).unwrap_or_default();
+    let known = default.map(|default| voters(default.leader_client.node())).unwrap_or_default();
     founders.iter().map(|(id, replica)| (*id, known.get(id).unwrap_or(replica).clone())).collect()
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn wait_for_map(starter: &Starter) -> Result<(), OpenError> {
     let table = tables.map_table();
     let default = groups.wait_for(DEFAULT_GROUP).await;
     while table.get(MAP_KEY).is_none() {
-        let founding = ShardMap::founding(options, &voters(default.client.node()))?;
+        let founding = ShardMap::founding(options, &voters(default.leader_client.node()))?;
         match write(tables, groups, Expectation::Absent, &founding).await {
             Err(WriteError::Closed) => return Err(OpenError::Ended),
             Err(_) => sleep(ATTEMPT_INTERVAL).await,

@@ -114,7 +114,7 @@ async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
         let votes = || c.running().groups.nodes().iter().filter(|node| node.has_vote()).count();
         until("c knows", || *c.standing().borrow() == Standing::Removed && votes() == 0).await;
         let (release, released) = oneshot::channel();
-        let node = c.running().groups.get(held).unwrap().client.node().clone();
+        let node = c.running().groups.get(held).unwrap().leader_client.node().clone();
         node.hold_applying(released.map(drop)).await;
         let first = create(&a, "ns/first").await;
         // The others consider it a voter that has everything, since its log has that.
@@ -145,7 +145,8 @@ async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
 
 /// Returns the names of the members with a vote in a group, as a store knows.
 fn voters(store: &Store, group: &str) -> Vec<String> {
-    let members = store.running().groups.get(group).map(|group| group.client.node().members()).unwrap_or_default();
+    let members =
+        store.running().groups.get(group).map(|group| group.leader_client.node().members()).unwrap_or_default();
     let mut names: Vec<String> = members.into_iter().filter(|m| m.votes).map(|m| m.name).collect();
     names.sort();
     names
@@ -239,7 +240,7 @@ async fn whoever_is_asked_makes_a_change_in_groups_of_which_it_has_not_heard_yet
     b.transfer(None, "b").await.unwrap();
     let (d, address) = begin_besides(&mut cluster, "d").await;
     let (release, released) = oneshot::channel();
-    let node = a.running().groups.get(DEFAULT_GROUP).unwrap().client.node().clone();
+    let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     node.hold_applying(released.map(drop)).await;
     b.divide(&pods(), 4).await.unwrap();
     assert_eq!(a.running().groups.all().len(), 1, "a has not heard of the map");
@@ -264,7 +265,7 @@ async fn who_lacks_a_vote_in_a_group_is_not_shown_with_one() {
     let (name, member) = ("d".to_owned(), d.node());
     let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
     let default = stores[0].running().groups.get(DEFAULT_GROUP).unwrap();
-    default.client.administer(admit.clone()).await.unwrap();
+    default.leader_client.administer(admit.clone()).await.unwrap();
     until("d has a vote in one group", || voters(&stores[0], DEFAULT_GROUP).contains(&"d".to_owned())).await;
     assert!(!votes(&stores[0], "d") && votes(&stores[0], "a"));
     stores[1].admit("d", &admit.address).await.unwrap();
@@ -322,7 +323,7 @@ async fn admit_one_that_is_gone(cluster: &mut Cluster) -> (Vec<Store>, tokio::ta
     d.shutdown().await;
     let admit = Administer { action: administration::ADMIT, member, name, address, ..Administer::default() };
     let asked = stores[2].running().groups.get(DEFAULT_GROUP).unwrap();
-    let admitting = tokio::spawn(async move { asked.client.administer(admit).await });
+    let admitting = tokio::spawn(async move { asked.leader_client.administer(admit).await });
     until("d is sent the log", || stores.iter().all(|store| knows(store, "d"))).await;
     (stores, admitting)
 }
@@ -372,7 +373,7 @@ async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "a").await.unwrap();
-    let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().client.node().clone();
+    let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     let (from, other, to) = (node(&a), node(&b), c.node());
     until("b knows who leads", || other.leader() == Some(from.id())).await;
     c.shutdown().await; // it has everything, but cannot take over
@@ -440,7 +441,7 @@ async fn what_is_salvaged_is_all_of_the_tables_or_nothing() {
         assert!(read(&c, "ns/first").await.is_some());
         b.transfer(None, "b").await.unwrap();
         let (release, released) = oneshot::channel();
-        let node = c.running().groups.get(DEFAULT_GROUP).unwrap().client.node().clone();
+        let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
         node.hold_applying(released.map(drop)).await;
         for shards in shards {
             b.divide(&pods(), shards).await.unwrap();

@@ -71,7 +71,7 @@ impl Placement {
     }
 
     pub(crate) fn groups(&self) -> Vec<NamedGroup> {
-        self.groups.all().into_iter().map(|(name, group)| (name, group.client.node().clone())).collect()
+        self.groups.all().into_iter().map(|(name, group)| (name, group.leader_client.node().clone())).collect()
     }
 
     /// Returns whether this replica should lead nothing, as long as others can.

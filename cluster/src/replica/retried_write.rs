@@ -117,7 +117,7 @@ impl<'a> RetriedWrite<'a> {
     /// all groups.
     async fn promised_outcome(&self, change: &Change) -> Outcome {
         if let Ok(client) = self.client() {
-            client.node().promised(change.object().revision()).await;
+            client.node().wait_promised(change.object().revision()).await;
         }
         committed(change)
     }
@@ -140,7 +140,7 @@ impl<'a> RetriedWrite<'a> {
 
     fn client(&self) -> Result<LeaderClient, WriteError> {
         let group = self.groups.get(self.write_shard.clock.name()).ok_or(WriteError::Unavailable)?;
-        Ok(group.client.clone())
+        Ok(group.leader_client.clone())
     }
 
     /// Continues in the shard that takes writes of the key, as soon as that is another one.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::replica_tests::{Cluster, create, pods, until};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::machine::Machine;
-use crate::peer::tapped::{Fate, Piece, Tap, TappedNetwork};
+use crate::peer::tapped::{Piece, PieceFault, Tap, TappedNetwork};
 use crate::wal::simulated_disk::{Access, SimulatedDisk};
 use crate::{Draft, Expectation, Interest, Key, Layout, Mutation, Outcome, Scope, Store, TableId, Write};
 
@@ -131,7 +131,7 @@ async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_i
 async fn a_transfer_that_was_broken_off_goes_on_where_it_was() {
     let (mut cluster, a, written) = alone().await;
     let tap = Tap::default();
-    tap.decide("g1", 2 * PIECE, Fate::Cut);
+    tap.decide("g1", 2 * PIECE, PieceFault::Cut);
     let c = begin_tapped(&mut cluster, "c", &tap).await;
     let healing = async {
         until("the network is cut", || tap.has_met()).await;
@@ -150,7 +150,7 @@ async fn a_transfer_that_was_broken_off_goes_on_where_it_was() {
 async fn a_piece_that_comes_otherwise_than_it_was_sent_is_refused_and_sent_again() {
     let (mut cluster, a, written) = alone().await;
     let tap = Tap::default();
-    tap.decide("g1", PIECE, Fate::Spoilt);
+    tap.decide("g1", PIECE, PieceFault::Corrupted);
     let c = begin_tapped(&mut cluster, "c", &tap).await;
     join(&cluster, &a, "c", &c).await;
     check(&c, &written).await;
@@ -187,7 +187,7 @@ async fn a_leader_that_goes_while_it_sends_a_snapshot_is_succeeded_by_one_that_s
     forget_log([&a, &b, &c]).await;
 
     let tap = Tap::default();
-    tap.decide("g1", 2 * PIECE, Fate::Late);
+    tap.decide("g1", 2 * PIECE, PieceFault::Delayed);
     let d = begin_tapped(&mut cluster, "d", &tap).await;
     let is_of_another = |piece: &Piece| piece.snapshot != tap.pieces("g1")[0].snapshot;
     let leaving = async {
@@ -271,7 +271,7 @@ async fn other_groups_go_on_while_a_large_snapshot_is_sent_and_taken_in() {
     forget_log([&a, &b]).await;
 
     let tap = Tap::default();
-    tap.decide("g1", 0, Fate::Late);
+    tap.decide("g1", 0, PieceFault::Delayed);
     let c = begin_tapped(&mut cluster, "c", &tap).await;
     let (stop, stopped) = watch::channel(false);
     let measuring = async {

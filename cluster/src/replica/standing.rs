@@ -37,7 +37,7 @@ impl Standing {
 /// Keeps the standing of this replica up to date for as long as the store is open. Members are added and removed in one
 /// group after the other; the default group comes first.
 pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standing>) {
-    let default = starter.groups.wait_for(DEFAULT_GROUP).await.client.node().clone();
+    let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader_client.node().clone();
     let mut votes = default.votes();
     loop {
         changes(&default, &mut votes, true).await;
@@ -68,13 +68,13 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
 /// applied the entry that gave it the vote: before that it may have nothing of a group. Does nothing without a shard
 /// map.
 async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
-    let default = starter.groups.wait_for(DEFAULT_GROUP).await.client.node().clone();
+    let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader_client.node().clone();
     default.applied_membership().await;
     if !starter.tables.is_founded() {
         return;
     }
     for group_number in starter.tables.map().group_numbers() {
-        let node = starter.groups.wait_for(&group_name(group_number)).await.client.node().clone();
+        let node = starter.groups.wait_for(&group_name(group_number)).await.leader_client.node().clone();
         changes(&node, &mut node.votes(), true).await;
         node.applied_membership().await;
     }
@@ -99,7 +99,7 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
         let group = starter.groups.wait_for(&name).await;
         if starter.options.is_survivor
             && starter.tables.map().is_filled(group_number)
-            && !group.client.node().is_formed().await
+            && !group.leader_client.node().is_formed().await
         {
             return Err(OpenError::Group { group: name.to_string(), source: NO_LOG.into() });
         }
@@ -116,7 +116,7 @@ async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     loop {
         match group.reads.barrier().await {
             // A replica that leads alone takes writes only once its proposer knows that it leads.
-            Ok(()) if group.client.node().leads_alone() => {
+            Ok(()) if group.leader_client.node().leads_alone() => {
                 let _ = group.leads.clone().wait_for(|leads| *leads).await;
                 return Ok(());
             }

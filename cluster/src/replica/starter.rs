@@ -95,6 +95,6 @@ impl Starter {
             true => Closer::new(client.clone()).start().recipient(),
             false => proposer.recipient(),
         });
-        Ok(Group { reads: Reads::start(client.clone()), client, leads: led })
+        Ok(Group { reads: Reads::start(client.clone()), leader_client: client, leads: led })
     }
 }

@@ -23,10 +23,10 @@ pub(crate) async fn make(
     let write_shard = table.write_shard(write.key.as_str());
     let group = groups.get(write_shard.clock.name()).ok_or(WriteError::Unavailable)?;
     // The write is kept for further attempts if these can become necessary.
-    if group.client.has_others() || table.after(write_shard.epoch).is_some() {
+    if group.leader_client.has_others() || table.after(write_shard.epoch).is_some() {
         return RetriedWrite::new(groups, table, write).make(bytes, tenure).await;
     }
-    let outcome = group.client.propose(write, None, (write_shard.epoch, write_shard.shard), bytes, None).await;
+    let outcome = group.leader_client.propose(write, None, (write_shard.epoch, write_shard.shard), bytes, None).await;
     outcome.map_err(|error| if error == WriteError::Moved { WriteError::Unavailable } else { error })
 }
 

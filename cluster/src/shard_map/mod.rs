@@ -105,7 +105,7 @@ pub enum ShardMapError {
         shards: u16,
     },
     /// A table is to be spread over data groups, and there are none.
-    #[error("{table} is to have {shards} shards, but there is no data group to replicate them")]
+    #[error("{table} cannot have {shards} shards: no data group replicates them")]
     NoGroups {
         /// The table.
         table: TableId,

@@ -93,7 +93,7 @@ fn seen_before(seed: u64) -> [Revision; 2] {
                 None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         };
-        store.promised(object.revision()).await.expect("others promise");
+        store.wait_promised(object.revision()).await.expect("others promise");
         object.revision()
     });
     [seen, create(&mut world, 1, "g2")]

@@ -33,7 +33,7 @@ pub(super) fn ask<T: 'static, F: Future<Output = T> + 'static>(
 }
 
 fn default_group(store: &Store) -> Node {
-    store.running().groups.get(DEFAULT_GROUP).expect("it is there").client.node().clone()
+    store.running().groups.get(DEFAULT_GROUP).expect("it is there").leader_client.node().clone()
 }
 
 /// Returns the term and the leader of the group `default`, as a host knows them.

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! FLOTILLA_SIMULATION_SEEDS=100..200 cargo test -p flotilla-cluster simulation::run
-//! FLOTILLA_SIMULATION_SEEDS=123 FLOTILLA_SIMULATION_TOLD=1 \
+//! FLOTILLA_SIMULATION_SEEDS=123 FLOTILLA_SIMULATION_LOG=1 \
 //!   cargo test -p flotilla-cluster simulation::run -- --nocapture
 //! ```
 

@@ -43,7 +43,7 @@ impl Report {
         let (seed, found, notes) = (self.seed, self.found.join("\n"), self.notes.join("\n"));
         format!(
             "seed {seed} breaks promises:\n{found}\nwhat happened before the end:\n{notes}\nto repeat it:\n\
-             FLOTILLA_SIMULATION_SEEDS={seed} FLOTILLA_SIMULATION_TOLD=1 cargo test -p flotilla-cluster \
+             FLOTILLA_SIMULATION_SEEDS={seed} FLOTILLA_SIMULATION_LOG=1 cargo test -p flotilla-cluster \
              simulation::run -- --nocapture\n"
         )
     }
@@ -161,7 +161,7 @@ fn bug() -> Option<Bug> {
 }
 
 fn is_printed() -> bool {
-    std::env::var("FLOTILLA_SIMULATION_TOLD").is_ok()
+    std::env::var("FLOTILLA_SIMULATION_LOG").is_ok()
 }
 
 #[test]

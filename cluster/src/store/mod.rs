@@ -197,13 +197,13 @@ impl Store {
             return None;
         }
         let group = self.shared.running.groups.get(DEFAULT_GROUP)?;
-        group.client.node().tenure().map(Tenure)
+        group.leader_client.node().tenure().map(Tenure)
     }
 
     /// Returns whether this replica still leads the group `default` in the term of `tenure`, as far as it knows.
     pub fn holds(&self, tenure: Tenure) -> bool {
         let default = self.shared.running.groups.get(DEFAULT_GROUP);
-        default.is_some_and(|group| group.client.node().tenure() == Some(tenure.0))
+        default.is_some_and(|group| group.leader_client.node().tenure() == Some(tenure.0))
     }
 
     /// Returns a receiver of whether this replica leads the group `default`: now, and after every change. Work that
@@ -219,7 +219,7 @@ impl Store {
         let running = &self.shared.running;
         let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
         let default = running.groups.get(DEFAULT_GROUP);
-        let voters = default.map(|group| group.client.node().voters()).unwrap_or_default();
+        let voters = default.map(|group| group.leader_client.node().voters()).unwrap_or_default();
         servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
@@ -239,7 +239,7 @@ impl Store {
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         for group in self.shared.running.groups.all().values() {
-            group.client.node().snapshot_now().await?;
+            group.leader_client.node().snapshot_now().await?;
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Store {
         let groups = group_numbers
             .into_iter()
             .filter_map(|group_number| self.shared.running.groups.get(&group_name(group_number)));
-        groups.map(|group| group.client.node().clone()).collect()
+        groups.map(|group| group.leader_client.node().clone()).collect()
     }
 
     /// Returns whether this replica is a member that has started, and every group has a leader, so that writes and
@@ -265,10 +265,10 @@ impl Store {
         let Running { groups, wal, .. } = &self.shared.running;
         let groups = groups.all();
         Status {
-            writes_waiting: groups.values().map(|group| group.client.admission().writes()).sum(),
-            writes_waiting_bytes: groups.values().map(|group| group.client.admission().bytes()).sum(),
+            writes_waiting: groups.values().map(|group| group.leader_client.admission().writes()).sum(),
+            writes_waiting_bytes: groups.values().map(|group| group.leader_client.admission().bytes()).sum(),
             wal: wal.usage(),
-            groups: groups.iter().map(|(name, group)| group.client.node().status(name)).collect(),
+            groups: groups.iter().map(|(name, group)| group.leader_client.node().status(name)).collect(),
         }
     }
 

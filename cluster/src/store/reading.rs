@@ -90,7 +90,7 @@ impl Store {
         self.barrier_of(table, key).await?;
         let latest = table.latest(key);
         if let Some(latest) = &latest {
-            self.promised(latest.revision()).await?; // the version may come from a later write or deletion
+            self.wait_promised(latest.revision()).await?; // the version may come from a later write or deletion
         }
         Ok(latest.filter(|object| !object.is_tombstone()))
     }
@@ -132,13 +132,13 @@ impl Store {
         let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // a timeout is no error here
     }
 
-    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen it
-    /// never receives a smaller one later. A client that wrote it has the same promise.
+    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen
+    /// it never receives a smaller one later. A client that wrote it has the same promise.
     ///
     /// # Errors
     /// Fails when the store is shut down.
-    pub async fn promised(&self, revision: Revision) -> Result<(), ReadError> {
-        self.group(DEFAULT_GROUP)?.client.node().promised(revision).await;
+    pub async fn wait_promised(&self, revision: Revision) -> Result<(), ReadError> {
+        self.group(DEFAULT_GROUP)?.leader_client.node().wait_promised(revision).await;
         Ok(())
     }
 

@@ -28,7 +28,7 @@ fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {
         return;
     }
     let Value::Object(map) = value else { return };
-    if map.is_settled() {
+    if map.is_conformed() {
         return;
     }
     let mut next = 0;

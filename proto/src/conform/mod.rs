@@ -76,12 +76,10 @@ struct Walk {
     unknown: Complaints,
 }
 
-/// Whether a value and everything in it has the form in which it is stored, as long as it is not changed: see
-/// [`Map::settle`].
-type Settled = bool;
-
+/// The methods return whether a value and everything in it has the form in which it is stored, as long as it is not
+/// changed: see [`Map::mark_conformed`].
 impl Walk {
-    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
+    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
         if value.is_same(before) {
             return Ok(false);
         }
@@ -90,7 +88,7 @@ impl Walk {
         };
         debug_assert!(of.fields.len() <= 128, "the set of seen fields has 128 places");
         let (mut seen, mut ordered, mut next) = (0_u128, true, 0);
-        let mut settled = true;
+        let mut conformed = true;
         let mut failure = None;
         map.retain(|key, member| {
             if failure.is_some() {
@@ -108,8 +106,8 @@ impl Walk {
             let field = &of.fields[at];
             let here = Place { parent: Some(place), step: Step::Field(of, key) };
             match self.field(field, member, before.at(&[key]), &here) {
-                Ok(Some(is_settled)) => {
-                    settled &= is_settled;
+                Ok(Some(is_conformed)) => {
+                    conformed &= is_conformed;
                     ordered &= at >= next;
                     next = at + 1;
                     seen |= 1 << at;
@@ -144,10 +142,10 @@ impl Walk {
         if !ordered {
             map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
         }
-        if settled {
-            map.settle();
+        if conformed {
+            map.mark_conformed();
         }
-        Ok(settled)
+        Ok(conformed)
     }
 
     /// Conforms a member. Returns `None` when it must be dropped.
@@ -157,19 +155,19 @@ impl Walk {
         value: &mut Value,
         before: &Value,
         place: &Place<'_>,
-    ) -> Result<Option<Settled>, Error> {
+    ) -> Result<Option<bool>, Error> {
         if value.is_null() {
             return Ok(None);
         }
-        let settled = self.shape(&field.shape, value, before, place)?;
+        let conformed = self.shape(&field.shape, value, before, place)?;
         Ok(match field.presence {
-            Presence::OmitEmpty => (!is_empty(value)).then_some(settled),
-            Presence::Always => Some(settled && !is_forgotten(field, value)),
-            Presence::Pointer | Presence::AlwaysPointer => Some(settled),
+            Presence::OmitEmpty => (!is_empty(value)).then_some(conformed),
+            Presence::Always => Some(conformed && !is_forgotten(field, value)),
+            Presence::Pointer | Presence::AlwaysPointer => Some(conformed),
         })
     }
 
-    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<Settled, Error> {
+    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
         match shape {
             Shape::Struct(of) => return self.structure(of, value, before, place),
             Shape::List(list) => return self.list((list, shape), value, before, place),
@@ -185,11 +183,11 @@ impl Walk {
         value: &mut Value,
         before: &Value,
         place: &Place<'_>,
-    ) -> Result<Settled, Error> {
+    ) -> Result<bool, Error> {
         let Value::Array(items) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
-        let mut settled = true;
+        let mut conformed = true;
         for (index, item) in items.iter_mut().enumerate() {
             if item.is_null() {
                 if !list.pointer_items {
@@ -198,9 +196,9 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Index(index) };
-            settled &= self.shape(&list.item, item, item_of(before, index), &here)?;
+            conformed &= self.shape(&list.item, item, item_of(before, index), &here)?;
         }
-        Ok(settled)
+        Ok(conformed)
     }
 
     fn map(
@@ -209,14 +207,14 @@ impl Walk {
         value: &mut Value,
         before: &Value,
         place: &Place<'_>,
-    ) -> Result<Settled, Error> {
+    ) -> Result<bool, Error> {
         if value.is_same(before) {
             return Ok(false);
         }
         let Value::Object(members) = value else {
             return Err(mismatch(value, place, || go_type(shape)));
         };
-        let mut settled = true;
+        let mut conformed = true;
         for (key, member) in members.iter_mut() {
             if member.is_null() {
                 *member = match map.value {
@@ -227,10 +225,10 @@ impl Walk {
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Key(key) };
-            settled &= self.shape(&map.value, member, before.at(&[key]), &here)?;
+            conformed &= self.shape(&map.value, member, before.at(&[key]), &here)?;
         }
         members.sort();
-        Ok(settled)
+        Ok(conformed)
     }
 }
 

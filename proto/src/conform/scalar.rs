@@ -26,7 +26,7 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
         Shape::Double => match value {
             Value::Int(_) | Value::Float(_) => Ok(()),
             Value::Hole(Hole::Literal(_)) => {
-                value.settle();
+                value.resolve_literals();
                 Ok(())
             }
             Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, "float64")),
@@ -170,7 +170,7 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
 
 /// Conforms a free-form value, which keeps its content, with numbers by their value.
 fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
-    value.settle();
+    value.resolve_literals();
     let fits = match kind {
         // This kind is converted from JSON by a decoder of its own. Other free-form values stay text until they are
         // read.

@@ -91,7 +91,7 @@ fn numbers_are_kept_as_they_stand() {
     assert!(parsed.has_literals && parsed.value.hole().is_none());
     assert_eq!(parsed.value.list_at(&[])[0], Value::Hole(Hole::Literal("2e0".into())));
     assert_eq!(to_vec(&parsed.value), text);
-    parsed.value.settle();
+    parsed.value.resolve_literals();
     assert_eq!(to_vec(&parsed.value), b"[2,2.5,1.5,7,18446744073709552000,0]");
     assert_eq!(parsed.value, parse(text).unwrap());
     assert!(!parse_tracking(b"[2.5,7]").unwrap().has_literals);

@@ -35,10 +35,10 @@ enum Seen<'t> {
 /// returns only repeated keys.
 pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
     let mut walk =
-        Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, told: Vec::new() };
+        Walk { bytes: text.as_bytes(), text, at: 0, path: String::new(), depth: 0, seen: 0, complaints: Vec::new() };
     // A text that is not JSON ends the walk; its parser has reported the error.
     let _ = walk.value(of.map_or(Seen::Free, Seen::Struct));
-    walk.told
+    walk.complaints
 }
 
 struct Walk<'a> {
@@ -49,12 +49,12 @@ struct Walk<'a> {
     depth: usize,
     /// The number of bytes of paths that were examined.
     seen: usize,
-    told: Vec<String>,
+    complaints: Vec<String>,
 }
 
 impl Walk<'_> {
     fn value(&mut self, seen: Seen<'_>) -> Option<()> {
-        let is_full = self.told.len() >= COMPLAINTS_MAX || self.seen > PATH_BYTES_MAX;
+        let is_full = self.complaints.len() >= COMPLAINTS_MAX || self.seen > PATH_BYTES_MAX;
         if is_full || self.depth >= DEPTH_MAX {
             return if is_full { None } else { self.skip() };
         }
@@ -133,8 +133,8 @@ impl Walk<'_> {
     fn tell(&mut self, what: &str) {
         self.seen += self.path.len();
         let complaint = format!("{what} {}", quote(&self.path));
-        if self.told.len() < COMPLAINTS_MAX && !self.told.contains(&complaint) {
-            self.told.push(complaint);
+        if self.complaints.len() < COMPLAINTS_MAX && !self.complaints.contains(&complaint) {
+            self.complaints.push(complaint);
         }
     }
 
@@ -252,9 +252,9 @@ mod tests {
     #[test]
     fn there_are_a_hundred_complaints_at_most() {
         let many: Vec<String> = (0..1000).map(|n| format!("\"k{n}\":[[[1,\"\\\"]\"]]]")).collect();
-        let told = of("", "v1", "ConfigMap", &format!("{{{}}}", many.join(",")));
-        assert_eq!(told.matches("unknown field").count(), COMPLAINTS_MAX);
-        assert!(told.ends_with("\"k99\""), "{told}");
+        let complaints = of("", "v1", "ConfigMap", &format!("{{{}}}", many.join(",")));
+        assert_eq!(complaints.matches("unknown field").count(), COMPLAINTS_MAX);
+        assert!(complaints.ends_with("\"k99\""), "{complaints}");
     }
 
     #[test]

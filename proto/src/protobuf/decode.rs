@@ -274,7 +274,7 @@ fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> 
 /// kind judge.
 fn json(kind: AnyKind, text: &[u8]) -> Result<Value, Error> {
     let mut parsed = json::parse_tracking(text)?;
-    parsed.value.settle();
+    parsed.value.resolve_literals();
     match kind {
         AnyKind::RawExtension if !parsed.deep => Ok(parsed.value),
         _ => Ok(parsed.whole()?),

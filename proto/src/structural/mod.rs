@@ -2,7 +2,7 @@
 //!
 //! A schema is made once, from a definition that was validated before, and then used for every object: [`prune`] drops
 //! unknown members, [`default()`] fills in absent ones, [`object_type`] returns the type that server-side apply uses.
-//! The value validations in its [`Rules`] are checked elsewhere, where their errors are worded.
+//! The value validations in its [`ValueValidations`] are checked elsewhere, where their errors are worded.
 
 mod default;
 mod pattern;
@@ -16,7 +16,7 @@ use crate::value::{Map, Str, Value};
 pub use default::{Overgrown, default, drop_nulls};
 pub use pattern::Pattern;
 pub use prune::prune;
-pub use rules::{Enumeration, Rules};
+pub use rules::{Enumeration, ValueValidations};
 pub use types::object_type;
 
 /// The number of levels of a schema that are read. Values below are accepted as they are.
@@ -61,7 +61,7 @@ pub struct Structural {
     /// Whether apply treats objects as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
     /// The value validations, see [`Structural::rules`].
-    rules: Option<Box<Rules>>,
+    rules: Option<Box<ValueValidations>>,
 }
 
 /// The `type` of a schema.
@@ -139,7 +139,7 @@ impl Structural {
     }
 
     /// Returns the value validations.
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &ValueValidations {
         self.rules.as_deref().unwrap_or(&rules::NONE)
     }
 }

@@ -11,11 +11,11 @@ use crate::value::Value;
 pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<String> {
     let mut unknown = Vec::new();
     let place = Place { schema: Some(schema), preserves: false, is_object: is_root };
-    let (mut drops, mut told) = (false, 0);
+    let (mut drops, mut bytes) = (false, 0);
     find(place, value, &mut String::new(), &mut |path| {
         drops = true;
-        told += path.len();
-        if told <= TOLD_BYTES_MAX {
+        bytes += path.len();
+        if bytes <= COMPLAINT_BYTES_MAX {
             unknown.push(path.to_owned());
         }
     });
@@ -31,7 +31,7 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
 }
 
 /// The most bytes of paths that are returned: a body can cause paths with far more bytes than it has itself.
-const TOLD_BYTES_MAX: usize = 1 << 20;
+const COMPLAINT_BYTES_MAX: usize = 1 << 20;
 
 /// The place of a value.
 #[derive(Clone, Copy)]
@@ -45,10 +45,10 @@ struct Place<'s> {
 }
 
 /// What happens to a member.
-enum Fate<'s> {
-    Kept,
+enum MemberSchema<'s> {
+    Preserved,
     Unknown,
-    Looked(Place<'s>),
+    Known(Place<'s>),
 }
 
 impl<'s> Place<'s> {
@@ -60,17 +60,17 @@ impl<'s> Place<'s> {
         self.preserves || self.schema.is_some_and(|schema| schema.preserves_unknown)
     }
 
-    fn member(self, name: &str) -> Fate<'s> {
-        let Some(schema) = self.schema else { return Fate::Unknown };
+    fn member(self, name: &str) -> MemberSchema<'s> {
+        let Some(schema) = self.schema else { return MemberSchema::Unknown };
         if (schema.embedded || self.is_object) && is_meta(name) {
-            return Fate::Kept;
+            return MemberSchema::Preserved;
         }
         match (schema.property(name), &schema.additional) {
-            (Some(property), _) => Fate::Looked(Self::at(Some(property))),
-            (None, Additional::Of(schema)) => Fate::Looked(Self::at(Some(schema))),
-            (None, Additional::Any(_)) => Fate::Looked(Self::at(None)),
-            (None, Additional::Absent) if self.preserves() => Fate::Kept,
-            (None, Additional::Absent) => Fate::Unknown,
+            (Some(property), _) => MemberSchema::Known(Self::at(Some(property))),
+            (None, Additional::Of(schema)) => MemberSchema::Known(Self::at(Some(schema))),
+            (None, Additional::Any(_)) => MemberSchema::Known(Self::at(None)),
+            (None, Additional::Absent) if self.preserves() => MemberSchema::Preserved,
+            (None, Additional::Absent) => MemberSchema::Unknown,
         }
     }
 
@@ -88,16 +88,18 @@ fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnM
     match value {
         Value::Object(map) => {
             for (name, value) in map.iter() {
-                let fate = place.member(name);
-                if matches!(fate, Fate::Kept) || matches!(fate, Fate::Unknown) && length == 0 && is_meta(name) {
+                let schema = place.member(name);
+                if matches!(schema, MemberSchema::Preserved)
+                    || matches!(schema, MemberSchema::Unknown) && length == 0 && is_meta(name)
+                {
                     continue;
                 }
                 if length > 0 {
                     path.push('.');
                 }
                 path.push_str(name);
-                match fate {
-                    Fate::Looked(place) => find(place, value, path, visit),
+                match schema {
+                    MemberSchema::Known(place) => find(place, value, path, visit),
                     _ => visit(path),
                 }
                 path.truncate(length);
@@ -122,9 +124,9 @@ fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnM
 fn clean(place: Place<'_>, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|name, value| match place.member(name) {
-            Fate::Kept => true,
-            Fate::Unknown => false,
-            Fate::Looked(place) => {
+            MemberSchema::Preserved => true,
+            MemberSchema::Unknown => false,
+            MemberSchema::Known(place) => {
                 clean(place, value);
                 true
             }

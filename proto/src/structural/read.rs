@@ -1,6 +1,6 @@
 //! Reading a schema from JSON.
 
-use super::{Additional, DEPTH_MAX, Enumeration, ListType, Pattern, Rules, Structural, ValueType};
+use super::{Additional, DEPTH_MAX, Enumeration, ListType, Pattern, Structural, ValueType, ValueValidations};
 use crate::json;
 use crate::value::{Map, Str, Value};
 
@@ -96,12 +96,12 @@ fn below(schema: &Value, key: &str, depth: usize) -> Option<Box<Structural>> {
     value.as_object().map(|_| Box::new(self::schema(value, depth)))
 }
 
-fn rules(schema: &Value, depth: usize) -> Rules {
+fn rules(schema: &Value, depth: usize) -> ValueValidations {
     let count = |key| schema.int_at(&[key]);
     let number = |key| number(schema.at(&[key]));
     let flag = |key| schema.is_true_at(&[key]);
     let schemas = |key| schema.list_at(&[key]).iter().map(|value| self::schema(value, depth)).collect();
-    Rules {
+    ValueValidations {
         enumeration: Enumeration::of(schema.list_at(&["enum"])),
         format: schema.str_at(&["format"]).into(),
         pattern: Some(schema.str_at(&["pattern"])).filter(|text| !text.is_empty()).map(Pattern::new),

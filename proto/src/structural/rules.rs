@@ -5,7 +5,7 @@ use crate::value::{Str, Value};
 
 /// The value validations of a schema.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct ValueValidations {
     /// The allowed values; any value when there are none.
     pub enumeration: Enumeration,
     /// The format of strings or the width of numbers, as the schema states it; empty for any. Not every format is
@@ -15,11 +15,11 @@ pub struct Rules {
     pub pattern: Option<Pattern>,
     /// The least number.
     pub minimum: Option<f64>,
-    /// Whether numbers must be above [`Rules::minimum`].
+    /// Whether numbers must be above [`ValueValidations::minimum`].
     pub exclusive_minimum: bool,
     /// The greatest number.
     pub maximum: Option<f64>,
-    /// Whether numbers must be below [`Rules::maximum`].
+    /// Whether numbers must be below [`ValueValidations::maximum`].
     pub exclusive_maximum: bool,
     /// A number of which numbers must be multiples.
     pub multiple_of: Option<f64>,
@@ -112,7 +112,7 @@ impl Enumeration {
 }
 
 /// The rules of a schema without value validations.
-pub(super) static NONE: Rules = Rules {
+pub(super) static NONE: ValueValidations = ValueValidations {
     enumeration: Enumeration::NONE,
     format: Str::const_new(""),
     pattern: None,

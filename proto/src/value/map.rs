@@ -22,8 +22,8 @@ struct Node {
     /// The members, unless they have yet to be read from a text.
     own: Members,
     unchanged: Option<Box<Unchanged>>,
-    /// Whether the map was not changed since [`Map::settle`].
-    settled: bool,
+    /// Whether the map was not changed since [`Map::mark_conformed`].
+    conformed: bool,
 }
 
 /// A text, and its members once they were read.
@@ -42,7 +42,7 @@ impl Node {
 
     /// Returns the members for a change, which drops the text.
     fn members_mut(&mut self) -> &mut Members {
-        self.settled = false;
+        self.conformed = false;
         if let Some(unchanged) = self.unchanged.take() {
             let Unchanged { text, members } = *unchanged;
             self.own = Members::Line(members.into_inner().unwrap_or_else(|| read(&text)));
@@ -53,7 +53,7 @@ impl Node {
 
 impl Clone for Node {
     fn clone(&self) -> Self {
-        Self { own: Members::Line(self.members().to_vec()), unchanged: None, settled: false }
+        Self { own: Members::Line(self.members().to_vec()), unchanged: None, conformed: false }
     }
 }
 
@@ -147,15 +147,15 @@ impl Map {
 
     /// Records that the map and everything in it has the form that its type demands. This is forgotten when the map or
     /// something in it is changed, which is only possible through a mutable reference to the map.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn mark_conformed(&mut self) {
         if let Some(node) = self.node.as_mut().and_then(Arc::get_mut) {
-            node.settled = true;
+            node.conformed = true;
         }
     }
 
-    /// Returns whether nothing was changed since [`Map::settle`].
-    pub(crate) fn is_settled(&self) -> bool {
-        self.node.as_ref().is_none_or(|node| node.settled)
+    /// Returns whether nothing was changed since [`Map::mark_conformed`].
+    pub(crate) fn is_conformed(&self) -> bool {
+        self.node.as_ref().is_none_or(|node| node.conformed)
     }
 
     /// Returns whether both are clones that still share their members, or both are empty. Then they are equal, which is

@@ -166,9 +166,9 @@ impl Value {
     }
 
     /// Replaces the literals in it by numbers. Values without literals are not changed, and go on sharing their maps.
-    pub fn settle(&mut self) {
+    pub fn resolve_literals(&mut self) {
         if self.has_literals() {
-            self.settle_each();
+            self.resolve_each();
         }
     }
 
@@ -181,13 +181,13 @@ impl Value {
         }
     }
 
-    fn settle_each(&mut self) {
+    fn resolve_each(&mut self) {
         match self {
             Self::Hole(Hole::Literal(text)) => {
                 *self = text.parse().ok().and_then(Float::new).map_or(Self::Null, Self::Float);
             }
-            Self::Array(items) => items.iter_mut().for_each(Self::settle_each),
-            Self::Object(map) => map.iter_mut().for_each(|(_, value)| value.settle_each()),
+            Self::Array(items) => items.iter_mut().for_each(Self::resolve_each),
+            Self::Object(map) => map.iter_mut().for_each(|(_, value)| value.resolve_each()),
             _ => {}
         }
     }

@@ -26,7 +26,8 @@ pub enum Hole {
     /// A number that does not fit into 64 bits, as it is written in the text.
     Number(Str),
     /// A number that is written in the text in another form than it would be written again, as it is in the text.
-    /// Quantities keep that form. A reader that needs the value calls [`Value::settle`](super::Value::settle).
+    /// Quantities keep that form. A reader that needs the value calls
+    /// [`Value::resolve_literals`](super::Value::resolve_literals).
     Literal(Str),
 }
 

@@ -12,7 +12,7 @@ fn document(short: &str) -> String {
 
 fn json(text: &str) -> String {
     let mut value = parse(text.as_bytes()).unwrap().value;
-    value.settle();
+    value.resolve_literals();
     String::from_utf8(crate::json::to_vec(&value)).unwrap()
 }
 
@@ -152,7 +152,7 @@ fn documents_are_read_as_by_the_reference() {
             for head in ["apiVersion", "kind", "metadata"] {
                 value.remove_at(&[head]);
             }
-            value.settle();
+            value.resolve_literals();
             value
         });
         let want = crate::json::parse(want.as_bytes()).unwrap();

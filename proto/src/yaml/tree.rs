@@ -15,7 +15,7 @@ use crate::value::{Map, Str, Value};
 const COPIED_BYTES_MAX: usize = 16 << 20;
 
 /// The number of bytes of reports about repeated keys, at most.
-const TOLD_BYTES_MAX: usize = 1 << 20;
+const COMPLAINT_BYTES_MAX: usize = 1 << 20;
 
 /// Above this number of members a map's keys are looked up in a set.
 const SEARCHED_MAX: usize = 16;
@@ -93,7 +93,7 @@ pub(super) struct Tree {
     copied: usize,
     duplicates: Vec<String>,
     /// The number of bytes of these reports.
-    told: usize,
+    complaint_bytes: usize,
     /// The first error in the values of the text.
     failure: Option<Error>,
     /// The first key that JSON cannot express.
@@ -249,7 +249,7 @@ impl Tree {
                 Some(Key::Named { name, is_text }) => {
                     if stands(entries, seen, &name) {
                         let shown = if is_text { quote(&name) } else { name.to_string() };
-                        tell(&mut self.duplicates, &mut self.told, line, &shown);
+                        complain(&mut self.duplicates, &mut self.complaint_bytes, line, &shown);
                     }
                     entries.push((name, value, line));
                 }
@@ -285,7 +285,7 @@ impl Tree {
         for ((key, value), line) in source.map.iter().zip(source.lines.iter()) {
             let key = Str::from(key);
             if stands(entries, seen, &key) {
-                tell(&mut self.duplicates, &mut self.told, *line, &quote(&key));
+                complain(&mut self.duplicates, &mut self.complaint_bytes, *line, &quote(&key));
             }
             entries.push((key, value.clone(), *line));
         }
@@ -293,10 +293,10 @@ impl Tree {
 }
 
 /// Reports that a key occurs more than once.
-fn tell(duplicates: &mut Vec<String>, told: &mut usize, line: usize, key: &str) {
-    if *told < TOLD_BYTES_MAX {
+fn complain(duplicates: &mut Vec<String>, complaint_bytes: &mut usize, line: usize, key: &str) {
+    if *complaint_bytes < COMPLAINT_BYTES_MAX {
         let complaint = format!("line {}: key {key} already set in map", line + 1);
-        *told += complaint.len();
+        *complaint_bytes += complaint.len();
         duplicates.push(complaint);
     }
 }

@@ -80,8 +80,8 @@ impl StoreRelations {
         loop {
             // If the snapshot is older than the history window, the answer is unknown and the request is refused.
             let Ok(more) = cursor.read(LIST_CHUNK_OBJECTS, &mut pods) else { return false };
-            let told = |pod: &Arc<Object>| texts.iter().any(|text| memmem::find(pod.bytes(), text).is_some());
-            if pods.drain(..).filter(told).filter_map(|pod| tree(&pod)).any(|pod| holds(&pod)) {
+            let mentions = |pod: &Arc<Object>| texts.iter().any(|text| memmem::find(pod.bytes(), text).is_some());
+            if pods.drain(..).filter(mentions).filter_map(|pod| tree(&pod)).any(|pod| holds(&pod)) {
                 return true;
             }
             if !more {

@@ -25,18 +25,18 @@ pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings"
 /// Their tables, in the same order.
 pub type Tables = [Arc<Table>; 4];
 
-/// The state of following: an editor and what it still waits for.
-struct Telling<'a> {
+/// Follows the tables and passes their objects to an editor.
+struct Follower<'a> {
     rbac: &'a Rbac,
     editor: RefCell<Editor>,
-    /// How many tables were not read to their end yet.
-    unseen: RefCell<usize>,
+    /// The number of tables that were not read to their end yet.
+    unread: RefCell<usize>,
     changed: Notify,
 }
 
-/// What a table contains.
+/// The kind of objects in a table.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct TableKind {
     /// Its place among [`RESOURCES`].
     at: usize,
     bindings: bool,
@@ -46,56 +46,56 @@ struct Held {
 /// Follows the tables for ever. Begins again after a panic, because authorization must not become outdated.
 pub async fn follow(tables: &Tables, rbac: &Rbac) {
     loop {
-        if AssertUnwindSafe(tell(tables, rbac)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(follow_once(tables, rbac)).catch_unwind().await.is_err() {
             tracing::error!("failed to follow roles and bindings; starting again");
         }
         tokio::time::sleep(RESTART_DELAY).await;
     }
 }
 
-async fn tell(tables: &Tables, rbac: &Rbac) {
-    let telling = Telling { rbac, editor: RefCell::default(), unseen: RefCell::new(4), changed: Notify::new() };
+async fn follow_once(tables: &Tables, rbac: &Rbac) {
+    let follower = Follower { rbac, editor: RefCell::default(), unread: RefCell::new(4), changed: Notify::new() };
     let [cluster_roles, roles, cluster_role_bindings, role_bindings] = tables;
     tokio::join!(
-        telling.table(cluster_roles, Held { at: 0, bindings: false, namespaced: false }),
-        telling.table(roles, Held { at: 1, bindings: false, namespaced: true }),
-        telling.table(cluster_role_bindings, Held { at: 2, bindings: true, namespaced: false }),
-        telling.table(role_bindings, Held { at: 3, bindings: true, namespaced: true }),
-        telling.publish(),
+        follower.table(cluster_roles, TableKind { at: 0, bindings: false, namespaced: false }),
+        follower.table(roles, TableKind { at: 1, bindings: false, namespaced: true }),
+        follower.table(cluster_role_bindings, TableKind { at: 2, bindings: true, namespaced: false }),
+        follower.table(role_bindings, TableKind { at: 3, bindings: true, namespaced: true }),
+        follower.publish(),
     );
 }
 
-impl Telling<'_> {
-    async fn table(&self, table: &Arc<Table>, held: Held) {
+impl Follower<'_> {
+    async fn table(&self, table: &Arc<Table>, kind: TableKind) {
         let (mut listed, mut present) = (false, HashSet::new());
         follow::follow(table, Interest::default(), |seen| match seen {
             Seen::Begin => present.clear(),
             Seen::Present(object) => {
                 present.insert(object.key().clone());
-                self.set(held, object.key(), Some(object));
+                self.set(kind, object.key(), Some(object));
             }
-            Seen::Listed(revision) => {
-                self.forget_others(held, &std::mem::take(&mut present));
-                self.hear(held, revision);
+            Seen::ListEnd(revision) => {
+                self.forget_others(kind, &std::mem::take(&mut present));
+                self.note_read(kind, revision);
                 if !std::mem::replace(&mut listed, true) {
                     self.listed();
                 }
             }
             Seen::Changed(change) => {
                 let object = change.object();
-                self.set(held, object.key(), (!object.is_tombstone()).then_some(object));
-                self.hear(held, change.revision());
+                self.set(kind, object.key(), (!object.is_tombstone()).then_some(object));
+                self.note_read(kind, change.revision());
             }
         })
         .await;
     }
 
-    fn set(&self, held: Held, key: &Key, object: Option<&Arc<Object>>) {
+    fn set(&self, kind: TableKind, key: &Key, object: Option<&Arc<Object>>) {
         let (namespace, name) = (key.namespace().unwrap_or(""), key.name());
         // Objects that cannot be decoded grant nothing.
         let tree = object.and_then(|object| others(value(object)));
         let mut editor = self.editor.borrow_mut();
-        if held.bindings {
+        if kind.bindings {
             editor.set_binding(namespace, name, tree.as_ref().map(Binding::read));
         } else {
             editor.set_role(namespace, name, tree.as_ref().map(Rule::list));
@@ -104,28 +104,28 @@ impl Telling<'_> {
     }
 
     /// Records that everything in a table up to a revision was passed to the editor.
-    fn hear(&self, held: Held, revision: Revision) {
-        self.editor.borrow_mut().hear(held.at, revision);
+    fn note_read(&self, kind: TableKind, revision: Revision) {
+        self.editor.borrow_mut().note_read(kind.at, revision);
         self.changed.notify_one();
     }
 
     /// Removes objects that are gone since the table was listed before.
-    fn forget_others(&self, held: Held, present: &HashSet<Key>) {
+    fn forget_others(&self, kind: TableKind, present: &HashSet<Key>) {
         let editor = self.editor.borrow();
-        let known = if held.bindings { editor.bindings(held.namespaced) } else { editor.roles(held.namespaced) };
+        let known = if kind.bindings { editor.bindings(kind.namespaced) } else { editor.roles(kind.namespaced) };
         drop(editor);
         for (namespace, name) in known {
-            let key = if held.namespaced { Key::namespaced(&namespace, &name) } else { Key::new(&name) };
+            let key = if kind.namespaced { Key::namespaced(&namespace, &name) } else { Key::new(&name) };
             if !present.contains(&key) {
-                self.set(held, &key, None);
+                self.set(kind, &key, None);
             }
         }
     }
 
     fn listed(&self) {
-        let mut unseen = self.unseen.borrow_mut();
-        *unseen -= 1;
-        if *unseen == 0 {
+        let mut unread = self.unread.borrow_mut();
+        *unread -= 1;
+        if *unread == 0 {
             self.editor.borrow_mut().complete(self.rbac);
         }
     }

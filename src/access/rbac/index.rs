@@ -22,15 +22,15 @@ const PARTS: usize = 128;
 /// A revision of each table of [`super::RESOURCES`].
 pub type Revisions = [Revision; 4];
 
-type Places = HashMap<CompactString, Arc<Place>>;
+type NamespacePart = HashMap<CompactString, Arc<Place>>;
 
 /// The index of roles and bindings at some moment. An [`Editor`] replaces it part by part.
 pub struct Rbac {
     cluster: ArcSwap<Place>,
-    namespaces: Box<[ArcSwap<Places>]>,
+    namespaces: Box<[ArcSwap<NamespacePart>]>,
     complete: watch::Sender<bool>,
     /// The revision of each table that the index contains.
-    told: watch::Sender<Revisions>,
+    applied: watch::Sender<Revisions>,
 }
 
 impl Default for Rbac {
@@ -39,7 +39,7 @@ impl Default for Rbac {
             cluster: ArcSwap::default(),
             namespaces: (0..PARTS).map(|_| ArcSwap::default()).collect(),
             complete: watch::Sender::new(false),
-            told: watch::Sender::default(),
+            applied: watch::Sender::default(),
         }
     }
 }
@@ -113,9 +113,10 @@ impl Rbac {
 
     /// Waits until the index contains each table up to a revision.
     pub async fn reach(&self, revisions: Revisions) {
-        let is_told = |told: &Revisions| told.iter().zip(&revisions).all(|(told, wanted)| told >= wanted);
+        let is_applied =
+            |applied: &Revisions| applied.iter().zip(&revisions).all(|(applied, wanted)| applied >= wanted);
         // The sender lives as long as `self`.
-        let _ = self.told.subscribe().wait_for(is_told).await;
+        let _ = self.applied.subscribe().wait_for(is_applied).await;
     }
 
     /// Calls `see` with each binding of a user, and the rules of its role if that exists, until `see` breaks.
@@ -152,7 +153,7 @@ impl Rbac {
         None
     }
 
-    fn part(&self, namespace: &str) -> &ArcSwap<Places> {
+    fn part(&self, namespace: &str) -> &ArcSwap<NamespacePart> {
         &self.namespaces[part_of(namespace)]
     }
 }
@@ -175,20 +176,20 @@ fn unresolved(role: &RoleRef) -> Unresolved {
 #[derive(Debug)]
 pub struct Editor {
     cluster: Arc<Place>,
-    namespaces: Vec<Places>,
+    namespaces: Vec<NamespacePart>,
     cluster_changed: bool,
     changed: BTreeSet<usize>,
-    heard: Revisions,
+    read_to: Revisions,
 }
 
 impl Default for Editor {
     fn default() -> Self {
         Self {
             cluster: Arc::default(),
-            namespaces: vec![Places::default(); PARTS],
+            namespaces: vec![NamespacePart::default(); PARTS],
             cluster_changed: false,
             changed: BTreeSet::new(),
-            heard: Revisions::default(),
+            read_to: Revisions::default(),
         }
     }
 }
@@ -222,12 +223,12 @@ impl Editor {
         if std::mem::take(&mut self.cluster_changed) {
             rbac.cluster.store(Arc::clone(&self.cluster));
         }
-        rbac.told.send_replace(self.heard);
+        rbac.applied.send_replace(self.read_to);
     }
 
     /// Records that a table was read up to a revision.
-    pub(super) fn hear(&mut self, table: usize, revision: Revision) {
-        self.heard[table] = revision;
+    pub(super) fn note_read(&mut self, table: usize, revision: Revision) {
+        self.read_to[table] = revision;
     }
 
     /// Publishes, and records that all tables were read once.

@@ -17,7 +17,7 @@ pub struct Account {
     pub uid: String,
 }
 
-/// What a token contains besides its account.
+/// The content of a token besides its account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IssueRequest {
     /// The audiences.

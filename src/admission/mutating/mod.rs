@@ -11,10 +11,10 @@ use flotilla_proto::value::Value;
 pub use policy::{MutatingPolicy, Mutation};
 
 use super::Presence;
-use super::conditions::Matched as Conditions;
+use super::conditions::MatchResult;
 use super::plugin::Plugin;
-use super::policy::{Binding, Param, Policies, Policy as _, Scene, forbidden, requests, select};
-use super::{Attributes, Effort, Matched};
+use super::policy::{Binding, Param, Policies, Policy as _, PolicyVariables, forbidden, requests, select};
+use super::{Attributes, Effort, MatchedVersion};
 use crate::expressions::OUT_OF_BUDGET;
 use crate::field::quote;
 use crate::limits;
@@ -66,7 +66,7 @@ impl Failures {
 struct Invocation {
     policy: Arc<MutatingPolicy>,
     binding: Arc<Binding>,
-    matched: Arc<Matched>,
+    matched: Arc<MatchedVersion>,
     param: Param,
 }
 
@@ -101,10 +101,10 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attrib
         }
     }
     if !invocations.is_empty() {
-        let scene = Scene::of(attributes)?;
+        let variables = PolicyVariables::of(attributes)?;
         let is_second = attributes.reinvocation.is_second;
         attributes.reinvocation.policies.begin(is_second, attributes.object.as_ref());
-        let mut changing = Changing { attributes, scene, failures, effort, is_touched: false };
+        let mut changing = Changing { attributes, variables, failures, effort, is_touched: false };
         let invoked = changing.invoke_all(&invocations).await;
         failures = changing.failures;
         attributes.reinvocation.policies.end(attributes.object.as_ref());
@@ -128,7 +128,7 @@ fn refusal(attributes: &Attributes<'_>, failures: &[Failure]) -> ApiError {
 
 struct Changing<'c, 'a> {
     attributes: &'c mut Attributes<'a>,
-    scene: Arc<Scene>,
+    variables: Arc<PolicyVariables>,
     failures: Failures,
     effort: Effort,
     /// Whether a mutation was applied, even without effect.
@@ -176,11 +176,11 @@ impl Changing<'_, '_> {
         };
         let (of_conditions, request) = requests(self.attributes, matched);
         let spec = policy.spec();
-        let inputs = self.scene.inputs(&seen, &of_conditions, params);
+        let inputs = self.variables.inputs(&seen, &of_conditions, params);
         match spec.conditions.matches(inputs, &spec.variables, &mut self.effort).await {
-            Conditions::Yes => {}
-            Conditions::No(_) => return Ok(()),
-            Conditions::Failed(why) => {
+            MatchResult::Yes => {}
+            MatchResult::No(_) => return Ok(()),
+            MatchResult::Failed(why) => {
                 self.fail(invocation, &why);
                 return Ok(());
             }
@@ -229,7 +229,7 @@ impl Changing<'_, '_> {
     ) -> ApiResult<Result<bool, String>> {
         let Invocation { policy, matched, .. } = invocation;
         let seen = self.attributes.seen_as(matched).await?;
-        let inputs = self.scene.inputs(&seen, request, params);
+        let inputs = self.variables.inputs(&seen, request, params);
         let of = type_of(self.attributes, matched);
         let patched = match mutation.patched(policy.spec(), inputs, of, &mut self.effort) {
             Ok(patched) => patched,
@@ -262,7 +262,7 @@ fn error_type(why: &str) -> &'static str {
 }
 
 /// Returns the type of the object, or of the document of a subresource, in the version that was matched.
-fn type_of<'s>(attributes: &'s Attributes<'_>, matched: &'s Matched) -> &'s Type {
+fn type_of<'s>(attributes: &'s Attributes<'_>, matched: &'s MatchedVersion) -> &'s Type {
     let version = matched.other.as_deref().unwrap_or(attributes.served);
     version.part(attributes.subresource).map_or(version, |part| part).of()
 }

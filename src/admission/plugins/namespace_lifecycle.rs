@@ -32,7 +32,7 @@ fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     if namespace.terms().field("status.phase") != Some("Terminating") && !is_deleting()? {
         return Ok(());
     }
-    // The path of an action names the object that is acted on, whatever name the document has.
+    // For an action the path names the object; the name in the document does not matter.
     let name = if target.name.is_empty() { object.str_at(&["metadata", "name"]) } else { target.name };
     let why = format!("unable to create new content in namespace {} because it is being terminated", target.namespace);
     let mut error = ApiError::forbidden(target.served.group(), &target.served.resource.name, name, &why);

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{Operation, WriteAttributes};
 use crate::field::Errors;
-use crate::kinds::admission::pod_security::{Level, Policy, Standard, findings, in_detail, in_short, is_significant};
+use crate::kinds::admission::pod_security::{Level, Policy, Standard, in_detail, in_short, is_significant, violations};
 use crate::limits::{LIST_CHUNK_OBJECTS, NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
@@ -66,7 +66,7 @@ fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
         return Ok(());
     }
-    let found = findings(policy.enforce, pod.at(&["metadata"]), pod.at(&["spec"]));
+    let found = violations(policy.enforce, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
         return Err(write.refuse(pod, &why));
@@ -83,7 +83,7 @@ fn check_template(write: &WriteAttributes<'_>, path: &[&str], object: &Value) ->
 }
 
 fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
-    let found = findings(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
+    let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
         write.warn(format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)));
     }
@@ -138,7 +138,7 @@ impl Registry {
         for pod in &pods {
             checked += 1;
             let Some(pod) = others(stored_value(pod)) else { continue };
-            let found = findings(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
+            let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
             if !found.is_empty() {
                 let (reasons, name) = (in_short(&found), pod.str_at(&["metadata", "name"]));
                 match alike.iter_mut().find(|alike| alike.reasons == reasons) {
@@ -155,14 +155,14 @@ impl Registry {
                 break;
             }
         }
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         if checked < all {
-            told.push(format!(
+            warnings.push(format!(
                 "new PodSecurity enforce level only checked against the first {checked} of {all} existing pods"
             ));
         }
         if !alike.is_empty() {
-            told.push(format!(
+            warnings.push(format!(
                 "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{standard}\""
             ));
         }
@@ -174,11 +174,11 @@ impl Registry {
         };
         let mut lines: Vec<String> = alike.into_iter().map(line).collect();
         lines.sort_unstable();
-        told.extend(lines);
-        Ok(told)
+        warnings.extend(lines);
+        Ok(warnings)
     }
 
-    /// Returns the pods of a namespace that are to be checked, up to a bound, and how many there are in all.
+    /// Returns the pods of a namespace to check, up to a bound, and the number of all.
     fn pods_to_check(&self, namespace: &str) -> ApiResult<(Vec<std::sync::Arc<Object>>, usize)> {
         let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
         let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());

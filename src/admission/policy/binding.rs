@@ -1,10 +1,10 @@
-//! Bindings of policies: to which writes a policy applies, with which parameters, and what follows from a violation.
+//! Bindings of policies: the writes to which a policy applies, its parameters, and the actions after a violation.
 
 use flotilla_proto::value::Value;
 
 use super::super::Criteria;
 
-/// What follows when a write violates a policy.
+/// The action after a write has violated a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The write is refused.
@@ -35,9 +35,9 @@ pub struct Binding {
     pub policy: String,
     /// The writes to which the binding restricts its policy; `None` for no restriction.
     pub criteria: Option<Criteria>,
-    /// Where the parameters are; `None` if the policy is evaluated without.
+    /// The reference to the parameters. `None` if the policy is evaluated without.
     pub param_ref: Option<ParamRef>,
-    /// What follows from a violation, in order.
+    /// The actions after a violation, in order.
     pub actions: Vec<Action>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::super::{DynamicPlugin, Index, Subject, following};
-use super::{Binding, Hook, Policy, is_exempt};
+use super::super::{DynamicPlugin, Index, MatchAttributes, following};
+use super::{Binding, BoundPolicy, Policy, is_exempt};
 use crate::registry::Registry;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -20,11 +20,11 @@ pub const MUTATING_POLICIES: [&str; 2] = ["mutatingadmissionpolicies", "mutating
 /// The policies of one kind that have bindings, indexed by the resources that they match.
 #[derive(Debug)]
 pub struct Policies<P> {
-    index: ArcSwap<Index<Hook<P>>>,
+    index: ArcSwap<Index<BoundPolicy<P>>>,
     stored: Mutex<Stored<P>>,
 }
 
-/// What the tables hold; `None` until the table was read.
+/// The policies and the bindings of the tables. `None` until the table was read.
 #[derive(Debug)]
 struct Stored<P> {
     policies: Option<Vec<Arc<P>>>,
@@ -42,16 +42,16 @@ impl<P: Policy> Default for Policies<P> {
 
 impl<P: Policy> Policies<P> {
     /// Returns the current policies.
-    pub fn index(&self) -> Arc<Index<Hook<P>>> {
+    pub fn index(&self) -> Arc<Index<BoundPolicy<P>>> {
         self.index.load_full()
     }
 
     /// Returns whether any policy may match a write.
-    pub fn may_want(&self, subject: &Subject<'_>) -> bool {
-        let (index, (.., resource)) = (self.index.load(), subject.resource());
-        index.concerns().has(resource, subject.operation)
-            && !is_exempt(subject)
-            && index.concerned(resource).any(|hook| hook.may_want(subject))
+    pub fn may_want(&self, write: &MatchAttributes<'_>) -> bool {
+        let (index, (.., resource)) = (self.index.load(), write.resource());
+        index.concerns().has(resource, write.operation)
+            && !is_exempt(write)
+            && index.concerned(resource).any(|bound| bound.may_want(write))
     }
 
     /// Follows the tables of policies and of bindings, for ever.
@@ -91,11 +91,11 @@ impl<P: Policy> Policies<P> {
         for binding in bindings.iter() {
             by_policy.entry(&binding.policy).or_default().push(Arc::clone(binding));
         }
-        let hooks = policies.iter().filter_map(|policy| {
+        let bound = policies.iter().filter_map(|policy| {
             let bindings = by_policy.remove(policy.spec().name.as_str())?;
-            Some(Arc::new(Hook { policy: Arc::clone(policy), bindings }))
+            Some(Arc::new(BoundPolicy { policy: Arc::clone(policy), bindings }))
         });
-        let index = Index::of(hooks.collect());
+        let index = Index::of(bound.collect());
         let concerns = index.concerns().clone();
         self.index.store(Arc::new(index));
         registry.admission.publish(plugin, concerns);

@@ -1,9 +1,10 @@
-//! What validating and mutating policies share: matching, bindings, parameters, and the variables of their expressions.
+//! The common part of validating and mutating policies: matching, bindings, parameters, and the variables of their
+//! expressions.
 
-mod asker;
 mod binding;
+mod bound_policy;
+mod cached_authorizer;
 mod following;
-mod hook;
 mod params;
 mod refusal;
 mod request;
@@ -11,15 +12,15 @@ mod selection;
 mod spec;
 
 pub use binding::{Action, Binding};
+pub use bound_policy::{BoundPolicy, Policy};
 pub use following::{MUTATING_POLICIES, Policies, VALIDATING_POLICIES};
-pub use hook::{Hook, Policy};
 pub use params::Param;
 pub use refusal::forbidden;
-pub use request::{Scene, requests};
+pub use request::{PolicyVariables, requests};
 pub use selection::{Selected, select};
 pub use spec::{ParamKind, Spec, sees};
 
-use super::Subject;
+use super::MatchAttributes;
 
 /// Resources that policies do not apply to: policies and bindings themselves, and reviews, without which nobody could
 /// repair a wrong policy.
@@ -37,7 +38,7 @@ const EXEMPT: [(&str, &str); 10] = [
 ];
 
 /// Returns whether policies do not apply to a write.
-fn is_exempt(subject: &Subject<'_>) -> bool {
-    let (group, _, resource) = subject.resource();
+fn is_exempt(write: &MatchAttributes<'_>) -> bool {
+    let (group, _, resource) = write.resource();
     EXEMPT.contains(&(group, resource))
 }

@@ -20,7 +20,7 @@ const CHUNK: usize = 64;
 /// Returns the resource of a kind of parameters.
 ///
 /// # Errors
-/// There is none; the error has the reference's wording.
+/// The resource does not exist. The error has the reference's wording.
 pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, String> {
     let all = registry.resources.all();
     let is_it = |served: &&Arc<Served>| {
@@ -36,7 +36,7 @@ pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, St
 pub struct Param(Option<(Arc<Served>, Arc<Object>)>);
 
 impl Param {
-    /// Returns the object; null where there is none.
+    /// Returns the object. Null for no parameter.
     ///
     /// # Errors
     /// It cannot be decoded or converted; the error is a text for people.
@@ -51,7 +51,7 @@ impl Param {
 /// Returns the parameters that a binding selects for a write. The policy is evaluated with each of them.
 ///
 /// # Errors
-/// There are none although there must be; the error has the reference's wording.
+/// The binding requires parameters and none exist. The error has the reference's wording.
 pub async fn collect(
     attributes: &Attributes<'_>,
     served: Option<&Arc<Served>>,

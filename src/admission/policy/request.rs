@@ -7,8 +7,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::super::webhooks::user_info;
-use super::super::{Attributes, GroupVersionKind, GroupVersionResource, Matched, Seen};
-use super::asker::Asker;
+use super::super::{Attributes, GroupVersionKind, GroupVersionResource, MatchedVersion, Seen};
+use super::cached_authorizer::CachedAuthorizer;
 use crate::expressions::Inputs;
 use crate::status::ApiResult;
 
@@ -17,23 +17,23 @@ const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];
 
 /// The variables that are the same for all policies of a write.
 #[derive(Debug)]
-pub struct Scene {
+pub struct PolicyVariables {
     namespace: Value,
     authorizer: Arc<dyn Authorizer>,
     resource: Resource,
 }
 
-impl Scene {
+impl PolicyVariables {
     /// Returns the variables of a write. Builds them on the first call.
     ///
     /// # Errors
     /// 404: there is no such namespace.
     pub fn of(attributes: &Attributes<'_>) -> ApiResult<Arc<Self>> {
-        if let Some(scene) = attributes.scene.get() {
-            return Ok(Arc::clone(scene));
+        if let Some(variables) = attributes.variables.get() {
+            return Ok(Arc::clone(variables));
         }
-        let scene = Self::made(attributes)?;
-        Ok(Arc::clone(attributes.scene.get_or_init(|| Arc::new(scene))))
+        let variables = Self::made(attributes)?;
+        Ok(Arc::clone(attributes.variables.get_or_init(|| Arc::new(variables))))
     }
 
     fn made(attributes: &Attributes<'_>) -> ApiResult<Self> {
@@ -52,7 +52,7 @@ impl Scene {
             name: attributes.name.clone(),
             ..Resource::default()
         };
-        Ok(Self { namespace, authorizer: Arc::new(Asker::new(authorizer, user)), resource })
+        Ok(Self { namespace, authorizer: Arc::new(CachedAuthorizer::new(authorizer, user)), resource })
     }
 
     /// Returns all variables for one evaluation.
@@ -108,7 +108,7 @@ pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kin
 }
 
 /// Returns the variable `request` as match conditions see it, and as all other expressions see it.
-pub fn requests(attributes: &Attributes<'_>, matched: &Matched) -> (Value, Value) {
+pub fn requests(attributes: &Attributes<'_>, matched: &MatchedVersion) -> (Value, Value) {
     let all = request(attributes, &matched.resource, &matched.kind);
     if matched.resource == attributes.resource {
         return (all.clone(), all);

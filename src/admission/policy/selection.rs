@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::{Attributes, Effort, Index, Matched};
-use super::{Binding, Hook, Param, Policy, is_exempt, params};
+use super::super::{Attributes, Effort, Index, MatchedVersion};
+use super::{Binding, BoundPolicy, Param, Policy, is_exempt, params};
 
 /// A policy that matches a write, through one binding.
 #[derive(Debug)]
@@ -13,27 +13,27 @@ pub struct Selected<P> {
     /// The binding; `None` if the policy itself cannot be evaluated.
     pub binding: Option<Arc<Binding>>,
     /// The version in which the write matched, and the parameters; or why the policy cannot be evaluated.
-    pub found: Result<(Arc<Matched>, Vec<Param>), String>,
+    pub found: Result<(Arc<MatchedVersion>, Vec<Param>), String>,
 }
 
 /// Returns the policies that match a write, in order.
 pub async fn select<P: Policy>(
-    index: &Index<Hook<P>>,
+    index: &Index<BoundPolicy<P>>,
     attributes: &Attributes<'_>,
     effort: &mut Effort,
 ) -> Vec<Selected<P>> {
-    let (mut selected, subject) = (Vec::new(), attributes.subject());
-    if is_exempt(&subject) {
+    let (mut selected, write) = (Vec::new(), attributes.for_matching());
+    if is_exempt(&write) {
         return selected;
     }
-    for hook in index.concerned(&attributes.resource.resource) {
-        let spec = hook.policy.spec();
+    for bound in index.concerned(&attributes.resource.resource) {
+        let spec = bound.policy.spec();
         let mut add = |binding: Option<&Arc<Binding>>, found: Result<_, String>| {
             let sort = if binding.is_some() { "binding" } else { "policy" };
             let found = found.map_err(|why| format!("failed to configure {sort}: {why}"));
-            selected.push(Selected { policy: Arc::clone(&hook.policy), binding: binding.cloned(), found });
+            selected.push(Selected { policy: Arc::clone(&bound.policy), binding: binding.cloned(), found });
         };
-        let matched = match spec.criteria.find(&subject) {
+        let matched = match spec.criteria.find(&write) {
             Ok(Some(version)) => Arc::new(attributes.through(version)),
             Ok(None) => continue,
             Err(error) => {
@@ -49,8 +49,8 @@ pub async fn select<P: Policy>(
                 continue;
             }
         };
-        for binding in &hook.bindings {
-            match binding.criteria.as_ref().map(|criteria| criteria.find(&subject)).transpose() {
+        for binding in &bound.bindings {
+            match binding.criteria.as_ref().map(|criteria| criteria.find(&write)).transpose() {
                 Ok(Some(None)) => continue,
                 Ok(_) => {}
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! Reads and compiles what all kinds of policies have.
+//! Reads and compiles the part that all kinds of policies have.
 
 use flotilla_proto::value::Value;
 
@@ -17,7 +17,7 @@ pub struct ParamKind {
     pub kind: String,
 }
 
-/// What all kinds of policies have, with compiled expressions.
+/// The part that all kinds of policies have, with compiled expressions.
 #[derive(Debug)]
 pub struct Spec {
     /// Its name.

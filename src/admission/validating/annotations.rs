@@ -13,19 +13,19 @@ const VALUE_BYTES_MAX: usize = 10 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Annotation {
     /// An annotation: key and value.
-    Told(String, String),
+    Value(String, String),
     /// The expression failed, and the policy does not ignore failures. Holds the error and how long the evaluation
     /// took.
     Failed(String, Duration),
 }
 
 /// The audit annotations of one policy through all of its bindings, each value once, up to
-/// [`TOLD_BYTES`](limits::TOLD_BYTES).
+/// [`NOTICES_BYTES`](limits::NOTICES_BYTES).
 #[derive(Debug, Default)]
 pub struct Collected {
     /// Keys, each with its values joined. A policy has few.
-    told: Vec<(String, String)>,
-    /// The values that are already there, each with the position of its key in `told`.
+    annotations: Vec<(String, String)>,
+    /// The values that are already there, each with the position of its key in `annotations`.
     known: HashSet<(usize, String)>,
     bytes: usize,
 }
@@ -33,7 +33,7 @@ pub struct Collected {
 impl Collected {
     /// Adds a value to a key unless the key has it already.
     pub fn add(&mut self, key: String, mut value: String) {
-        if self.bytes >= limits::TOLD_BYTES {
+        if self.bytes >= limits::NOTICES_BYTES {
             return;
         }
         if value.len() > VALUE_BYTES_MAX {
@@ -41,22 +41,22 @@ impl Collected {
             value.truncate(end.unwrap_or(0));
         }
         self.bytes += value.len() + size_of::<String>();
-        let place = self.told.iter().position(|(own, _)| *own == key).unwrap_or(self.told.len());
+        let place = self.annotations.iter().position(|(own, _)| *own == key).unwrap_or(self.annotations.len());
         if !self.known.insert((place, value.clone())) {
             return;
         }
-        match self.told.get_mut(place) {
+        match self.annotations.get_mut(place) {
             Some((_, values)) => {
                 values.push_str(", ");
                 values.push_str(&value);
             }
-            None => self.told.push((key, value)),
+            None => self.annotations.push((key, value)),
         }
     }
 
     /// Passes all annotations to the audit log.
     pub fn tell(self, policy: &str, attributes: &Attributes<'_>) {
-        for (key, values) in self.told {
+        for (key, values) in self.annotations {
             attributes.annotate(format!("{policy}/{key}"), values);
         }
     }
@@ -73,10 +73,10 @@ mod tests {
             collected.add("a".into(), value.into());
         }
         collected.add("b".into(), "x".into());
-        assert_eq!(collected.told, [("a".into(), "x, y".into()), ("b".into(), "x".into())]);
+        assert_eq!(collected.annotations, [("a".into(), "x, y".into()), ("b".into(), "x".into())]);
         for number in 0..10_000 {
             collected.add("a".into(), format!("{number:01000}"));
         }
-        assert!(collected.told[0].1.len() < limits::TOLD_BYTES + 2 * VALUE_BYTES_MAX);
+        assert!(collected.annotations[0].1.len() < limits::NOTICES_BYTES + 2 * VALUE_BYTES_MAX);
     }
 }

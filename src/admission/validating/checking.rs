@@ -147,13 +147,13 @@ mod tests {
             ],
         }});
         let warnings = warnings(&Resources::builtin(), &policy);
-        let told: Vec<(&str, &str)> =
+        let errors: Vec<(&str, &str)> =
             warnings.iter().map(|one| (one.str_at(&["fieldRef"]), one.str_at(&["warning"]))).collect();
         let undefined = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replicaz'\n | \
             object.spec.replicaz > 1\n | ...........^\n";
-        assert_eq!(told[0], ("spec.validations[1].expression", undefined));
-        assert_eq!(told[1].0, "spec.validations[2].expression");
-        assert!(told[1].1.contains("found no matching overload for '_==_' applied to '(int, string)'"), "{told:?}");
-        assert_eq!(told.len(), 2);
+        assert_eq!(errors[0], ("spec.validations[1].expression", undefined));
+        assert_eq!(errors[1].0, "spec.validations[2].expression");
+        assert!(errors[1].1.contains("found no matching overload for '_==_' applied to '(int, string)'"), "{errors:?}");
+        assert_eq!(errors.len(), 2);
     }
 }

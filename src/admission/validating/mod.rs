@@ -18,10 +18,12 @@ pub use verdict::{Decision, Evaluation, Judged};
 
 use self::annotations::{Annotation, Collected};
 use super::Presence;
-use super::conditions::Matched as Holds;
+use super::conditions::MatchResult;
 use super::plugin::Plugin;
-use super::policy::{Action, Binding, Param, Policies, Policy as _, Scene, Selected, forbidden, requests, select};
-use super::{Attributes, Effort, Matched, Seen};
+use super::policy::{
+    Action, Binding, Param, Policies, Policy as _, PolicyVariables, Selected, forbidden, requests, select,
+};
+use super::{Attributes, Effort, MatchedVersion, Seen};
 use crate::expressions::Inputs;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
@@ -96,7 +98,7 @@ impl Judge<'_, '_> {
     async fn through(
         &mut self,
         one: &Selected<ValidatingPolicy>,
-        matched: &Matched,
+        matched: &MatchedVersion,
         params: &[Param],
         shown: &mut Option<Shown>,
         collected: &mut Collected,
@@ -184,7 +186,7 @@ impl Judge<'_, '_> {
         }
         for annotation in judged.annotations {
             match annotation {
-                Annotation::Told(key, value) => collected.add(key, value),
+                Annotation::Value(key, value) => collected.add(key, value),
                 Annotation::Failed(message, elapsed) => {
                     let decision = Decision::failed(message, elapsed);
                     self.observe(name, binding, decision.error_type(), "deny", elapsed);
@@ -203,21 +205,21 @@ impl Judge<'_, '_> {
 /// The variables of a policy for a write, which are the same through all of its bindings.
 struct Shown {
     seen: Seen,
-    scene: Arc<Scene>,
+    variables: Arc<PolicyVariables>,
     /// The request as conditions see it, and as all other expressions see it.
     requests: (Value, Value),
     /// Whether the conditions hold; cached for policies without parameters.
-    holds: Option<Holds>,
+    holds: Option<MatchResult>,
 }
 
 impl Shown {
-    fn new(seen: Seen, attributes: &Attributes<'_>, matched: &Matched) -> ApiResult<Self> {
-        let (scene, requests) = (Scene::of(attributes)?, requests(attributes, matched));
-        Ok(Self { seen, scene, requests, holds: None })
+    fn new(seen: Seen, attributes: &Attributes<'_>, matched: &MatchedVersion) -> ApiResult<Self> {
+        let (variables, requests) = (PolicyVariables::of(attributes)?, requests(attributes, matched));
+        Ok(Self { seen, variables, requests, holds: None })
     }
 
     fn inputs<'a>(&'a self, request: &'a Value, params: &'a Value) -> Inputs<'a> {
-        self.scene.inputs(&self.seen, request, params)
+        self.variables.inputs(&self.seen, request, params)
     }
 }
 

@@ -6,7 +6,7 @@ use flotilla_cel::value::Value as Cel;
 use flotilla_proto::value::Value;
 
 use super::super::Effort;
-use super::super::conditions::Matched;
+use super::super::conditions::MatchResult;
 use super::super::policy::{Policy, Spec, sees};
 use super::annotations::Annotation;
 use super::verdict::{Decision, Evaluation, Judged};
@@ -75,7 +75,7 @@ impl Validation {
 
     /// Returns the message of a validation that does not hold: from its message expression, else its message, else its
     /// text.
-    fn told(&self, made: Option<Cel<'_>>) -> String {
+    fn message(&self, made: Option<Cel<'_>>) -> String {
         let made = made.as_ref().and_then(Cel::as_str).map(str::trim).unwrap_or_default();
         match (made, self.message.as_str()) {
             (made, _) if !made.is_empty() && made.len() <= MESSAGE_BYTES_MAX && !made.contains('\n') => made.to_owned(),
@@ -87,18 +87,18 @@ impl Validation {
 
 impl ValidatingPolicy {
     /// Returns whether the match conditions hold for a write, with one parameter.
-    pub async fn holds(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Matched {
+    pub async fn holds(&self, inputs: Inputs<'_>, effort: &mut Effort) -> MatchResult {
         self.spec.conditions.matches(inputs, &self.spec.variables, effort).await
     }
 
     /// Evaluates the policy with one parameter. `holds` is the result of its match conditions.
-    pub async fn judge(&self, inputs: Inputs<'_>, holds: Matched, effort: &mut Effort) -> Judged {
+    pub async fn judge(&self, inputs: Inputs<'_>, holds: MatchResult, effort: &mut Effort) -> Judged {
         let ignores = self.spec.ignores_failure;
         match holds {
-            Matched::Yes if effort.is_spent() => return Judged::failed(OUT_OF_BUDGET.to_owned(), ignores),
-            Matched::Yes => {}
-            Matched::No(_) => return Judged::default(),
-            Matched::Failed(why) => return Judged::failed(why, ignores),
+            MatchResult::Yes if effort.is_spent() => return Judged::failed(OUT_OF_BUDGET.to_owned(), ignores),
+            MatchResult::Yes => {}
+            MatchResult::No(_) => return Judged::default(),
+            MatchResult::Failed(why) => return Judged::failed(why, ignores),
         }
         let mut judged = Judged::default();
         match self.decisions(inputs, effort).await {
@@ -113,15 +113,15 @@ impl ValidatingPolicy {
     }
 
     async fn decisions(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Result<Vec<Decision>, Stopped> {
-        let mut course = Course::new(inputs, &self.spec, effort);
+        let mut evaluator = Evaluator::new(inputs, &self.spec, effort);
         let mut results = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             let began = Instant::now();
-            let result = course.evaluate(&validation.expression)?.map(|value| value.as_bool() == Some(true));
+            let result = evaluator.evaluate(&validation.expression)?.map(|value| value.as_bool() == Some(true));
             results.push((result, began.elapsed()));
-            course.effort.pause().await;
+            evaluator.effort.pause().await;
         }
-        let budget = course.budget;
+        let budget = evaluator.budget;
         let messages = self.messages(&results, Inputs { authorizer: None, ..inputs }, budget, effort).await;
         let decide = |(at, (result, elapsed)): (usize, (Result<bool, String>, Duration))| {
             let failed =
@@ -153,46 +153,46 @@ impl ValidatingPolicy {
     ) -> Result<Vec<String>, Stopped> {
         let evaluated = self.validations.len() + self.spec.variables.len();
         let suffices = (evaluated as u64).saturating_mul(CALL_MAX) <= budget;
-        let mut course = Course { budget, ..Course::new(inputs, &self.spec, effort) };
+        let mut evaluator = Evaluator { budget, ..Evaluator::new(inputs, &self.spec, effort) };
         let mut messages = Vec::with_capacity(results.len());
         for (validation, (result, _)) in self.validations.iter().zip(results) {
             let fails = *result == Ok(false);
             let made = match &validation.message_expression {
-                Some(expression) if fails || !suffices => course.evaluate(expression)?.ok(),
+                Some(expression) if fails || !suffices => evaluator.evaluate(expression)?.ok(),
                 _ => None,
             };
-            messages.push(if fails { validation.told(made) } else { String::new() });
-            course.effort.pause().await;
+            messages.push(if fails { validation.message(made) } else { String::new() });
+            evaluator.effort.pause().await;
         }
         Ok(messages)
     }
 
     async fn annotations(&self, inputs: Inputs<'_>, effort: &mut Effort) -> Result<Vec<Annotation>, Stopped> {
-        let (mut course, mut annotations) = (Course::new(inputs, &self.spec, effort), Vec::new());
+        let (mut evaluator, mut annotations) = (Evaluator::new(inputs, &self.spec, effort), Vec::new());
         for (key, expression) in &self.annotations {
             let began = Instant::now();
-            match course.evaluate(expression)? {
+            match evaluator.evaluate(expression)? {
                 Ok(value) => {
                     let text = value.as_str().map(str::trim).unwrap_or_default();
-                    annotations.extend((!text.is_empty()).then(|| Annotation::Told(key.clone(), text.to_owned())));
+                    annotations.extend((!text.is_empty()).then(|| Annotation::Value(key.clone(), text.to_owned())));
                 }
                 Err(_) if self.spec.ignores_failure => {}
                 Err(why) => annotations.push(Annotation::Failed(why, began.elapsed())),
             }
-            course.effort.pause().await;
+            evaluator.effort.pause().await;
         }
         Ok(annotations)
     }
 }
 
 /// Evaluates expressions of one kind one after the other, within one budget.
-struct Course<'a, 'e> {
+struct Evaluator<'a, 'e> {
     activation: Activation<'a>,
     budget: u64,
     effort: &'e mut Effort,
 }
 
-impl<'a, 'e> Course<'a, 'e> {
+impl<'a, 'e> Evaluator<'a, 'e> {
     fn new(inputs: Inputs<'a>, spec: &'a Spec, effort: &'e mut Effort) -> Self {
         Self { activation: Activation::new(inputs, &spec.variables), budget: effort.grant(BUDGET), effort }
     }

@@ -2,26 +2,26 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Answer, Asked, Listed};
-use crate::admission::conditions::Matched as Holds;
-use crate::admission::policy::{Scene, requests};
-use crate::admission::{Attributes, Effort, Matched, Seen, Told};
+use super::{Answer, RegisteredWebhook, ReviewRequest};
+use crate::admission::conditions::MatchResult;
+use crate::admission::policy::{PolicyVariables, requests};
+use crate::admission::{Attributes, Effort, MatchedVersion, Notices, Seen};
 use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that a webhook matches, in the version that it asks for.
 pub(super) struct Wanted {
-    pub(super) matched: Matched,
+    pub(super) matched: MatchedVersion,
     pub(super) seen: Seen,
 }
 
-impl Listed {
+impl RegisteredWebhook {
     /// Returns the write in the version that this webhook asks for; `None` when it does not match.
     ///
     /// # Errors
     /// The error for the client when it cannot be decided whether the webhook matches.
     pub(super) async fn wanted(&self, attributes: &Attributes<'_>, effort: &mut Effort) -> ApiResult<Option<Wanted>> {
-        let Some(version) = self.criteria.find(&attributes.subject())? else { return Ok(None) };
+        let Some(version) = self.criteria.find(&attributes.for_matching())? else { return Ok(None) };
         let matched = attributes.through(version);
         let seen = attributes.seen_as(&matched).await?;
         let wanted = self.holds(attributes, &matched, &seen, effort).await?;
@@ -32,7 +32,7 @@ impl Listed {
     async fn holds(
         &self,
         attributes: &Attributes<'_>,
-        matched: &Matched,
+        matched: &MatchedVersion,
         seen: &Seen,
         effort: &mut Effort,
     ) -> ApiResult<bool> {
@@ -40,7 +40,7 @@ impl Listed {
             return Ok(true);
         }
         let (request, _) = requests(attributes, matched);
-        let scene = Scene::of(attributes)?;
+        let variables = PolicyVariables::of(attributes)?;
         let count = |family: &'static str| {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
@@ -49,13 +49,13 @@ impl Listed {
             let labels = metrics.bounded([kind, name, operation, phase]);
             metrics.meter().counter(family, &labels).increment(1);
         };
-        match self.conditions.matches(scene.inputs(seen, &request, &Value::Null), &[], effort).await {
-            Holds::Yes => Ok(true),
-            Holds::No(_) => {
+        match self.conditions.matches(variables.inputs(seen, &request, &Value::Null), &[], effort).await {
+            MatchResult::Yes => Ok(true),
+            MatchResult::No(_) => {
                 count(families::MATCH_CONDITION_EXCLUSIONS);
                 Ok(false)
             }
-            Holds::Failed(why) => {
+            MatchResult::Failed(why) => {
                 count(families::MATCH_CONDITION_ERRORS);
                 let resource = &attributes.resource;
                 Err(ApiError::forbidden(&resource.group, &resource.resource, &attributes.name, &why))
@@ -67,14 +67,19 @@ impl Listed {
     ///
     /// # Errors
     /// The error for the client.
-    pub(super) async fn ask(&self, attributes: &Attributes<'_>, wanted: &Wanted, told: &mut Told) -> ApiResult<Answer> {
-        let asked = asked(attributes, &wanted.matched, &wanted.seen);
-        self.webhook.call(attributes.registry, &asked, attributes.left(), told).await
+    pub(super) async fn ask(
+        &self,
+        attributes: &Attributes<'_>,
+        wanted: &Wanted,
+        notices: &mut Notices,
+    ) -> ApiResult<Answer> {
+        let request = review_request(attributes, &wanted.matched, &wanted.seen);
+        self.webhook.call(attributes.registry, &request, attributes.left(), notices).await
     }
 }
 
-fn asked<'a>(attributes: &'a Attributes<'_>, matched: &Matched, seen: &'a Seen) -> Asked<'a> {
-    Asked {
+fn review_request<'a>(attributes: &'a Attributes<'_>, matched: &MatchedVersion, seen: &'a Seen) -> ReviewRequest<'a> {
+    ReviewRequest {
         kind: matched.kind.clone(),
         resource: matched.resource.clone(),
         request_kind: attributes.kind.clone(),

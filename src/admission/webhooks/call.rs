@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use flotilla_proto::value::Value;
 
-use super::{Asked, Verdict, Webhook, patched};
-use crate::admission::Told;
+use super::{ReviewRequest, Verdict, Webhook, patched};
+use crate::admission::Notices;
 use crate::field::quote;
 use crate::limits;
 use crate::prometheus::families;
@@ -51,50 +51,50 @@ impl Failure {
 
 impl Webhook {
     /// Calls the webhook about a write, within what is left of the request's time. Adds its warnings and audit
-    /// annotations to `told`. A refusal is an error.
+    /// annotations to `notices`. A refusal is an error.
     ///
     /// # Errors
     /// The error for the client.
     pub async fn call(
         &self,
         registry: &Registry,
-        asked: &Asked<'_>,
+        request: &ReviewRequest<'_>,
         left: Option<Duration>,
-        told: &mut Told,
+        notices: &mut Notices,
     ) -> ApiResult<Answer> {
         let began = Instant::now();
-        let judged = self.ask(registry, asked, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
-            verdict.warnings.iter().for_each(|text| told.warn(text.clone()));
+        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
+            verdict.warnings.iter().for_each(|text| notices.warn(text.clone()));
             for (key, value) in &verdict.annotations {
-                told.annotate(format!("{}/{key}", self.name), value.clone());
+                notices.annotate(format!("{}/{key}", self.name), value.clone());
             }
             match verdict.allowed {
-                true => patched(&self.name, &verdict, asked.object),
+                true => patched(&self.name, &verdict, request.object),
                 false => Err(Failure::Refused(verdict.refusal(&self.name))),
             }
         });
-        self.measure(registry, asked.operation, began.elapsed(), judged.as_ref().err());
+        self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
         match judged {
             Ok(patched) => Ok(patched.map_or(Answer::Allowed, Answer::Patched)),
-            Err(failure) => self.settle(registry, failure).map(|()| Answer::Ignored),
+            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| Answer::Ignored),
         }
     }
 
     /// Returns `Ok` for a failed call if the webhook's failure policy ignores it.
-    fn settle(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
+    fn apply_failure_policy(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
         let Failure::Calling(message, _) = &failure else { return Err(failure.into_error()) };
         if !self.ignores_failure {
-            tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write fails");
+            tracing::warn!(webhook = self.name, why = message, "a webhook could not be called: the write fails");
             return Err(failure.into_error());
         }
-        tracing::warn!(webhook = self.name, why = message, "a webhook could not be asked: the write goes on");
+        tracing::warn!(webhook = self.name, why = message, "a webhook could not be called: the write goes on");
         let labels = registry.metrics.bounded([("name", &*self.name), ("type", self.phase())]);
         registry.metrics.meter().counter(families::WEBHOOK_FAIL_OPEN, &labels).increment(1);
         Ok(())
     }
 
-    async fn ask(&self, registry: &Registry, asked: &Asked<'_>, left: Duration) -> Result<Verdict, Failure> {
-        if asked.dry_run && !self.takes_dry_run {
+    async fn ask(&self, registry: &Registry, request: &ReviewRequest<'_>, left: Duration) -> Result<Verdict, Failure> {
+        if request.dry_run && !self.takes_dry_run {
             let why = format!("admission webhook {} does not support dry run", quote(&self.name));
             return Err(Failure::Internal(ApiError::bad_request(why)));
         }
@@ -104,7 +104,7 @@ impl Webhook {
             return Err(failed(why.into(), 400));
         };
         let uid = uuid::Uuid::new_v4().to_string();
-        let review = asked.review(version, &uid);
+        let review = request.review(version, &uid);
         let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry.resolver()));
         let users = registry.admission.configuration.users(self.mutating);
         let user = self.hook.target().and_then(|target| users.of(&target));

@@ -1,22 +1,23 @@
 //! Calls mutating and validating webhooks about writes (AdmissionReview).
 //!
-//! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write ([`Listed`]) and
-//! calls them. [`Webhook`] is what a configuration says about one webhook, [`Asked`] is its request. [`Webhook::call`]
-//! sends it and judges the [`Verdict`]; [`patched`] applies the patch of a mutating webhook.
+//! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write
+//! ([`RegisteredWebhook`]) and calls them. [`Webhook`] is what a configuration says about one webhook,
+//! [`ReviewRequest`] is its request. [`Webhook::call`] sends it and judges the [`Verdict`]; [`patched`] applies the
+//! patch of a mutating webhook.
 
 mod asking;
 mod call;
-mod listed;
 mod patch;
 mod plugin;
+mod registered;
 mod review;
 mod verdict;
 mod webhook;
 
 pub use call::{Answer, Failure};
-pub use listed::Listed;
 pub use patch::patched;
 pub use plugin::{MUTATING, VALIDATING, Webhooks};
-pub use review::{Asked, user_info};
+pub use registered::RegisteredWebhook;
+pub use review::{ReviewRequest, user_info};
 pub use verdict::Verdict;
 pub use webhook::Webhook;

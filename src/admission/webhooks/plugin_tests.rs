@@ -22,8 +22,8 @@ async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
         (DynamicPlugin::MutatingWebhook, &admission.mutating_webhooks),
         (DynamicPlugin::ValidatingWebhook, &admission.validating_webhooks),
     ] {
-        let listed = Listed::of(plugin == DynamicPlugin::MutatingWebhook, &configuration);
-        let index = Listed::index(&Read::from([(flotilla_cluster::Key::new("c"), Arc::new(listed))]));
+        let registered = RegisteredWebhook::of(plugin == DynamicPlugin::MutatingWebhook, &configuration);
+        let index = RegisteredWebhook::index(&Read::from([(flotilla_cluster::Key::new("c"), Arc::new(registered))]));
         admission.publish(plugin, index.concerns().clone());
         webhooks.ready.store(Arc::new(index));
     }
@@ -63,9 +63,9 @@ async fn whoever_wants_no_write_is_not_asked() {
     .await;
     let served = |group: &str, resource: &str| registry.resources.find(group, "v1", resource).unwrap();
     let wants = |served: &Served, operation: Operation, object: &Value| {
-        let subject = Subject::of(&registry, target(served), operation, Some(object), None);
-        let wants = registry.admission.may_change(&subject);
-        assert_eq!(registry.admission.may_refuse(&subject), wants);
+        let write = MatchAttributes::of(&registry, target(served), operation, Some(object), None);
+        let wants = registry.admission.may_change(&write);
+        assert_eq!(registry.admission.may_refuse(&write), wants);
         wants
     };
     let (plain, labelled) = (value!({"metadata": {}}), value!({"metadata": {"labels": {"a": "b"}}}));
@@ -102,13 +102,13 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
         user: Arc::new(User::default()),
         ends,
         reinvocation: Default::default(),
-        told: Default::default(),
-        scene: Default::default(),
+        notices: Default::default(),
+        variables: Default::default(),
     };
     let mut unbounded = attributes(None);
     registry.admission.mutating_webhooks.mutate(&mut unbounded).await.unwrap();
     registry.admission.validating_webhooks.validate(&unbounded).await.unwrap();
-    assert_eq!(unbounded.told.lock().annotations.len(), 3, "both are told to be ignored");
+    assert_eq!(unbounded.notices.lock().annotations.len(), 3, "both are told to be ignored");
     let mut over = attributes(Some(Instant::now()));
     let mutated = registry.admission.mutating_webhooks.mutate(&mut over).await.unwrap_err();
     let validated = registry.admission.validating_webhooks.validate(&over).await.unwrap_err();
@@ -132,8 +132,8 @@ async fn looking_costs_little() {
     const TIMES: u32 = 1_000_000;
     let began = Instant::now();
     for _ in 0..TIMES {
-        let subject = Subject::of(&registry, target(&served), Operation::Create, Some(black_box(&object)), None);
-        assert!(!registry.admission.may_change(&subject) && !registry.admission.may_refuse(&subject));
+        let write = MatchAttributes::of(&registry, target(&served), Operation::Create, Some(black_box(&object)), None);
+        assert!(!registry.admission.may_change(&write) && !registry.admission.may_refuse(&write));
     }
     println!("{:?} a write", began.elapsed() / TIMES);
     registry.store.shutdown().await;

@@ -8,7 +8,7 @@ use crate::admission::{GroupVersionKind, GroupVersionResource};
 
 /// A write in the version that a webhook asks for.
 #[derive(Debug, Clone)]
-pub struct Asked<'a> {
+pub struct ReviewRequest<'a> {
     /// Kind in the version that the webhook wants.
     pub kind: GroupVersionKind,
     /// Resource in the version that the webhook wants.
@@ -37,7 +37,7 @@ pub struct Asked<'a> {
     pub dry_run: bool,
 }
 
-impl Asked<'_> {
+impl ReviewRequest<'_> {
     /// Returns the review in a version of `admission.k8s.io`.
     pub fn review(&self, version: &str, uid: &str) -> Value {
         let object = |object: Option<&Value>| object.cloned().unwrap_or_default();
@@ -99,7 +99,7 @@ mod tests {
         let resource = GroupVersionResource { group: String::new(), version: "v1".into(), resource: "pods".into() };
         let user = User { name: "u".into(), groups: vec!["g".into()], ..User::default() };
         let object = value!({"a": 1});
-        let asked = Asked {
+        let asked = ReviewRequest {
             request_kind: kind.clone(),
             request_resource: resource.clone(),
             kind,

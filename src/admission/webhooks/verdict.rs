@@ -74,7 +74,7 @@ fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(number) if i32::try_from(*number).is_ok())
 }
 
-/// What a webhook decided about a write.
+/// The decision of a webhook about a write.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdict {
     /// Whether the write may go on.

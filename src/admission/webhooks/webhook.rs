@@ -1,4 +1,4 @@
-//! What a configuration says about one webhook.
+//! The configuration of one webhook.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Webhook {
     pub timeout: Duration,
     /// Version of the reviews that it is sent; `None` if this server supports none that it accepts.
     pub review: Option<&'static str>,
-    /// How it is reached.
+    /// Its address.
     pub hook: Hook,
 }
 

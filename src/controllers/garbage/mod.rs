@@ -108,8 +108,8 @@ impl Collector {
         let followed = self.agent.registry.table(&self.served(table));
         follow(&followed, Interest::default(), |seen| match seen {
             Seen::Begin => self.graph.borrow_mut().forget_table(table),
-            Seen::Listed(_) if listed => self.review(),
-            Seen::Listed(_) => {
+            Seen::ListEnd(_) if listed => self.review(),
+            Seen::ListEnd(_) => {
                 listed = true;
                 self.unseen.set(self.unseen.get() - 1);
                 self.complete.notify_one();

@@ -11,7 +11,7 @@ pub enum Error {
     /// It is too short for a snapshot.
     #[error("this is no snapshot of etcd: it has {bytes} bytes, fewer than its first pages take")]
     Short {
-        /// How many there are.
+        /// Their number.
         bytes: u64,
     },
     /// It has no hash, and the caller demands one.
@@ -19,7 +19,7 @@ pub enum Error {
         "the snapshot has no hash at its end, so that nobody can tell whether all of it is there: it has {bytes} bytes"
     )]
     NoHash {
-        /// How many bytes there are.
+        /// The number of bytes.
         bytes: u64,
     },
     /// It does not match its hash.
@@ -28,9 +28,9 @@ pub enum Error {
     /// Neither of the two meta pages is valid.
     #[error("this is no snapshot of etcd, or a damaged one: page 0 {first}, page 1 {second}")]
     NoMeta {
-        /// What is wrong with the first one.
+        /// The error in the first one.
         first: &'static str,
-        /// What is wrong with the second one.
+        /// The error in the second one.
         second: &'static str,
     },
     /// A page does not have the form of bbolt.
@@ -53,7 +53,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Entries are not written in the order of their revisions.
-    #[error("revision {0} is to be written after a larger one")]
+    #[error("revision {0} comes after a larger one")]
     Order(i64),
 }
 

@@ -1,4 +1,4 @@
-//! What was written is read back, and nothing else is taken for it.
+//! Tests that the reader returns the written values, and refuses everything else.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};

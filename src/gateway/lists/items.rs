@@ -1,4 +1,4 @@
-//! What writes the items of lists, one at a time, as JSON.
+//! Writers of lists, which append one item at a time as JSON.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) trait ItemWriter {
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()>;
     /// Appends everything after the last item. Changes nothing.
     fn end(&self, out: &mut Vec<u8>);
-    /// Returns what is listed.
+    /// Returns the part that all writers have.
     fn common(&self) -> &Common;
     /// Returns the member of the list that holds the items.
     fn member(&self) -> &'static str {
@@ -32,7 +32,7 @@ pub(super) trait ItemWriter {
     }
 }
 
-/// Returns the writer of a list in a form that needs not all items at once.
+/// Returns the writer of a list in a form that does not need all items at once.
 pub(super) fn writer(registry: &Arc<Registry>, served: &Arc<Served>, show: Show<'_>) -> ApiResult<Box<dyn ItemWriter>> {
     let json = json_writer(registry, served, show)?;
     Ok(match show.representation {
@@ -63,7 +63,7 @@ pub(super) fn json_writer(
     })
 }
 
-/// The columns of a built-in resource; `None` for a custom one, whose columns may change.
+/// Returns the columns of a built-in resource. `None` for a custom one, whose columns may change.
 pub(super) fn static_columns(served: &Served) -> Option<&'static [Column]> {
     match &served.resource {
         Ref::Static(resource) => Some(&resource.columns),
@@ -71,7 +71,7 @@ pub(super) fn static_columns(served: &Served) -> Option<&'static [Column]> {
     }
 }
 
-/// What is listed, and whether an item was written.
+/// The part that all writers have: the listed resource, and whether an item was written.
 pub(super) struct Common {
     pub(super) registry: Arc<Registry>,
     pub(super) served: Arc<Served>,
@@ -96,7 +96,7 @@ fn head(kind: &str, api_version: &str, metadata: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"items\":");
 }
 
-/// The metadata of a list.
+/// Returns the metadata of a list.
 pub(super) fn list_metadata(page: &Page) -> Value {
     let mut metadata = value!({"resourceVersion": (page.revision.to_string())});
     if let Some(next) = &page.next {
@@ -108,10 +108,10 @@ pub(super) fn list_metadata(page: &Page) -> Value {
     metadata
 }
 
-/// Objects of a resource; of custom ones the members of the list are sorted, as Go writes maps.
+/// Writes objects of a resource. For custom resources it sorts the members of the list, as Go writes maps.
 struct Objects {
     common: Common,
-    /// What follows the items.
+    /// The text after the items.
     end: Vec<u8>,
 }
 
@@ -202,7 +202,8 @@ impl ItemWriter for Partials {
     }
 }
 
-/// Rows of a table. [`super::whole`] makes tables of kinds that order their rows, or whose columns are not static.
+/// Writes rows of a table. [`super::whole`] makes tables of kinds that order their rows, or whose columns are not
+/// static.
 struct Rows {
     common: Common,
     table: printing::Table<'static>,

@@ -31,7 +31,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
-/// Bytes that the text of a short list takes.
+/// Room for the text of a short list, in bytes.
 const FIRST_CHUNK_ROOM: usize = 8 << 10;
 
 /// Answers with a page of a list.
@@ -108,13 +108,13 @@ struct Chunks {
     ready: Pieces,
     ahead: Ahead,
     turn: Turn,
-    /// Whether what is ready is not a chunk yet.
+    /// Whether `ready` is not a whole chunk yet.
     is_filling: bool,
     done: bool,
 }
 
 impl Chunks {
-    /// Those of a page, with its head.
+    /// Returns the chunks of a page. The first one begins with the head of the list.
     fn of(mut writer: Box<dyn ItemWriter>, page: Page) -> ApiResult<Self> {
         let mut ready = Pieces::with_room(FIRST_CHUNK_ROOM);
         writer.begin(&page, ready.text())?;
@@ -129,7 +129,7 @@ impl Chunks {
         })
     }
 
-    /// Appends items until there is enough for a chunk, or the end. Is pending where that takes more than a turn.
+    /// Appends items until a chunk is full or the list ends. Is pending if that takes more than a turn.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<ApiResult<()>> {
         let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
         while self.ready.len() < most {
@@ -153,7 +153,7 @@ impl Stream for Chunks {
     type Item = ApiResult<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // What was begun in a turn before goes on.
+        // An earlier turn may have begun this chunk.
         if !self.done && (self.ready.is_empty() || self.is_filling) {
             if !self.is_filling {
                 self.ready = Pieces::with_room(Ahead::portion(limits::LIST_CHUNK_BYTES) + limits::SHARED_BYTES_MIN);
@@ -162,7 +162,7 @@ impl Stream for Chunks {
             let filled = ready!(self.poll_fill(cx));
             self.is_filling = false;
             if let Err(error) = filled {
-                // The answer has begun: breaking it off is all that can be said.
+                // The answer has begun: the server can report the error only by breaking the answer off.
                 self.done = true;
                 self.ready.clear();
                 return Poll::Ready(Some(Err(error)));
@@ -172,7 +172,7 @@ impl Stream for Chunks {
     }
 }
 
-/// Chunks, compressed one by one.
+/// Returns the chunks, compressed one by one.
 fn packed(chunks: impl Stream<Item = ApiResult<Bytes>>) -> impl Stream<Item = ApiResult<Bytes>> {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     stream::try_unfold((Box::pin(chunks), Some(encoder)), |(mut chunks, encoder)| async move {

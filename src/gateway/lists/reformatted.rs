@@ -1,7 +1,7 @@
 //! Lists in YAML and in indented JSON, item by item.
 //!
-//! The items come from the writer of compact JSON; each is parsed and written anew. The list without items tells what
-//! stands around them.
+//! The writer of compact JSON provides the items; each is parsed and written anew. The list without items shows the
+//! text around them.
 
 use flotilla_cluster::Object;
 use flotilla_proto::value::{Map, Value};
@@ -12,12 +12,12 @@ use crate::ahead::Pieces;
 use crate::registry::Page;
 use crate::status::{ApiError, ApiResult};
 
-/// How the text is laid out.
+/// The layout of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// YAML in block style, with the members of maps sorted.
     Yaml,
-    /// JSON, a member or item a line.
+    /// JSON, with one member or item on each line.
     Indented,
 }
 
@@ -38,7 +38,7 @@ impl Reformatted {
         Self { compact, layout, members: Vec::new(), has_items: false }
     }
 
-    /// Returns the members before that with the items, that one, and those after it.
+    /// Returns the members before the one with the items, that member, and the members after it.
     fn parts(&self) -> (&[Member], &[Member], &[Member]) {
         let at = self.members.iter().position(|(name, _)| name == self.compact.member()).unwrap_or(self.members.len());
         let (before, rest) = self.members.split_at(at);
@@ -72,7 +72,7 @@ impl Reformatted {
         out.extend_from_slice(b": ");
     }
 
-    /// Appends what stands before an item.
+    /// Appends the text before an item.
     fn begin_item(&mut self, out: &mut Vec<u8>) {
         let is_first = !std::mem::replace(&mut self.has_items, true);
         match (self.layout, is_first) {
@@ -108,7 +108,7 @@ impl ItemWriter for Reformatted {
         let mut compact = Pieces::default();
         self.compact.item(object, &mut compact)?;
         let compact = compact.whole();
-        // A comma or a bracket separates it from what is before.
+        // A comma or a bracket stands before the item.
         let text = compact.iter().position(|byte| *byte == b'{').map_or(&compact[..], |from| &compact[from..]);
         let item = json::parse(text).map_err(ApiError::internal)?;
         let out = out.text();

@@ -1,5 +1,5 @@
-//! Lists that are made as a whole: Tables of custom resources and of kinds that order their rows, and protobuf of other
-//! things than objects of built-in kinds. Large ones are made by other threads than the workers.
+//! Lists that are made as a whole: Tables of custom resources and of kinds that order their rows, and all protobuf but
+//! objects of built-in kinds. Other threads than the workers make the large ones.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(super) async fn respond(
     Ok(answer::respond_packed(200, packed, warnings))
 }
 
-/// What a list is made of.
+/// A list that is made as a whole.
 struct Whole {
     registry: Arc<Registry>,
     served: Arc<Served>,
@@ -77,8 +77,8 @@ impl Whole {
         let served = &*self.served;
         let mut items = Vec::with_capacity(objects.len());
         for (at, object) in objects.iter().enumerate() {
-            // Custom resources are printed as they are shown: what is stored lacks defaults of what was added to it
-            // since.
+            // Custom resources are printed as they are shown: stored objects lack the defaults of fields that were
+            // added to the schema since.
             let stored = || served.custom.is_none().then(|| registry::stored_value(object)).transpose();
             match self.registry.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
                 Ok(item) => items.push(item),

@@ -19,7 +19,7 @@ fn at(rest: &str) -> String {
     if rest.is_empty() { String::new() } else { format!(" (at {})", quote(rest)) }
 }
 
-/// What can be wrong with an address, in Go's words.
+/// An error in an address, in Go's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddrFault {
     /// Neither points nor colons.
@@ -326,7 +326,7 @@ pub struct PrefixError {
     fault: PrefixFault,
 }
 
-/// What can be wrong with a range, in Go's words.
+/// An error in a range, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixFault {
     /// No length.

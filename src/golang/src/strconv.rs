@@ -11,7 +11,7 @@ pub struct NumberError {
     fault: NumberFault,
 }
 
-/// What can be wrong with a number, in Go's words.
+/// An error in a number, in Go's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NumberFault {
     /// The text is not a number.
@@ -127,7 +127,7 @@ fn hexadecimal_float(text: &str) -> Option<f64> {
     if !is_digits(unsigned) {
         return None;
     }
-    // Beyond these bounds every number is zero or infinite, whatever its digits.
+    // Beyond these bounds every number is zero or infinite.
     let mut exponent = exponent.parse().unwrap_or(if exponent.starts_with('-') { -100_000 } else { 100_000 });
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() && fraction.is_empty() {

@@ -15,7 +15,7 @@ const MILLI_MAX: i64 = i64::MAX / 1000;
 /// Gives the containers of a new pod the defaults of a range.
 pub fn set_default_resources(pod: &mut Value, range: &Value) {
     let (requests, limits) = (defaults(range, "defaultRequest"), defaults(range, "default"));
-    let mut told = Vec::new();
+    let mut applied = Vec::new();
     let Some(spec) = pod.get_mut("spec") else { return };
     for (list, kind) in LISTS {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -23,13 +23,13 @@ pub fn set_default_resources(pod: &mut Value, range: &Value) {
             for (which, defaults, what) in [("requests", &requests, "request"), ("limits", &limits, "limit")] {
                 let set = fill(container, which, defaults);
                 if !set.is_empty() {
-                    told.push(format!("{} {what} for {kind} {name}", set.join(", ")));
+                    applied.push(format!("{} {what} for {kind} {name}", set.join(", ")));
                 }
             }
         }
     }
-    if !told.is_empty() {
-        pod.set_at(&["metadata", "annotations", ANNOTATION], format!("LimitRanger plugin set: {}", told.join("; ")));
+    if !applied.is_empty() {
+        pod.set_at(&["metadata", "annotations", ANNOTATION], format!("LimitRanger plugin set: {}", applied.join("; ")));
     }
 }
 
@@ -170,48 +170,48 @@ fn check(limit: &Value, requests: &Amounts, limits: Option<&Amounts>, wrong: &mu
 
 fn minimum(kind: &str, name: &str, [request, limit]: [Option<&Quantity>; 2], bound: &Quantity) -> Option<String> {
     let ([requested, limited], least) = comparable([request, limit], bound);
-    let told = format!("minimum {name} usage per {kind} is {bound}");
+    let rule = format!("minimum {name} usage per {kind} is {bound}");
     match (request, limit) {
-        (None, _) => Some(format!("{told}.  No request is specified")),
-        (Some(request), _) if requested < least => Some(format!("{told}, but request is {request}")),
-        (_, Some(limit)) if limited < least => Some(format!("{told}, but limit is {limit}")),
+        (None, _) => Some(format!("{rule}.  No request is specified")),
+        (Some(request), _) if requested < least => Some(format!("{rule}, but request is {request}")),
+        (_, Some(limit)) if limited < least => Some(format!("{rule}, but limit is {limit}")),
         _ => None,
     }
 }
 
 fn maximum(kind: &str, name: &str, [request, limit]: [Option<&Quantity>; 2], bound: &Quantity) -> Option<String> {
     let ([requested, limited], most) = comparable([request, limit], bound);
-    let told = format!("maximum {name} usage per {kind} is {bound}");
+    let rule = format!("maximum {name} usage per {kind} is {bound}");
     match (request, limit) {
-        (_, None) => Some(format!("{told}.  No limit is specified")),
-        (_, Some(limit)) if limited > most => Some(format!("{told}, but limit is {limit}")),
-        (Some(request), _) if requested > most => Some(format!("{told}, but request is {request}")),
+        (_, None) => Some(format!("{rule}.  No limit is specified")),
+        (_, Some(limit)) if limited > most => Some(format!("{rule}, but limit is {limit}")),
+        (Some(request), _) if requested > most => Some(format!("{rule}, but request is {request}")),
         _ => None,
     }
 }
 
 fn maximum_request(kind: &str, name: &str, have: [Option<&Quantity>; 2], bound: &Quantity) -> Option<String> {
     let ([requested, _], most) = comparable(have, bound);
-    let told = format!("maximum {name} usage per {kind} is {bound}");
+    let rule = format!("maximum {name} usage per {kind} is {bound}");
     match have[0] {
-        None => Some(format!("{told}.  No request is specified")),
-        Some(request) if requested > most => Some(format!("{told}, but request is {request}")),
+        None => Some(format!("{rule}.  No request is specified")),
+        Some(request) if requested > most => Some(format!("{rule}, but request is {request}")),
         Some(_) => None,
     }
 }
 
 fn ratio(kind: &str, name: &str, have: [Option<&Quantity>; 2], bound: &Quantity) -> Option<String> {
     let ([requested, limited], _) = comparable(have, bound);
-    let told = format!("{name} max limit to request ratio per {kind} is {bound}");
+    let rule = format!("{name} max limit to request ratio per {kind} is {bound}");
     if requested == 0 {
-        return Some(format!("{told}, but no request is specified or request is 0"));
+        return Some(format!("{rule}, but no request is specified or request is 0"));
     }
     if limited == 0 {
-        return Some(format!("{told}, but no limit is specified or limit is 0"));
+        return Some(format!("{rule}, but no limit is specified or limit is 0"));
     }
     let provided = limited as f64 / requested as f64;
     let most = bound.milli_value() as f64 / 1000.0;
-    (provided > most).then(|| format!("{told}, but provided ratio is {provided:.6}"))
+    (provided > most).then(|| format!("{rule}, but provided ratio is {provided:.6}"))
 }
 
 #[cfg(test)]

@@ -336,12 +336,12 @@ mod tests {
                 "validations": [validation],
             }})
         };
-        let told = |validation: Value| {
+        let complaints = |validation: Value| {
             let errors = VALIDATING.judge(policy(validation));
             errors.0.iter().map(|error| format!("{}: {}", error.field, error.detail)).collect::<Vec<_>>()
         };
-        assert_eq!(told(value!({"expression": "variables.n > 3"})), Vec::<String>::new());
-        let wrong = told(value!({"expression": "variables.m", "messageExpression": "1"}));
+        assert_eq!(complaints(value!({"expression": "variables.n > 3"})), Vec::<String>::new());
+        let wrong = complaints(value!({"expression": "variables.m", "messageExpression": "1"}));
         assert_eq!(
             wrong,
             [

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use self::schema::Rules;
+use self::schema::SchemaChecks;
 use self::versions::{check_label, validate_shared, validate_versions};
 use crate::field::{Errors, Path};
 use crate::kinds::admissionregistration::webhook;
@@ -30,7 +30,7 @@ use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names};
 
 const NO_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 
-/// Rules of CustomResourceDefinitions.
+/// SchemaChecks of CustomResourceDefinitions.
 pub static STRATEGY: Strategy = Strategy {
     known_finalizers: false,
     name: NameRule::Subdomain,
@@ -120,7 +120,7 @@ fn is_established(object: &Value) -> bool {
 
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let (path, spec) = (Path::root("spec"), object.at(&["spec"]));
-    let (rules, preserves) = (Rules::replacing(old), spec.is_true_at(&["preserveUnknownFields"]));
+    let (rules, preserves) = (SchemaChecks::replacing(old), spec.is_true_at(&["preserveUnknownFields"]));
     validate_group(spec.str_at(&["group"]), &path.child("group"), errors);
     names::check_choice(&path.child("scope"), spec.str_at(&["scope"]), &["Cluster", "Namespaced"], errors);
     validate_presence(object, old, &path.child("versions"), errors);

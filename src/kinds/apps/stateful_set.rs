@@ -60,7 +60,7 @@ fn update_strategy(spec: &mut Map) {
     }
 }
 
-/// Sets `kind` and `apiVersion` of a claim template, whatever the client sent.
+/// Sets `kind` and `apiVersion` of a claim template, in place of those that the client sent.
 fn claim(claim: &mut Map) {
     claim.insert("apiVersion", "v1");
     claim.insert("kind", "PersistentVolumeClaim");

@@ -49,7 +49,7 @@ fn default(object: &mut Value) {
 
 fn prepare_create(object: &mut Value) {
     object.set_at(&["status"], value!({"phase": "Pending", "lastPhaseTransitionTime": (wall_clock::text())}));
-    protection::hold(object, protection::VOLUMES.finalizer);
+    protection::add_finalizer(object, protection::VOLUMES.finalizer);
 }
 
 /// Sets the time of the last phase change when the phase changes, else keeps it.

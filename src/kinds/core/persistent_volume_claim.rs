@@ -25,7 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_create: |object| {
         object.set_at(&["status"], flotilla_proto::value!({"phase": "Pending"}));
         settle_sources(object, None);
-        protection::hold(object, protection::CLAIMS.finalizer);
+        protection::add_finalizer(object, protection::CLAIMS.finalizer);
     },
     prepare_update: |object, old| settle_sources(object, Some(old)),
     validate: |object, errors| {
@@ -60,7 +60,7 @@ pub fn default_spec(spec: &mut Value) {
     }
 }
 
-/// Makes `dataSource` and `dataSourceRef` agree; stored claims keep whatever source they have.
+/// Makes `dataSource` and `dataSourceRef` agree; stored claims keep their source.
 fn settle_sources(object: &mut Value, old: Option<&Value>) {
     let stated = |object: &Value, field: &str| !object.at(&["spec", field]).is_null();
     let used = old.is_some_and(|old| stated(old, "dataSource") || stated(old, "dataSourceRef"));

@@ -122,9 +122,9 @@ fn validate_subject(subject: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
     }
     let order = if own == "serviceAccount" { [1, 2, 1] } else { [0, 1, 2] };
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for (kind, field) in order.into_iter().map(|at| KINDS[at]).filter(|(_, field)| *field != own) {
-        if told.insert(field) && !subject.at(&[field]).is_null() {
+        if reported.insert(field) && !subject.at(&[field]).is_null() {
             let why = format!("{field} is forbidden when subject kind is not '{kind}'");
             errors.forbidden(&path.child(field), why);
         }

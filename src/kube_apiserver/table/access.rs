@@ -1,6 +1,6 @@
 //! Flags about authentication and authorization.
 
-use super::{Kind, Section, accepted, acts, refused, told};
+use super::{Kind, Section, accepted, acts, logged, refused};
 
 /// Authentication.
 pub(super) const AUTHENTICATION: Section = Section {
@@ -107,7 +107,7 @@ pub(super) const AUTHENTICATION: Section = Section {
             "true",
             "Look whether accounts of tokens exist; this is always done.",
         ),
-        told(
+        logged(
             "service-account-max-token-expiration",
             Kind::Duration,
             "",

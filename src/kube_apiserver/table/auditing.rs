@@ -1,6 +1,6 @@
 //! Flags about auditing and features.
 
-use super::{Kind, Section, accepted, refused, told};
+use super::{Kind, Section, accepted, logged, refused};
 
 /// Auditing.
 pub(super) const AUDITING: Section = Section {
@@ -84,7 +84,7 @@ pub(super) const FEATURES: Section = Section {
             "",
             "Socket for profiles without authentication; there are no profiles.",
         ),
-        told(
+        logged(
             "enable-priority-and-fairness",
             Kind::Bool,
             "true",

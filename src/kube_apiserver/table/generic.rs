@@ -1,6 +1,6 @@
 //! General flags.
 
-use super::{Kind, Section, accepted, acts, told};
+use super::{Kind, Section, accepted, acts, logged};
 
 /// Generic.
 pub(super) const GENERIC: Section = Section {
@@ -12,14 +12,14 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Address under which others reach this server; it also stands in the endpoints of the Service kubernetes.",
         ),
-        told(
+        logged(
             "cors-allowed-origins",
             Kind::Strings,
             "",
             "Origins of browser scripts that may call the API.",
             "no answer carries headers for scripts of other origins",
         ),
-        told(
+        logged(
             "emulated-version",
             Kind::Strings,
             "",
@@ -44,7 +44,7 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Features to switch on or off. All are as Kubernetes 1.36 has them by default; the log tells what differs.",
         ),
-        told(
+        logged(
             "goaway-chance",
             Kind::Float,
             "",
@@ -71,7 +71,7 @@ pub(super) const GENERIC: Section = Section {
             "Oldest versions of components to stay compatible with.",
         ),
         accepted("min-request-timeout", Kind::Int, "1800", "Seconds that a watch lasts at least."),
-        told(
+        logged(
             "request-timeout",
             Kind::Duration,
             "1m0s",
@@ -103,7 +103,7 @@ pub(super) const GENERIC: Section = Section {
             "1m0s",
             "How long to wait for the storage at the start.",
         ),
-        told(
+        logged(
             "strict-transport-security-directives",
             Kind::Strings,
             "",

@@ -1,6 +1,6 @@
 //! All other flags of kube-apiserver.
 
-use super::{Flag, Kind, Section, accepted, acts, refused, told};
+use super::{Flag, Kind, Section, accepted, acts, logged, refused};
 
 /// Misc.
 pub(super) const MISC: Section = Section {
@@ -34,7 +34,7 @@ pub(super) const MISC: Section = Section {
             "lease",
             "Whether this server keeps the endpoints of the Service kubernetes: lease or master-count, or none.",
         ),
-        told(
+        logged(
             "event-ttl",
             Kind::Duration,
             "1h0m0s",
@@ -51,14 +51,14 @@ pub(super) const MISC: Section = Section {
             "Which addresses of nodes to use, in order.",
         ),
         accepted("kubelet-timeout", Kind::Duration, "5s", "How long kubelets may take to answer."),
-        told(
+        logged(
             "kubernetes-service-node-port",
             Kind::Int,
             "",
             "Node port of the Service kubernetes.",
             "the Service has none",
         ),
-        told(
+        logged(
             "max-connection-bytes-per-sec",
             Kind::Int,
             "",

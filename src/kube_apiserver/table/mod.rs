@@ -108,13 +108,13 @@ impl Kind {
 
 /// The effect of a flag here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum FlagEffect {
     /// It has the effect that it has in Kubernetes.
     Acts,
     /// It is accepted and changes nothing, as users expect.
     Accepted,
     /// It is accepted, and the server logs what it does instead.
-    Told(&'static str),
+    Logged(&'static str),
     /// The server does not start, since ignoring the flag would be dangerous, or of no use to anybody.
     Refused(&'static str),
     /// It is a flag of this server, not of Kubernetes.
@@ -135,7 +135,7 @@ pub struct Flag {
     /// Its description.
     pub help: &'static str,
     /// Its effect here.
-    pub fate: Fate,
+    pub effect: FlagEffect,
 }
 
 /// Flags under one title.
@@ -177,26 +177,26 @@ pub fn find(name: &str) -> Option<&'static Flag> {
     flags().find(|flag| flag.name == name)
 }
 
-const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str, fate: Fate) -> Flag {
-    Flag { name, short: None, kind, default, help, fate }
+const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str, effect: FlagEffect) -> Flag {
+    Flag { name, short: None, kind, default, help, effect }
 }
 
 const fn acts(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    flag(name, kind, default, help, Fate::Acts)
+    flag(name, kind, default, help, FlagEffect::Acts)
 }
 
 const fn accepted(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    flag(name, kind, default, help, Fate::Accepted)
+    flag(name, kind, default, help, FlagEffect::Accepted)
 }
 
-const fn told(name: &'static str, kind: Kind, default: &'static str, help: &'static str, why: &'static str) -> Flag {
-    flag(name, kind, default, help, Fate::Told(why))
+const fn logged(name: &'static str, kind: Kind, default: &'static str, help: &'static str, why: &'static str) -> Flag {
+    flag(name, kind, default, help, FlagEffect::Logged(why))
 }
 
 const fn refused(name: &'static str, kind: Kind, default: &'static str, help: &'static str, why: &'static str) -> Flag {
-    flag(name, kind, default, help, Fate::Refused(why))
+    flag(name, kind, default, help, FlagEffect::Refused(why))
 }
 
 const fn own(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    flag(name, kind, default, help, Fate::Own)
+    flag(name, kind, default, help, FlagEffect::Own)
 }

@@ -1,6 +1,6 @@
 //! Flags about APIs, admission, metrics, logs and traces.
 
-use super::{Flag, Kind, Section, accepted, acts, refused, told};
+use super::{Flag, Kind, Section, accepted, acts, logged, refused};
 
 /// API enablement.
 pub(super) const API_ENABLEMENT: Section = Section {
@@ -16,7 +16,7 @@ pub(super) const API_ENABLEMENT: Section = Section {
 /// Egress selector.
 pub(super) const EGRESS_SELECTOR: Section = Section {
     title: "Egress selector",
-    flags: &[told(
+    flags: &[logged(
         "egress-selector-config-file",
         Kind::Text,
         "",
@@ -37,14 +37,14 @@ pub(super) const ADMISSION: Section = Section {
             "the order of plugins cannot be chosen: use --enable-admission-plugins and --disable-admission-plugins",
         ),
         acts("admission-control-config-file", Kind::Text, "", "File with the configuration of admission plugins."),
-        told(
+        logged(
             "default-not-ready-toleration-seconds",
             Kind::Int,
             "300",
             "Seconds that pods stay on nodes that are not ready.",
             "it is 300 seconds",
         ),
-        told(
+        logged(
             "default-unreachable-toleration-seconds",
             Kind::Int,
             "300",
@@ -103,5 +103,5 @@ pub(super) const LOGS: Section = Section {
 /// Traces.
 pub(super) const TRACES: Section = Section {
     title: "Traces",
-    flags: &[told("tracing-config-file", Kind::Text, "", "File that says where traces go.", "no traces are made")],
+    flags: &[logged("tracing-config-file", Kind::Text, "", "File that says where traces go.", "no traces are made")],
 };

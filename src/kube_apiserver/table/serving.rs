@@ -1,6 +1,6 @@
 //! Flags about listening and TLS.
 
-use super::{Kind, Section, accepted, acts, told};
+use super::{Kind, Section, accepted, acts, logged};
 
 /// Secure serving.
 pub(super) const SECURE_SERVING: Section = Section {
@@ -26,7 +26,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "",
             "Listen although the address is still in use by connections; this is always so.",
         ),
-        told(
+        logged(
             "permit-port-sharing",
             Kind::Bool,
             "",
@@ -41,7 +41,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "File with the certificate to serve with, followed by its intermediates.",
         ),
         acts("tls-cipher-suites", Kind::Strings, "", "Cipher suites of TLS 1.2 to offer."),
-        told(
+        logged(
             "tls-curve-preferences",
             Kind::Integers,
             "",
@@ -55,7 +55,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "Oldest version of TLS to accept; older ones than 1.2 are never accepted.",
         ),
         acts("tls-private-key-file", Kind::Text, "", "File with the key of --tls-cert-file."),
-        told(
+        logged(
             "tls-sni-cert-key",
             Kind::NamedKeys,
             "",

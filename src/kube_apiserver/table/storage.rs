@@ -1,6 +1,6 @@
 //! Flags about etcd.
 
-use super::{Kind, Section, accepted, refused, told};
+use super::{Kind, Section, accepted, logged, refused};
 
 /// Etcd.
 pub(super) const ETCD: Section = Section {
@@ -50,14 +50,20 @@ pub(super) const ETCD: Section = Section {
             "2s",
             "How long etcd may take to answer a check of readiness.",
         ),
-        told(
+        logged(
             "etcd-servers",
             Kind::Strings,
             "",
             "Servers of etcd: nobody asks them, since objects are kept by this server itself.",
             "no etcd is used: this server keeps the objects itself, alone unless --initial-cluster names members",
         ),
-        told("etcd-servers-overrides", Kind::Strings, "", "Servers of etcd for certain resources.", "no etcd is used"),
+        logged(
+            "etcd-servers-overrides",
+            Kind::Strings,
+            "",
+            "Servers of etcd for certain resources.",
+            "no etcd is used",
+        ),
         accepted(
             "lease-reuse-duration-seconds",
             Kind::Int,

@@ -1,9 +1,9 @@
 //! Claims node ports among several members before a service is written, and gives the claims up when that write has
 //! ended.
 //!
-//! All claims are in one object, which is written only if it is still the one that was read. So a successful writer
-//! knows every other claim. A claim that it does not find was given up, and by then the service of that claim was
-//! either stored or will never be. A member that reads the claims, then waits for all acknowledged writes, and then
+//! All claims are in one object, which is written only if it is still the one that was read. A successful writer
+//! therefore knows every other claim. A claim that it does not find was given up, and by then the service of that claim
+//! was either stored or will never be. A member that reads the claims, then waits for all acknowledged writes, and then
 //! reads the services therefore knows every port that is taken.
 
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::limits;
 use crate::registry::{Registry, write_failed};
 use crate::status::{ApiError, ApiResult};
 
-/// What this process knows of claims.
+/// The claims that this process knows.
 #[derive(Debug, Default)]
 pub(super) struct Claiming {
     /// Lets this process make one write of the claims at a time, as concurrent ones would only conflict.
@@ -49,10 +49,10 @@ enum Attempt {
     /// They are claimed.
     Claimed(Taken),
     /// The claims changed meanwhile, so that the attempt must be repeated.
-    Outrun,
+    Conflict,
     /// Another write has claimed a port that is asked for. Holds the refusal, and the revision of the claims at that
     /// time.
-    Met(ApiError, Option<Revision>),
+    ClaimedByOther(ApiError, Option<Revision>),
 }
 
 impl fmt::Debug for Claimed {
@@ -101,9 +101,9 @@ impl Registry {
         while left > 0 {
             match self.try_claim(owner, object, decide).await? {
                 Attempt::Claimed(taken) => return Ok(taken),
-                Attempt::Outrun => left -= 1,
+                Attempt::Conflict => left -= 1,
                 // Soon the other write either has the port or has failed, so this waits for the claims to change.
-                Attempt::Met(refusal, since) => {
+                Attempt::ClaimedByOther(refusal, since) => {
                     if !changed(&self.store, since, deadline).await {
                         return Err(refusal);
                     }
@@ -127,13 +127,13 @@ impl Registry {
             self.barrier(&table).await?;
         }
         if current(&self.store).map(|object| object.revision()) != revision {
-            return Ok(Attempt::Outrun);
+            return Ok(Attempt::Conflict);
         }
         let ports = claims.iter().flat_map(|claim| claim.ports.iter().copied()).collect();
         let mut taker = Taker::new(self, false)?.beside(ports);
         let released = match decide(object, &mut taker) {
             Ok(released) => released,
-            Err(refusal) if taker.has_met_claim() => return Ok(Attempt::Met(refusal, revision)),
+            Err(refusal) if taker.has_met_claim() => return Ok(Attempt::ClaimedByOther(refusal, revision)),
             Err(refusal) => return Err(refusal),
         };
         let mut taken = taker.taken(released);
@@ -151,7 +151,7 @@ impl Registry {
                 taken.claimed = Some(claimed);
                 Ok(Attempt::Claimed(taken))
             }
-            Ok(false) => Ok(Attempt::Outrun),
+            Ok(false) => Ok(Attempt::Conflict),
             Err(error) => Err(error), // the claim may have been written
         }
     }

@@ -69,7 +69,7 @@ fn parse(bytes: &[u8]) -> Option<Vec<Claim>> {
     value.list_at(&["claims"]).iter().map(claim).collect()
 }
 
-/// What this process has observed of claims. It decides which of them are void: those whose write has ended in this
+/// The claims that this process has observed. It decides which of them are void: those whose write has ended in this
 /// process, and those that this process has seen for longer than any write may take, as left by members that are gone.
 /// It measures with its own clock only.
 #[derive(Debug, Default)]

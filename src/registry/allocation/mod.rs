@@ -29,7 +29,7 @@ use crate::kinds::core::service_allocation::{self, Held};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// What a write took outside its own table, and what it frees once it is stored.
+/// The addresses and ports that a write took outside its own table, and those that it frees once it is stored.
 #[derive(Debug, Default)]
 pub(super) struct Allocation {
     /// Addresses that were claimed for this write.
@@ -104,9 +104,9 @@ impl Registry {
             }
             match self.claim_addresses(owner, &addresses).await {
                 Ok(true) => return Ok(Allocation { claimed: addresses, released, ports, ports_claimed }),
-                outrun => {
+                lost => {
                     claiming::end(ports_claimed);
-                    outrun?;
+                    lost?;
                 }
             }
             *object = before.clone();
@@ -136,7 +136,7 @@ impl Registry {
     }
 
     /// Frees what a write gave up, after it was stored.
-    pub(super) async fn settle_allocation(&self, target: Target<'_>, allocation: Allocation) {
+    pub(super) async fn finish_allocation(&self, target: Target<'_>, allocation: Allocation) {
         claiming::end(allocation.ports_claimed); // only now, as others must find the stored service instead
         if allocation.released.is_empty() {
             return;
@@ -179,7 +179,7 @@ impl Registry {
 }
 
 impl Allocation {
-    /// Makes sure, right before the write, that other members still respect what was claimed.
+    /// Makes sure, right before the write, that other members still respect the claims.
     ///
     /// # Errors
     /// 503 when this process may have been paused for too long.

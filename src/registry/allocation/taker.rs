@@ -27,7 +27,7 @@ pub(super) struct Taker<'a> {
     dry_run: bool,
 }
 
-/// What a write takes, and what it frees once it is stored.
+/// The addresses and ports that a write takes, and those that it frees once it is stored.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub released: Held,

@@ -15,10 +15,10 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, Peer};
 use crate::status::{ApiError, ApiResult};
-use crate::webhooks::conversion::kept::{self, Key, Outcome, Turn};
+use crate::webhooks::conversion::cache::{self, Key, Outcome, Turn};
 
-/// What a conversion needs from the registry. It is owned, so that the task that asks may outlive the request.
-pub struct Asker {
+/// Calls conversion webhooks. It owns its parts, so that the task that calls may outlive the request.
+pub struct WebhookCaller {
     pub(super) outbound: Outbound,
     pub(super) metrics: Arc<Metrics>,
     pub(super) peer: Result<Peer, String>,
@@ -31,21 +31,21 @@ pub struct Wanted {
 }
 
 impl Registry {
-    /// Has the webhook of a definition convert objects to a version, and keeps the results for when they are shown.
-    /// Skips objects whose result is known, and waits for those that another task has already asked for.
+    /// Converts objects to a version by the webhook of a definition, and caches the results until they are shown. Skips
+    /// objects whose result is known, and waits for those that another task has already asked for.
     ///
     /// # Errors
     /// The reference's error about a webhook that fails to convert them.
     pub async fn convert_ahead(&self, definition: &Arc<Definition>, to: &str, objects: Vec<Value>) -> ApiResult<()> {
-        let (told, outcome) = watch::channel(None);
+        let (sender, outcome) = watch::channel(None);
         let (mut own, mut others): (Vec<Wanted>, Vec<Outcome>) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         for object in objects {
-            let key = kept::key(definition.serial, to, &object);
+            let key = cache::key(definition.serial, to, &object);
             if !seen.insert(key) {
                 continue;
             }
-            match kept::turn(key, &outcome) {
+            match cache::turn(key, &outcome) {
                 Turn::Known => {}
                 Turn::Own => own.push(Wanted { key, object }),
                 Turn::Others(outcome) => others.push(outcome),
@@ -56,21 +56,21 @@ impl Registry {
                 .conversion
                 .as_ref()
                 .map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self.resolver()));
-            let asker = Asker { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
+            let caller = WebhookCaller { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
             let (definition, to) = (Arc::clone(definition), to.to_owned());
             // Other requests may wait for this task, so it continues when the request that started it is cancelled.
             tokio::spawn(async move {
                 let keys: Vec<Key> = own.iter().map(|wanted| wanted.key).collect();
-                let converted = ask_in_parts(&asker, &definition, &to, own).await;
-                kept::answered(&keys);
-                told.send_replace(Some(converted));
+                let converted = ask_in_parts(&caller, &definition, &to, own).await;
+                cache::answered(&keys);
+                sender.send_replace(Some(converted));
             });
             others.push(outcome);
         }
         for mut outcome in others {
-            let told = outcome.wait_for(Option::is_some).await;
-            let told = told.map_or_else(|_| Some(Err(ended())), |told| told.clone());
-            told.unwrap_or_else(|| Err(ended()))?;
+            let converted = outcome.wait_for(Option::is_some).await;
+            let converted = converted.map_or_else(|_| Some(Err(ended())), |converted| converted.clone());
+            converted.unwrap_or_else(|| Err(ended()))?;
         }
         Ok(())
     }
@@ -80,12 +80,12 @@ fn ended() -> ApiError {
     ApiError::unavailable("the conversion of objects was broken off", 1)
 }
 
-async fn ask_in_parts(asker: &Asker, definition: &Definition, to: &str, wanted: Vec<Wanted>) -> ApiResult<()> {
+async fn ask_in_parts(caller: &WebhookCaller, definition: &Definition, to: &str, wanted: Vec<Wanted>) -> ApiResult<()> {
     let mut wanted = wanted.into_iter().peekable();
     while wanted.peek().is_some() {
         let part: Vec<Wanted> = wanted.by_ref().take(limits::CONVERSION_OBJECTS).collect();
-        let converted = review::ask(asker, definition, to, part).await.map_err(ApiError::unknown)?;
-        kept::keep(converted);
+        let converted = review::ask(caller, definition, to, part).await.map_err(ApiError::unknown)?;
+        cache::keep(converted);
     }
     Ok(())
 }

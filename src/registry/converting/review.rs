@@ -5,31 +5,31 @@ use std::time::Instant;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::{Asker, Wanted, metadata};
+use super::{Wanted, WebhookCaller, metadata};
 use crate::custom::Definition;
 use crate::field::quote;
 use crate::limits;
 use crate::prometheus::families;
-use crate::webhooks::conversion::kept::Key;
+use crate::webhooks::conversion::cache::Key;
 
 /// Why a conversion failed: the reference's text, and the label that metrics use.
 struct Failure(String, &'static str);
 
-/// Has a webhook convert all objects to a version in one review.
+/// Converts all objects to a version by a webhook, in one review.
 pub async fn ask(
-    asker: &Asker,
+    caller: &WebhookCaller,
     definition: &Definition,
     to: &str,
     wanted: Vec<Wanted>,
 ) -> Result<Vec<(Key, Value)>, String> {
     let began = Instant::now();
     let from = wanted.first().map(|first| first.object.str_at(&["apiVersion"]).to_owned()).unwrap_or_default();
-    let asked = converted(asker, definition, to, wanted).await;
+    let asked = converted(caller, definition, to, wanted).await;
     let (result, failure) = match &asked {
         Ok(_) => ("success", ""),
         Err(Failure(_, failure)) => ("failure", *failure),
     };
-    let meter = asker.metrics.meter();
+    let meter = caller.metrics.meter();
     meter.counter(families::CONVERSIONS, &[("failure_type", failure), ("result", result)]).increment(1);
     let took = began.elapsed().as_nanos() as u64;
     let labels = [("failure_type", failure), ("result", result)];
@@ -43,7 +43,7 @@ pub async fn ask(
 }
 
 async fn converted(
-    asker: &Asker,
+    caller: &WebhookCaller,
     definition: &Definition,
     to: &str,
     wanted: Vec<Wanted>,
@@ -63,8 +63,8 @@ async fn converted(
         "request": {"uid": (uid.clone()), "desiredAPIVersion": to, "objects": objects}
     });
     let answer = conversion.hook.ask(
-        &asker.outbound,
-        asker.peer.clone(),
+        &caller.outbound,
+        caller.peer.clone(),
         None, // as in the reference, no kubeconfig says as whom
         &review,
         limits::CONVERSION_TIMEOUT,

@@ -37,7 +37,7 @@ use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::Destination;
 
-/// How a path is served.
+/// The handler of a path.
 #[derive(Debug, Clone, Copy)]
 pub enum Handler {
     /// As the object itself.
@@ -48,7 +48,7 @@ pub enum Handler {
     Act(Action),
     /// Opens a connection; there is no document.
     Connect(Connection),
-    /// Opens a connection that needs the permission `create`, whatever the method.
+    /// Opens a connection that needs the permission `create` for every method.
     Stream(Connection),
     /// Returns objects that are computed for each request.
     Shown(Shown),
@@ -149,7 +149,7 @@ static HANDLERS: &[Entry] = &[
     ("authorization.k8s.io", "subjectaccessreviews", "", Handler::Act(reviews::access)),
 ];
 
-/// How a resource, or a part of it, is served.
+/// Returns the handler of a resource, or of a part of it.
 pub fn handler(served: &Served, subresource: &str) -> Handler {
     if served.custom.is_some() {
         return if subresource == "scale" { Handler::Scale } else { Handler::Object };

@@ -16,7 +16,7 @@ const KUBELET_PORT: i64 = 10_250;
 /// The feature that a node declares if its kubelet accepts WebSockets.
 const BY_WEBSOCKET: &str = "ExtendWebSocketsToKubelet";
 
-/// How this server reaches kubelets.
+/// The connection settings for kubelets.
 #[derive(Debug)]
 pub struct Kubelets {
     /// Types of node addresses, in the order in which they are tried.

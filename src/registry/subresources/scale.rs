@@ -173,7 +173,7 @@ impl Registry {
         }
         let mut parsed =
             yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-        parsed.value.settle();
+        parsed.value.resolve_literals();
         self.rescale(of, &mut Apply::new(of.target(), parsed.value, options), options, caller).await
     }
 

@@ -4,7 +4,7 @@
 //! not known, and keeps the results by the content of the objects. Showing and storing objects then needs no waiting.
 //! Requests that need the same conversion at the same time share one call.
 
-pub mod kept;
+pub mod cache;
 
 use flotilla_proto::value::Value;
 

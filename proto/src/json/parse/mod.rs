@@ -93,7 +93,7 @@ impl Parsed {
             Self { deep: true, .. } => Err(Error::TooDeep),
             Self { mut value, has_literals, .. } => {
                 if has_literals {
-                    value.settle();
+                    value.resolve_literals();
                 }
                 Ok(value)
             }

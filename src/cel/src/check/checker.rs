@@ -26,7 +26,7 @@ pub fn check(ast: Ast, environment: &Environment, issues: &mut Issues) -> Checke
     };
     checker.expr(&mut root);
     let Checker { bindings, types, references, .. } = checker;
-    let types = types.into_iter().map(|each| each.map_or(Type::Error, |each| bindings.settle(&each))).collect();
+    let types = types.into_iter().map(|each| each.map_or(Type::Error, |each| bindings.finalize(&each))).collect();
     Checked { ast: Ast { root, places }, types, references }
 }
 
@@ -292,7 +292,7 @@ impl Checker<'_> {
     }
 
     fn no_overload(&mut self, id: ExprId, name: &str, arguments: &[Type], is_member: bool) {
-        let mut shown: Vec<String> = arguments.iter().map(|each| self.bindings.settle(each).to_string()).collect();
+        let mut shown: Vec<String> = arguments.iter().map(|each| self.bindings.finalize(each).to_string()).collect();
         let receiver = if is_member { format!("{}.", shown.remove(0)) } else { String::new() };
         let signature = format!("{receiver}({})", shown.join(", "));
         self.report(id, format!("found no matching overload for '{name}' applied to '{signature}'"));

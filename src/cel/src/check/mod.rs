@@ -70,7 +70,7 @@ impl Checked {
     /// for evaluation.
     ///
     /// # Errors
-    /// What is wrong with it, formatted as cel-go does: each issue with its position, its line and a mark below.
+    /// The error, formatted as cel-go does: each issue with its position, its line and a mark below.
     pub fn of(text: &str, environment: &Environment) -> Result<Self, String> {
         with_room(|| {
             let (source, mut issues) = (Source::new(text), Issues::default());

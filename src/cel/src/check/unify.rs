@@ -120,23 +120,23 @@ impl Bindings {
     }
 
     /// Returns the same, with unbound variables replaced by `dyn`.
-    pub fn settle(&self, of: &Type) -> Type {
+    pub fn finalize(&self, of: &Type) -> Type {
         self.replace(of, true)
     }
 
-    fn replace(&self, of: &Type, settle: bool) -> Type {
+    fn replace(&self, of: &Type, finalize: bool) -> Type {
         match of {
             Type::Param(name) => match self.bound.get(name) {
-                Some(bound) => self.replace(bound, settle),
-                None if settle => Type::Dyn,
+                Some(bound) => self.replace(bound, finalize),
+                None if finalize => Type::Dyn,
                 None => of.clone(),
             },
-            Type::List(element) => Type::list(self.replace(element, settle)),
-            Type::Map(entry) => Type::map(self.replace(&entry.0, settle), self.replace(&entry.1, settle)),
-            Type::Type(Some(of)) => Type::type_of(self.replace(of, settle)),
+            Type::List(element) => Type::list(self.replace(element, finalize)),
+            Type::Map(entry) => Type::map(self.replace(&entry.0, finalize), self.replace(&entry.1, finalize)),
+            Type::Type(Some(of)) => Type::type_of(self.replace(of, finalize)),
             Type::Opaque(named) if !named.params.is_empty() => Type::Opaque(Arc::new(Named {
                 name: named.name.clone(),
-                params: named.params.iter().map(|param| self.replace(param, settle)).collect(),
+                params: named.params.iter().map(|param| self.replace(param, finalize)).collect(),
             })),
             other => other.clone(),
         }

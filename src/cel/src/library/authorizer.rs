@@ -32,7 +32,7 @@ macro_rules! refined {
 }
 
 /// A function that returns a part of a decision.
-macro_rules! told {
+macro_rules! decided {
     ($name:literal, $id:literal, $result:literal, |$decision:ident| $part:expr) => {
         Function {
             name: $name,
@@ -43,7 +43,7 @@ macro_rules! told {
     };
 }
 
-/// What Kubernetes calls `kubernetes.authz`.
+/// Kubernetes calls it `kubernetes.authz`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.authz",
     since: Since::Minor(27),
@@ -104,14 +104,14 @@ pub static LIBRARY: Library = Library {
                 ),
             ],
         },
-        told!("errored", "decision_errored", "bool", |decision| decision.error.is_some().into()),
-        told!("error", "decision_error", "string", |decision| decision.error.clone().unwrap_or_default().into()),
-        told!("allowed", "decision_allowed", "bool", |decision| decision.is_allowed.into()),
-        told!("reason", "decision_reason", "string", |decision| decision.reason.clone().into()),
+        decided!("errored", "decision_errored", "bool", |decision| decision.error.is_some().into()),
+        decided!("error", "decision_error", "string", |decision| decision.error.clone().unwrap_or_default().into()),
+        decided!("allowed", "decision_allowed", "bool", |decision| decision.is_allowed.into()),
+        decided!("reason", "decision_reason", "string", |decision| decision.reason.clone().into()),
     ],
 };
 
-/// What Kubernetes calls `kubernetes.authzSelectors`.
+/// Kubernetes calls it `kubernetes.authzSelectors`.
 pub static SELECTORS: Library = Library {
     name: "kubernetes.authzSelectors",
     since: Since::Minor(31),
@@ -148,7 +148,7 @@ fn selector_cost(size: SizeRange) -> CostRange {
 /// The source of decisions: the server.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
     /// Decides whether the requesting user, or this service account instead, may do it.
-    fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision;
+    fn authorize(&self, account: Option<&ServiceAccount>, action: &CheckedAction) -> Decision;
 }
 
 /// The service account whose permissions are checked.
@@ -162,7 +162,7 @@ pub struct ServiceAccount {
 
 /// The action whose permission is checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Asked {
+pub enum CheckedAction {
     /// A verb on a path.
     Path {
         /// The path.
@@ -205,13 +205,13 @@ pub struct Decision {
     pub is_allowed: bool,
     /// Why.
     pub reason: String,
-    /// What went wrong.
+    /// The error, if the decision failed.
     pub error: Option<String>,
 }
 
 /// An authorizer, and the service account in the place of the requesting user.
 #[derive(Clone, Debug)]
-struct Asker {
+struct CheckedUser {
     authorizer: Arc<dyn Authorizer>,
     account: Option<ServiceAccount>,
 }
@@ -219,10 +219,10 @@ struct Asker {
 /// The values of this library.
 #[derive(Clone, Debug)]
 enum Check {
-    Authorizer(Asker),
-    Path(Asker, String),
-    Group(Asker, String),
-    Resource(Asker, Resource),
+    Authorizer(CheckedUser),
+    Path(CheckedUser, String),
+    Group(CheckedUser, String),
+    Resource(CheckedUser, Resource),
     Decision(Decision),
 }
 
@@ -249,12 +249,12 @@ impl Opaque for Check {
 
 /// Returns the value of the variable `authorizer`.
 pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Value<'static> {
-    Value::opaque(Check::Authorizer(Asker { authorizer, account: None }))
+    Value::opaque(Check::Authorizer(CheckedUser { authorizer, account: None }))
 }
 
 /// Returns the value of the variable `authorizer.requestResource`: a check of the request's own resource.
 pub fn request_resource(authorizer: Arc<dyn Authorizer>, resource: Resource) -> Value<'static> {
-    Value::opaque(Check::Resource(Asker { authorizer, account: None }, resource))
+    Value::opaque(Check::Resource(CheckedUser { authorizer, account: None }, resource))
 }
 
 fn receiver<'v>(arguments: &'v [Value<'_>]) -> Outcome<&'v Check> {
@@ -266,8 +266,8 @@ fn path<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
         (Check::Authorizer(_), [_, Value::String(path)]) if path.trim().is_empty() => {
             Err(Error::new("path must not be empty"))
         }
-        (Check::Authorizer(asker), [_, Value::String(path)]) => {
-            Ok(Value::opaque(Check::Path(asker.clone(), path.to_string())))
+        (Check::Authorizer(user), [_, Value::String(path)]) => {
+            Ok(Value::opaque(Check::Path(user.clone(), path.to_string())))
         }
         _ => unfit(),
     }
@@ -275,15 +275,15 @@ fn path<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn group<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match (receiver(arguments)?, arguments) {
-        (Check::Authorizer(asker), [_, Value::String(group)]) => {
-            Ok(Value::opaque(Check::Group(asker.clone(), group.to_string())))
+        (Check::Authorizer(user), [_, Value::String(group)]) => {
+            Ok(Value::opaque(Check::Group(user.clone(), group.to_string())))
         }
         _ => unfit(),
     }
 }
 
 fn service_account<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
-    let (Check::Authorizer(asker), [_, Value::String(namespace), Value::String(name)]) =
+    let (Check::Authorizer(user), [_, Value::String(namespace), Value::String(name)]) =
         (receiver(arguments)?, arguments)
     else {
         return unfit();
@@ -295,8 +295,8 @@ fn service_account<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
         return Err(Error::new("Invalid service account namespace"));
     }
     let account = ServiceAccount { namespace: namespace.to_string(), name: name.to_string() };
-    let authorizer = asker.authorizer.clone();
-    Ok(Value::opaque(Check::Authorizer(Asker { authorizer, account: Some(account) })))
+    let authorizer = user.authorizer.clone();
+    Ok(Value::opaque(Check::Authorizer(CheckedUser { authorizer, account: Some(account) })))
 }
 
 fn resource<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
@@ -304,10 +304,10 @@ fn resource<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
         (Check::Group(..), [_, Value::String(resource)]) if resource.trim().is_empty() => {
             Err(Error::new("resource must not be empty"))
         }
-        (Check::Group(asker, group), [_, Value::String(resource)]) => {
+        (Check::Group(user, group), [_, Value::String(resource)]) => {
             let (group, resource) = (group.clone(), resource.to_string());
             let resource = Resource { group, resource, ..Resource::default() };
-            Ok(Value::opaque(Check::Resource(asker.clone(), resource)))
+            Ok(Value::opaque(Check::Resource(user.clone(), resource)))
         }
         _ => unfit(),
     }
@@ -315,10 +315,10 @@ fn resource<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn refine<'a>(arguments: &[Value<'a>], set: impl Fn(&mut Resource, String)) -> Outcome<Value<'a>> {
     match (receiver(arguments)?, arguments) {
-        (Check::Resource(asker, resource), [_, Value::String(text)]) => {
+        (Check::Resource(user, resource), [_, Value::String(text)]) => {
             let mut resource = resource.clone();
             set(&mut resource, text.to_string());
-            Ok(Value::opaque(Check::Resource(asker.clone(), resource)))
+            Ok(Value::opaque(Check::Resource(user.clone(), resource)))
         }
         _ => unfit(),
     }
@@ -327,12 +327,14 @@ fn refine<'a>(arguments: &[Value<'a>], set: impl Fn(&mut Resource, String)) -> O
 fn ask<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     let [_, Value::String(verb)] = arguments else { return unfit() };
     let verb = verb.to_string();
-    let (asker, asked) = match receiver(arguments)? {
-        Check::Path(asker, path) => (asker, Asked::Path { path: path.clone(), verb }),
-        Check::Resource(asker, resource) => (asker, Asked::Resource { resource: Box::new(resource.clone()), verb }),
+    let (user, action) = match receiver(arguments)? {
+        Check::Path(user, path) => (user, CheckedAction::Path { path: path.clone(), verb }),
+        Check::Resource(user, resource) => {
+            (user, CheckedAction::Resource { resource: Box::new(resource.clone()), verb })
+        }
         _ => return unfit(),
     };
-    let decision = asker.authorizer.authorize(asker.account.as_ref(), &asked);
+    let decision = user.authorizer.authorize(user.account.as_ref(), &action);
     Ok(Value::opaque(Check::Decision(decision)))
 }
 

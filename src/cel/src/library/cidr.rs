@@ -11,7 +11,7 @@ use crate::functions::{Function, Library, Since};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What Kubernetes calls `kubernetes.net.cidr`.
+/// Kubernetes calls it `kubernetes.net.cidr`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.net.cidr",
     since: Since::Minor(30),

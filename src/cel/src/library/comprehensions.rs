@@ -3,7 +3,7 @@
 use crate::cost;
 use crate::functions::{Call, Function, Library, Overload, Since};
 
-/// What upstream calls `comprev2`.
+/// Upstream calls it `comprev2`.
 pub static LIBRARY: Library = Library {
     name: "comprehensions",
     since: Since::Minor(32),

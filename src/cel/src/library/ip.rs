@@ -10,7 +10,7 @@ use crate::functions::{Function, Library, Since};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What Kubernetes calls `kubernetes.net.ip`.
+/// Kubernetes calls it `kubernetes.net.ip`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.net.ip",
     since: Since::Minor(30),

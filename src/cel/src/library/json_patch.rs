@@ -6,7 +6,7 @@ use crate::error::Outcome;
 use crate::functions::{Function, Library, Since};
 use crate::value::Value;
 
-/// What Kubernetes calls `kubernetes.jsonpatch`. Only the environment of mutating policies has it.
+/// Kubernetes calls it `kubernetes.jsonpatch`. Only the environment of mutating policies has it.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.jsonpatch",
     since: Since::Never,

@@ -45,7 +45,7 @@ macro_rules! of_ordered {
     };
 }
 
-/// What Kubernetes calls `kubernetes.lists`.
+/// Kubernetes calls it `kubernetes.lists`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.lists",
     since: Since::Always,

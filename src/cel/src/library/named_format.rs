@@ -44,7 +44,7 @@ macro_rules! constants {
     };
 }
 
-/// What Kubernetes calls `kubernetes.format`.
+/// Kubernetes calls it `kubernetes.format`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.format",
     since: Since::Minor(31),

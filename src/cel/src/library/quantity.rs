@@ -11,7 +11,7 @@ use crate::functions::{Function, Library, Since};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What Kubernetes calls `kubernetes.quantity`.
+/// Kubernetes calls it `kubernetes.quantity`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.quantity",
     since: Since::Minor(28),

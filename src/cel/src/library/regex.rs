@@ -8,7 +8,7 @@ use crate::error::{Error, Outcome};
 use crate::functions::{Call, Function, Library, Overload, Preparation, Since};
 use crate::value::Value;
 
-/// What Kubernetes calls `kubernetes.regex`.
+/// Kubernetes calls it `kubernetes.regex`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.regex",
     since: Since::Always,

@@ -12,7 +12,7 @@ use crate::functions::{Function, Library, Since};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What Kubernetes calls `kubernetes.Semver`, version 1.
+/// Kubernetes calls it `kubernetes.Semver`, version 1.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.Semver",
     since: Since::Minor(33),

@@ -8,7 +8,7 @@ use crate::error::{Error, Outcome};
 use crate::functions::{Function, Library, Since};
 use crate::value::Value;
 
-/// What Kubernetes knows as version 2 of the extension.
+/// Kubernetes has it as version 2 of the extension.
 pub static LIBRARY: Library = Library {
     name: "strings",
     since: Since::Always,

@@ -1,4 +1,4 @@
-//! What every table must keep, and what functions make of values.
+//! Tests of the rules that every table must keep, and of the results of functions.
 
 use std::collections::HashSet;
 

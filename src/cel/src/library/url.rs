@@ -9,7 +9,7 @@ use crate::functions::{Function, Library, Since};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What Kubernetes calls `kubernetes.urls`.
+/// Kubernetes calls it `kubernetes.urls`.
 pub static LIBRARY: Library = Library {
     name: "kubernetes.urls",
     since: Since::Always,

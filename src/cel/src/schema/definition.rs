@@ -7,7 +7,7 @@ use flotilla_golang::strconv::quote;
 use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
 use super::escape::escape;
-use super::limits::{RULE_COST, SCHEMA_COST, TOLD_BYTES, Total, complaint};
+use super::limits::{RULE_COST, SCHEMA_COST, Total, VIOLATION_BYTES, complaint};
 use super::structural::{Rule, Schema};
 use super::violation::{Kind, Violation};
 
@@ -49,9 +49,9 @@ pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Viol
     let mut walk = Walk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
     let around = Around { cardinality: Some(1), is_root: true, ..Around::default() };
     walk.visit(schema, path, &around);
-    if let Some(dearest) = walk.total.too_dear() {
+    if let Some(most_expensive) = walk.total.too_expensive() {
         let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        walk.found.extend(dearest.map(|place| Violation::new(place, Kind::Forbidden, "", why)));
+        walk.found.extend(most_expensive.map(|place| Violation::new(place, Kind::Forbidden, "", why)));
         let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         walk.found.push(Violation::new(path, Kind::Forbidden, "", complaint(name, walk.total.cost, SCHEMA_COST)));
     }
@@ -119,7 +119,7 @@ struct Around {
 struct Walk<'a> {
     judgement: Judgement<'a>,
     total: Total,
-    /// The errors, as long as they fit into [`TOLD_BYTES`].
+    /// The errors, as long as they fit into [`VIOLATION_BYTES`].
     found: Vec<Violation>,
     bytes: usize,
 }
@@ -184,7 +184,7 @@ impl Walk<'_> {
     }
 
     fn tell(&mut self, violation: Violation) {
-        if self.bytes < TOLD_BYTES {
+        if self.bytes < VIOLATION_BYTES {
             self.bytes += violation.bytes();
             self.found.push(violation);
         }

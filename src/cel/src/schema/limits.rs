@@ -12,9 +12,9 @@ pub const OBJECT_COST: u64 = 10_000_000;
 pub const MESSAGE_BYTES: usize = 5 * 1024;
 /// Most bytes of memory for the errors about one object, and likewise for its warnings; one more may be added above
 /// this.
-pub const TOLD_BYTES: usize = 1 << 20;
+pub const VIOLATION_BYTES: usize = 1 << 20;
 /// How many of the costliest rules the error about the total cost names.
-const DEAREST: usize = 4;
+const MOST_EXPENSIVE: usize = 4;
 
 /// Returns the message about a cost above its limit.
 pub fn complaint(name: &str, cost: u64, limit: u64) -> String {
@@ -37,7 +37,7 @@ pub struct Total {
     /// The sum.
     pub cost: u64,
     /// The paths of the costliest rules, in descending order.
-    dearest: Vec<(String, u64)>,
+    most_expensive: Vec<(String, u64)>,
 }
 
 impl Total {
@@ -47,14 +47,14 @@ impl Total {
         if cost < SCHEMA_COST / 100 {
             return;
         }
-        self.dearest.push((place.to_owned(), cost));
-        self.dearest.sort_by(|(_, a), (_, b)| b.cmp(a));
-        self.dearest.truncate(DEAREST);
+        self.most_expensive.push((place.to_owned(), cost));
+        self.most_expensive.sort_by(|(_, a), (_, b)| b.cmp(a));
+        self.most_expensive.truncate(MOST_EXPENSIVE);
     }
 
     /// Returns the paths of the costliest rules if the total exceeds the limit, else `None`.
-    pub fn too_dear(&self) -> Option<impl Iterator<Item = &str>> {
-        (self.cost > SCHEMA_COST).then(|| self.dearest.iter().map(|(place, _)| &**place))
+    pub fn too_expensive(&self) -> Option<impl Iterator<Item = &str>> {
+        (self.cost > SCHEMA_COST).then(|| self.most_expensive.iter().map(|(place, _)| &**place))
     }
 }
 

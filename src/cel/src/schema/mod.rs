@@ -22,5 +22,5 @@ pub mod violation;
 
 pub use escape::escape;
 pub use shape::shape;
-pub use validator::{Found, Subject, Validator};
+pub use validator::{Found, ValidatedObject, Validator};
 pub use violation::{Kind, Violation};

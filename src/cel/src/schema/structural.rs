@@ -181,7 +181,7 @@ impl Rule {
     }
 
     /// Returns the message about a value that breaks the rule, without a computed message.
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         if self.message.is_empty() { format!("failed rule: {}", self.name()) } else { self.message.trim().to_owned() }
     }
 

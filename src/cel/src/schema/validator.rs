@@ -11,7 +11,7 @@ use super::compiled::{Compiled, OLD_SELF, SELF, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
 use super::escape::escape;
-use super::limits::{CALL_COST, MESSAGE_BYTES, TOLD_BYTES};
+use super::limits::{CALL_COST, MESSAGE_BYTES, VIOLATION_BYTES};
 use super::shape::shape;
 use super::structural::Schema;
 use super::violation::{Kind, Violation, shown};
@@ -37,8 +37,8 @@ pub struct Validator {
     items: Option<Box<Validator>>,
 }
 
-/// The result of a walk. Errors and warnings are bounded by [`TOLD_BYTES`] each: one rule may be broken by very many
-/// values, each with a message of kilobytes.
+/// The result of a walk. Errors and warnings are bounded by [`VIOLATION_BYTES`] each: one rule may be broken by very
+/// many values, each with a message of kilobytes.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The errors.
@@ -61,12 +61,12 @@ impl Found {
     fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
         self.error_bytes += violation.bytes();
         self.errors.push(violation);
-        if self.error_bytes < TOLD_BYTES { Ok(()) } else { Err(Stopped) }
+        if self.error_bytes < VIOLATION_BYTES { Ok(()) } else { Err(Stopped) }
     }
 
     /// Adds a warning.
     fn warn(&mut self, violation: Violation) {
-        if self.warning_bytes < TOLD_BYTES {
+        if self.warning_bytes < VIOLATION_BYTES {
             self.warning_bytes += violation.bytes();
             self.warnings.push(violation);
         }
@@ -75,7 +75,7 @@ impl Found {
 
 /// The object of a walk.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ValidatedObject<'a> {
     /// The schema of the rules.
     pub schema: &'a Structural,
     /// The object.
@@ -169,21 +169,21 @@ impl Validator {
     }
 
     /// Evaluates the rules for an object, and for the one before it.
-    pub fn validate(&self, subject: Subject<'_>, budget: i64) -> Found {
-        self.walk(subject, None, budget)
+    pub fn validate(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
+        self.walk(object, None, budget)
     }
 
     /// As [`Validator::validate`], but violations in unchanged values are warnings.
-    pub fn validate_change(&self, subject: Subject<'_>, budget: i64) -> Found {
-        let correlated = subject.old.map(|old| Correlated::new(subject.new, old, subject.schema));
-        self.walk(subject, correlated.as_ref(), budget)
+    pub fn validate_change(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
+        let correlated = object.old.map(|old| Correlated::new(object.new, old, object.schema));
+        self.walk(object, correlated.as_ref(), budget)
     }
 
-    fn walk<'a>(&'a self, subject: Subject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
+    fn walk<'a>(&'a self, object: ValidatedObject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
         let mut found = Found::within(budget);
-        let old = subject.old.filter(|old| !old.is_null());
-        let place = Place { schema: subject.schema, new: subject.new, old, here, around: None };
-        if self.visit(place, true, &mut subject.at.to_owned(), &mut found).is_err() {
+        let old = object.old.filter(|old| !old.is_null());
+        let place = Place { schema: object.schema, new: object.new, old, here, around: None };
+        if self.visit(place, true, &mut object.at.to_owned(), &mut found).is_err() {
             found.remaining = -1;
         }
         found
@@ -335,9 +335,9 @@ impl Validator {
             false => found.error(violation),
         };
         let detail = match &compiled.message {
-            None => compiled.rule.told(),
+            None => compiled.rule.message(),
             Some(program) => match message(program, compiled, variables, &mut found.remaining) {
-                Ok(message) => message.unwrap_or_else(|| compiled.rule.told()),
+                Ok(message) => message.unwrap_or_else(|| compiled.rule.message()),
                 Err(why) => {
                     tell(found, Violation::new(&field, Kind::Invalid, quote(&self.kind), why))?;
                     return Err(Stopped);

@@ -43,7 +43,7 @@ pub enum Rule {
     Literal,
 }
 
-/// How many rules there are.
+/// The number of rules.
 pub const RULES: usize = 17;
 
 /// The role of a part within its rule.

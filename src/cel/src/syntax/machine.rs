@@ -16,7 +16,7 @@ pub(super) enum Halt {
     /// An issue about the whole text.
     Because(String),
     /// An issue that was reported already.
-    Told,
+    Reported,
 }
 
 /// A syntax error that ends a rule.
@@ -27,7 +27,7 @@ pub(super) struct Fault {
     pub token: usize,
 }
 
-/// What the parser does after the parts of a frame.
+/// The step of the parser after the parts of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
     Rule { rule: Rule, precedence: u8, node: NodeId, role: Role },
@@ -68,7 +68,7 @@ pub(super) struct Machine<'t, 'a> {
     pub last_error: Option<usize>,
     pub last_states: Vec<State>,
     pub recoveries: u32,
-    pub told: u32,
+    pub reported: u32,
     root: Option<NodeId>,
 }
 
@@ -93,7 +93,7 @@ impl<'t, 'a> Machine<'t, 'a> {
             last_error: None,
             last_states: Vec::new(),
             recoveries: 0,
-            told: 0,
+            reported: 0,
             root: None,
         }
     }

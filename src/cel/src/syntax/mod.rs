@@ -60,7 +60,7 @@ pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Opt
     let built = parsed.and_then(|(tree, root)| Builder::new(&tree, &tokens, issues, dialect, places.clone()).run(root));
     match built {
         Ok(ast) if issues.is_empty() => Some(ast),
-        Ok(_) | Err(Halt::Told) => None,
+        Ok(_) | Err(Halt::Reported) => None,
         Err(Halt::Because(text)) => {
             issues.report(Place::NONE, text);
             None

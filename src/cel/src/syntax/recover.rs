@@ -99,11 +99,11 @@ impl Machine<'_, '_> {
         let seen = &self.tokens.seen;
         let offset = self.tokens.all[seen[token.min(seen.len() - 1)] as usize].offset;
         let place = (self.places)(offset);
-        if self.told >= SYNTAX_ERRORS_MAX {
+        if self.reported >= SYNTAX_ERRORS_MAX {
             self.issues.report(place, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors"));
-            return Err(Halt::Told);
+            return Err(Halt::Reported);
         }
-        self.told += 1;
+        self.reported += 1;
         self.issues.report(place, format!("Syntax error: {}", as_reserved(text)));
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Machine<'_, '_> {
         let most = self.bounds.recoveries;
         if self.recoveries >= most {
             self.notify(&format!("error recovery attempt limit exceeded: {most}"), self.at)?;
-            return Err(Halt::Told);
+            return Err(Halt::Reported);
         }
         self.recoveries += 1;
         Ok(())

@@ -124,7 +124,7 @@ const KINDS: [(Kind, &str); 37] = [
 /// A token.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its text.
     pub text: &'a str,

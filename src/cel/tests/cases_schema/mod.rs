@@ -5,7 +5,7 @@ use flotilla_cel::schema::definition::Judgement;
 use flotilla_cel::schema::field_path::normalize;
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, Subject, Validator, Violation, definition};
+use flotilla_cel::schema::{Found, ValidatedObject, Validator, Violation, definition};
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Float, Value as Tree};
 use serde_json::Value as Json;
@@ -107,7 +107,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     let nothing = || Found::within(budget);
     let validator = Validator::new(&schema);
     let structural = Structural::of(&tree(&case["schema"]));
-    let subject = Subject { schema: &structural, new: &object, old: old.as_ref(), at: "" };
+    let subject = ValidatedObject { schema: &structural, new: &object, old: old.as_ref(), at: "" };
     let found = validator.as_ref().map_or_else(nothing, |each| each.validate(subject, budget));
     compare("validate", validate, &found)?;
     if let (Some(ratcheting), Some(_)) = (answer.get("ratcheting"), &old) {

@@ -1,4 +1,4 @@
-//! What Go itself said of addresses and ranges: how it writes them, and what kind of address each is.
+//! The results of Go itself for addresses and ranges: how it writes them, and what kind of address each is.
 
 use super::*;
 

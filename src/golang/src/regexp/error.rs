@@ -19,7 +19,7 @@ impl Error {
     }
 }
 
-/// What can be wrong with a pattern, in Go's words.
+/// An error in a pattern, in Go's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A range that ends before it begins, or a class of an unknown name.

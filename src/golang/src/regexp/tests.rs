@@ -1,4 +1,4 @@
-//! What Go itself said of patterns, pattern by pattern.
+//! The results of Go itself for patterns, pattern by pattern.
 //!
 //! `expected.txt` begins with texts (`= text`). Each further line is a pattern, and behind a tab either Go's refusal
 //! (`!error`) or the texts with a match: the text's number, and where the first match begins and ends.

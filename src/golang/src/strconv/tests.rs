@@ -1,4 +1,4 @@
-//! What Go itself said of numbers, and how it quotes.
+//! The results of Go itself for numbers, and for quoting.
 
 use super::*;
 

@@ -18,7 +18,7 @@ pub struct Error {
     fault: Fault,
 }
 
-/// What can be wrong with a URL, in Go's words.
+/// An error in a URL, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A control character anywhere.

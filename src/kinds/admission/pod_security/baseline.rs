@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use flotilla_proto::value::{Map, Value};
 
-use super::finding::{Bad, Finding, Pod, containers, plural, quoted, security, setters};
+use super::violation::{ForbiddenValues, Pod, Violation, containers, plural, quoted, security, setters};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -42,8 +42,8 @@ const SYSCTLS: [(&str, u32); 12] = [
     ("net.ipv4.tcp_wmem", 32),
 ];
 
-pub(super) fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
-    let bad = Bad::types(*pod, "appArmorProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"));
+pub(super) fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Violation> {
+    let bad = ForbiddenValues::types(*pod, "appArmorProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"));
     let allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let annotations = pod.metadata.map_at(&["annotations"]).into_iter().flat_map(Map::iter);
     let mut forbidden: Vec<String> = annotations
@@ -62,16 +62,16 @@ pub(super) fn app_armor(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     let values: Vec<String> = bad.values.iter().map(|value| (*value).to_owned()).chain(forbidden).collect();
     let reason = plural("forbidden AppArmor profile", values.len());
     let values = quoted(values.iter());
-    Finding::new(reason, format!("{} must not set AppArmor profile type to {values}", who.join(" and ")))
+    Violation::new(reason, format!("{} must not set AppArmor profile type to {values}", who.join(" and ")))
 }
 
-pub(super) fn capabilities(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn capabilities(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let mut other = BTreeSet::new();
     let names = pod.names(|container| add_others(container, &CAPABILITIES, &mut other));
     if names.is_empty() {
         return None;
     }
-    Finding::new("non-default capabilities", added(&names, &other))
+    Violation::new("non-default capabilities", added(&names, &other))
 }
 
 /// Collects into `other` the capabilities that a container adds and that are not allowed; returns whether there are
@@ -88,25 +88,25 @@ pub(super) fn added(names: &[&str], capabilities: &BTreeSet<&str>) -> String {
     format!("{who} must not include {what} in securityContext.capabilities.add")
 }
 
-pub(super) fn host_namespaces(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn host_namespaces(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let shared: Vec<String> = ["hostNetwork", "hostPID", "hostIPC"]
         .iter()
         .filter(|field| pod.spec.at(&[field]).as_bool() == Some(true))
         .map(|field| format!("{field}=true"))
         .collect();
-    if shared.is_empty() { None } else { Finding::new("host namespaces", shared.join(", ")) }
+    if shared.is_empty() { None } else { Violation::new("host namespaces", shared.join(", ")) }
 }
 
-pub(super) fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn host_paths(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let volumes = pod.spec.list_at(&["volumes"]).iter().filter(|volume| !volume.at(&["hostPath"]).is_null());
     let names: Vec<&str> = volumes.map(|volume| volume.str_at(&["name"])).collect();
     if names.is_empty() {
         return None;
     }
-    Finding::new("hostPath volumes", format!("{} {}", plural("volume", names.len()), quoted(names.iter())))
+    Violation::new("hostPath volumes", format!("{} {}", plural("volume", names.len()), quoted(names.iter())))
 }
 
-pub(super) fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let mut ports = BTreeSet::new();
     let names = pod.names(|container| {
         let taken = container.list_at(&["ports"]).iter().filter_map(|port| port.int_at(&["hostPort"]));
@@ -120,10 +120,10 @@ pub(super) fn host_ports(pod: &Pod<'_>, _: u32) -> Option<Finding> {
     }
     let (who, uses) = (containers(&names), if names.len() == 1 { "uses" } else { "use" });
     let all: Vec<&str> = ports.iter().map(String::as_str).collect();
-    Finding::new("hostPort", format!("{who} {uses} {} {}", plural("hostPort", all.len()), all.join(", ")))
+    Violation::new("hostPort", format!("{who} {uses} {} {}", plural("hostPort", all.len()), all.join(", ")))
 }
 
-pub(super) fn probe_hosts(pod: &Pod<'_>, version: u32) -> Option<Finding> {
+pub(super) fn probe_hosts(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     if version < 34 {
         return None;
     }
@@ -151,22 +151,22 @@ pub(super) fn probe_hosts(pod: &Pod<'_>, version: u32) -> Option<Finding> {
     let (names, uses): (Vec<&str>, _) = (names.into_iter().collect(), "probe or lifecycle host");
     let verb = if names.len() == 1 { "uses" } else { "use" };
     let what = format!("{} {}", plural(uses, hosts.len()), quoted(hosts.iter()));
-    Finding::new(uses, format!("{} {verb} {what}", containers(&names)))
+    Violation::new(uses, format!("{} {verb} {what}", containers(&names)))
 }
 
-pub(super) fn privileged(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn privileged(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let names = pod.names(|container| security(container, "privileged").as_bool() == Some(true));
     if names.is_empty() {
         return None;
     }
-    Finding::new("privileged", format!("{} must not set securityContext.privileged=true", containers(&names)))
+    Violation::new("privileged", format!("{} must not set securityContext.privileged=true", containers(&names)))
 }
 
-pub(super) fn proc_mount(pod: &Pod<'_>, version: u32) -> Option<Finding> {
+pub(super) fn proc_mount(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     if version >= 35 && pod.has_own_users() { None } else { unmasked_proc(pod) }
 }
 
-pub(super) fn unmasked_proc(pod: &Pod<'_>) -> Option<Finding> {
+pub(super) fn unmasked_proc(pod: &Pod<'_>) -> Option<Violation> {
     let mut kinds = BTreeSet::new();
     let names = pod.names(|container| {
         let kind = security(container, "procMount").as_str().filter(|kind| *kind != "Default");
@@ -177,10 +177,10 @@ pub(super) fn unmasked_proc(pod: &Pod<'_>) -> Option<Finding> {
         return None;
     }
     let (who, kinds) = (containers(&names), quoted(kinds.iter()));
-    Finding::new("procMount", format!("{who} must not set securityContext.procMount to {kinds}"))
+    Violation::new("procMount", format!("{who} must not set securityContext.procMount to {kinds}"))
 }
 
-pub(super) fn se_linux(pod: &Pod<'_>, version: u32) -> Option<Finding> {
+pub(super) fn se_linux(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     let fits = |kind: &str| {
         matches!(kind, "" | "container_t" | "container_init_t" | "container_kvm_t")
             || version >= 31 && kind == "container_engine_t"
@@ -206,10 +206,10 @@ pub(super) fn se_linux(pod: &Pod<'_>, version: u32) -> Option<Finding> {
     }
     what.extend(user.then(|| "user may not be set".to_owned()));
     what.extend(role.then(|| "role may not be set".to_owned()));
-    Finding::new("seLinuxOptions", format!("{who} set forbidden securityContext.seLinuxOptions: {}", what.join("; ")))
+    Violation::new("seLinuxOptions", format!("{who} set forbidden securityContext.seLinuxOptions: {}", what.join("; ")))
 }
 
-pub(super) fn seccomp(pod: &Pod<'_>, version: u32) -> Option<Finding> {
+pub(super) fn seccomp(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     if version < 19 {
         return seccomp_annotations(pod);
     }
@@ -217,17 +217,17 @@ pub(super) fn seccomp(pod: &Pod<'_>, version: u32) -> Option<Finding> {
 }
 
 /// Returns the types of seccomp profiles that neither level allows, and what sets them.
-pub(super) fn seccomp_types(pod: Pod<'_>) -> Bad<'_> {
-    Bad::types(pod, "seccompProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"))
+pub(super) fn seccomp_types(pod: Pod<'_>) -> ForbiddenValues<'_> {
+    ForbiddenValues::types(pod, "seccompProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"))
 }
 
-pub(super) fn explicit_seccomp(bad: &Bad<'_>) -> Option<Finding> {
+pub(super) fn explicit_seccomp(bad: &ForbiddenValues<'_>) -> Option<Violation> {
     let who = setters(bad.pod, &bad.names)?;
     let values = quoted(bad.values.iter());
-    Finding::new("seccompProfile", format!("{who} must not set securityContext.seccompProfile.type to {values}"))
+    Violation::new("seccompProfile", format!("{who} must not set securityContext.seccompProfile.type to {values}"))
 }
 
-fn seccomp_annotations(pod: &Pod<'_>) -> Option<Finding> {
+fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     let allowed =
         |value: &str| matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/");
     let own = pod.containers().map(|container| format!("{SECCOMP_CONTAINER}{}", container.str_at(&["name"])));
@@ -241,19 +241,19 @@ fn seccomp_annotations(pod: &Pod<'_>) -> Option<Finding> {
         return None;
     }
     let all: Vec<&str> = forbidden.iter().map(String::as_str).collect();
-    Finding::new("seccompProfile", format!("forbidden {} {}", plural("annotation", all.len()), all.join(", ")))
+    Violation::new("seccompProfile", format!("forbidden {} {}", plural("annotation", all.len()), all.join(", ")))
 }
 
-pub(super) fn sysctls(pod: &Pod<'_>, version: u32) -> Option<Finding> {
+pub(super) fn sysctls(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     let safe = |name: &str| SYSCTLS.iter().any(|(own, since)| *own == name && version >= *since);
     let set = pod.security("sysctls").as_array().unwrap_or(&[]).iter().map(|sysctl| sysctl.str_at(&["name"]));
     let other: Vec<&str> = set.filter(|name| !safe(name)).collect();
-    if other.is_empty() { None } else { Finding::new("forbidden sysctls", other.join(", ")) }
+    if other.is_empty() { None } else { Violation::new("forbidden sysctls", other.join(", ")) }
 }
 
-pub(super) fn windows_host_process(pod: &Pod<'_>, _: u32) -> Option<Finding> {
+pub(super) fn windows_host_process(pod: &Pod<'_>, _: u32) -> Option<Violation> {
     let is_host = |options: &Value| options.at(&["hostProcess"]).as_bool() == Some(true);
     let names = pod.names(|container| is_host(security(container, "windowsOptions")));
     let who = setters(is_host(pod.security("windowsOptions")), &names)?;
-    Finding::new("hostProcess", format!("{who} must not set securityContext.windowsOptions.hostProcess=true"))
+    Violation::new("hostProcess", format!("{who} must not set securityContext.windowsOptions.hostProcess=true"))
 }

@@ -2,15 +2,15 @@
 //! ("Pod Security Admission", "Pod Security Standards"; KEP-2579).
 
 mod baseline;
-mod finding;
 mod restricted;
+mod violation;
 
 use std::fmt;
 
 use flotilla_proto::value::Value;
 
-pub use finding::Finding;
-use finding::Pod;
+use violation::Pod;
+pub use violation::Violation;
 
 use crate::field::{Errors, Path};
 
@@ -149,7 +149,7 @@ impl Version {
 }
 
 /// A check: takes a pod and the minor version of the standard, and returns the violation, or `None`.
-type Check = fn(&Pod<'_>, u32) -> Option<Finding>;
+type Check = fn(&Pod<'_>, u32) -> Option<Violation>;
 
 /// Checks of the level `baseline` in order. From the given version on, a stricter check of `restricted` replaces the
 /// check at that level.
@@ -180,7 +180,7 @@ static RESTRICTED: &[(Check, u32)] = &[
 ];
 
 /// Returns all violations of a standard by a pod.
-pub fn findings(standard: Standard, metadata: &Value, spec: &Value) -> Vec<Finding> {
+pub fn violations(standard: Standard, metadata: &Value, spec: &Value) -> Vec<Violation> {
     let (pod, version) = (Pod { metadata, spec }, standard.version.minor());
     let restricted = standard.level == Level::Restricted;
     if standard.level == Level::Privileged {
@@ -192,16 +192,17 @@ pub fn findings(standard: Standard, metadata: &Value, spec: &Value) -> Vec<Findi
     baseline.chain(more).filter_map(|check| check(&pod, version)).collect()
 }
 
-/// Formats findings with their details, for refusals and warnings.
-pub fn in_detail(findings: &[Finding]) -> String {
-    let told: Vec<String> = findings.iter().map(|finding| format!("{} ({})", finding.reason, finding.detail)).collect();
-    told.join(", ")
+/// Formats violations with their details, for refusals and warnings.
+pub fn in_detail(violations: &[Violation]) -> String {
+    let texts: Vec<String> =
+        violations.iter().map(|violation| format!("{} ({})", violation.reason, violation.detail)).collect();
+    texts.join(", ")
 }
 
-/// Formats findings without details, for a warning about many pods.
-pub fn in_short(findings: &[Finding]) -> String {
-    let told: Vec<&str> = findings.iter().map(|finding| finding.reason.as_str()).collect();
-    told.join(", ")
+/// Formats violations without details, for a warning about many pods.
+pub fn in_short(violations: &[Violation]) -> String {
+    let texts: Vec<&str> = violations.iter().map(|violation| violation.reason.as_str()).collect();
+    texts.join(", ")
 }
 
 /// Returns whether an update of a pod must be checked again: its containers or their images changed.

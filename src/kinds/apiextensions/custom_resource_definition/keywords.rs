@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
-use super::schema::Rules;
+use super::schema::SchemaChecks;
 use super::{lists, rules as cel};
 use crate::field::{Errors, Path};
 
@@ -12,7 +12,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 /// Facts about a place in a schema that follow from its surroundings.
 #[derive(Clone, Copy)]
 struct Place {
-    rules: Rules,
+    rules: SchemaChecks,
     root: bool,
     /// Whether the place is inside the metadata, kind or version of an object.
     in_metadata: bool,
@@ -26,7 +26,7 @@ pub fn is_known_type(schema: &Value) -> bool {
 }
 
 /// Checks every keyword of a schema and of those inside it.
-pub fn validate(schema: &Value, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate(schema: &Value, rules: SchemaChecks, path: &Path<'_>, errors: &mut Errors) {
     validate_at(schema, Place { rules, root: true, in_metadata: false, no_default: None }, path, errors);
 }
 

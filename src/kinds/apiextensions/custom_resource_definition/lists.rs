@@ -5,14 +5,14 @@ use flotilla_proto::value::Value;
 
 use super::internal;
 use super::parts::{self, LIST_MAP_KEYS, LIST_TYPE, MAP_TYPE};
-use super::schema::Rules;
+use super::schema::SchemaChecks;
 use crate::field::{ErrorKind, Errors, Path, shown};
 
 const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
 const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 
 /// Checks the merge keywords of a schema.
-pub fn validate(schema: &Value, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate(schema: &Value, rules: SchemaChecks, path: &Path<'_>, errors: &mut Errors) {
     validate_type(schema, MAP_TYPE, "object", path, errors);
     validate_choice(schema, MAP_TYPE, &MAP_TYPES, path, errors);
     validate_type(schema, LIST_TYPE, "array", path, errors);

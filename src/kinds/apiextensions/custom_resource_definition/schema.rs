@@ -14,7 +14,7 @@ const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Mi
 /// The checks that apply to a definition's schemas. A definition that was stored before a check existed need not pass
 /// it.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub struct SchemaChecks {
     /// Types must be those of OpenAPI.
     pub known_types: bool,
     /// Defaults must not have unknown fields.
@@ -25,7 +25,7 @@ pub struct Rules {
     pub certain_keys: bool,
 }
 
-impl Rules {
+impl SchemaChecks {
     /// Returns the checks for a definition that replaces `old`, or for a new one.
     pub fn replacing(old: Option<&Value>) -> Self {
         let versions = old.map_or(&[][..], |old| old.list_at(&["spec", "versions"]));
@@ -63,7 +63,7 @@ pub struct Stated<'a> {
 }
 
 /// Checks the schema of a version.
-pub fn validate(stated: Stated<'_>, rules: Rules, stored: &Stored<'_>, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate(stated: Stated<'_>, rules: SchemaChecks, stored: &Stored<'_>, path: &Path<'_>, errors: &mut Errors) {
     let schema = stated.schema;
     if schema.is_null() {
         return;

@@ -2,9 +2,10 @@ use flotilla_proto::value;
 
 use super::*;
 
-const STRICT: Rules = Rules { known_types: true, pruned_defaults: true, atomic_sets: true, certain_keys: true };
+const STRICT: SchemaChecks =
+    SchemaChecks { known_types: true, pruned_defaults: true, atomic_sets: true, certain_keys: true };
 
-fn complaints(schema: &Value, status: bool, rules: Rules) -> Vec<String> {
+fn complaints(schema: &Value, status: bool, rules: SchemaChecks) -> Vec<String> {
     let mut errors = Errors::default();
     let stated = Stated { schema, version: "v1", status };
     validate(stated, rules, &Stored::default(), &Path::root("v"), &mut errors);
@@ -289,7 +290,7 @@ fn defaults_have_no_unknown_fields() {
     check(cases, of_spec);
     let old = value!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"type": "object",
         "properties": {"spec": {"type": "object", "default": {"x": 1}}}}}}]}});
-    let kept = Rules::replacing(Some(&old));
+    let kept = SchemaChecks::replacing(Some(&old));
     assert!(!kept.pruned_defaults && kept.known_types && kept.atomic_sets && kept.certain_keys);
     assert_eq!(
         complaints(old.list_at(&["spec", "versions"])[0].at(&["schema", "openAPIV3Schema"]), false, kept).len(),
@@ -352,11 +353,11 @@ fn rules_are_compiled_where_nothing_else_is_wrong() {
     let rule = r#"{"Rule":"self.b == 1","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}"#;
     let why =
         "compilation failed: ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(string, int)'";
-    let told = format!(".x-kubernetes-validations[0].rule: Invalid value: {rule}: {why}\n | self.b == 1\n | .......^");
-    assert_eq!(of_spec(&spec("string")), [told]);
+    let text = format!(".x-kubernetes-validations[0].rule: Invalid value: {rule}: {why}\n | self.b == 1\n | .......^");
+    assert_eq!(of_spec(&spec("string")), [text]);
     assert_eq!(of_spec(&spec("integer")), Vec::<String>::new());
     assert!(!of_spec(&spec("text")).is_empty());
-    assert!(of_spec(&spec("text")).iter().all(|told| told.starts_with(".properties[b].type: Unsupported value")));
+    assert!(of_spec(&spec("text")).iter().all(|text| text.starts_with(".properties[b].type: Unsupported value")));
 }
 
 #[test]

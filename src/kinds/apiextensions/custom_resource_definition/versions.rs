@@ -7,7 +7,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::rules::Stored;
-use super::schema::{self, Rules, Stated};
+use super::schema::{self, SchemaChecks, Stated};
 use super::{internal, selectable};
 use crate::field::{ErrorKind, Errors, Path, shown as text};
 use crate::rules::{names, shown};
@@ -52,7 +52,13 @@ pub fn check_label(path: &Path<'_>, name: &str, text: &str, prefix: &str, errors
 }
 
 /// Checks the members of each version, and the versions together.
-pub fn validate_versions(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate_versions(
+    object: &Value,
+    old: Option<&Value>,
+    rules: SchemaChecks,
+    path: &Path<'_>,
+    errors: &mut Errors,
+) {
     let spec = object.at(&["spec"]);
     let versions = spec.list_at(&["versions"]);
     // Found once: comparing all versions again for each of them would take the square of their number.
@@ -100,7 +106,7 @@ fn has_status(version: &Value) -> bool {
 }
 
 /// Checks the members that all versions share, under the paths that the reference gives them outside of the versions.
-pub fn validate_shared(object: &Value, old: Option<&Value>, rules: Rules, path: &Path<'_>, errors: &mut Errors) {
+pub fn validate_shared(object: &Value, old: Option<&Value>, rules: SchemaChecks, path: &Path<'_>, errors: &mut Errors) {
     let versions = object.list_at(&["spec", "versions"]);
     let Some(first) = versions.first() else { return };
     let is_shared = |field: &str| shared(versions, field).is_some();

@@ -11,7 +11,7 @@ const PERIOD_SECONDS_MAX: i64 = 1800;
 /// Longest stabilization window, in seconds.
 const WINDOW_SECONDS_MAX: i64 = 3600;
 
-/// What is tolerated in a reference to an object.
+/// The tolerated errors in a reference to an object.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reference {
     /// The version may be anything.

@@ -2,11 +2,11 @@
 //!
 //! The store runs on threads of its own. A worker polls tasks that another thread woke only when it has nothing else to
 //! do, so it would run one watch, then that watch's connection, which sends one event, then the next watch. Therefore
-//! the store wakes one task per worker, the bell, after it has marked all watches that a change concerns. The bell
-//! wakes these watches from within the worker, those of one connection together. They run first and their connection
-//! runs after them, and sends the events of all its watches at once. If many watches are marked, those of further
-//! connections wait until the first ones have sent, so that the first clients get their events before the last watch
-//! has run.
+//! the store wakes one task per worker, the batcher, after it has marked all watches that a change concerns. The
+//! batcher wakes these watches from within the worker, those of one connection together. They run first and their
+//! connection runs after them, and sends the events of all its watches at once. If many watches are marked, those of
+//! further connections wait until the first ones have sent, so that the first clients get their events before the last
+//! watch has run.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -23,47 +23,47 @@ use crate::limits;
 use crate::transport::ConnectionId;
 
 thread_local! {
-    /// The bell of this worker, while its task lives.
-    static BELL: RefCell<Weak<Bell>> = const { RefCell::new(Weak::new()) };
+    /// The batcher of this worker, while its task lives.
+    static BATCHER: RefCell<Weak<WakeBatcher>> = const { RefCell::new(Weak::new()) };
 }
 
 /// The watches of a worker that wait to be woken.
 #[derive(Default)]
-struct Bell {
+struct WakeBatcher {
     /// The watches that the store marked, each at most once.
-    pulled: Mutex<Vec<Arc<Pull>>>,
+    marked: Mutex<Vec<Arc<PendingWake>>>,
     task: AtomicWaker,
 }
 
-impl Bell {
-    /// Returns the bell of this worker. Starts its task if there is none.
+impl WakeBatcher {
+    /// Returns the batcher of this worker. Starts its task if there is none.
     fn here() -> Weak<Self> {
-        BELL.with_borrow_mut(|here| {
+        BATCHER.with_borrow_mut(|here| {
             if here.strong_count() == 0 {
-                let bell = Arc::<Self>::default();
-                *here = Arc::downgrade(&bell);
-                actix_web::rt::spawn(answer(bell));
+                let batcher = Arc::<Self>::default();
+                *here = Arc::downgrade(&batcher);
+                actix_web::rt::spawn(run(batcher));
             }
             here.clone()
         })
     }
 
-    fn ring(&self, pull: Arc<Pull>) {
-        let mut pulled = self.pulled.lock();
-        pulled.push(pull);
-        if pulled.len() == 1 {
-            drop(pulled);
+    fn mark(&self, wake: Arc<PendingWake>) {
+        let mut marked = self.marked.lock();
+        marked.push(wake);
+        if marked.len() == 1 {
+            drop(marked);
             self.task.take().into_iter().for_each(wake_after_notifying);
         }
     }
 }
 
 /// Wakes marked watches for as long as the worker lives.
-async fn answer(bell: Arc<Bell>) {
+async fn run(batcher: Arc<WakeBatcher>) {
     let mut turn = Turn::default();
     poll_fn(|cx| {
-        bell.task.register(cx.waker());
-        turn.take(&bell);
+        batcher.task.register(cx.waker());
+        turn.take(&batcher);
         if turn.wake_some() {
             cx.waker().wake_by_ref();
         }
@@ -76,29 +76,29 @@ async fn answer(bell: Arc<Bell>) {
 #[derive(Default)]
 struct Turn {
     /// The marked watches, those of one connection adjacent.
-    due: VecDeque<Arc<Pull>>,
+    due: VecDeque<Arc<PendingWake>>,
     /// Whether connections are now sending the events of the watches that were woken last.
     sending: bool,
-    pulled: Vec<Arc<Pull>>,
+    marked: Vec<Arc<PendingWake>>,
 }
 
 impl Turn {
-    fn take(&mut self, bell: &Bell) {
-        std::mem::swap(&mut *bell.pulled.lock(), &mut self.pulled);
+    fn take(&mut self, batcher: &WakeBatcher) {
+        std::mem::swap(&mut *batcher.marked.lock(), &mut self.marked);
         // A stable sort, so that the watches of a connection are woken in the order in which they were marked.
-        self.pulled.sort_by_key(|pull| pull.connection);
-        self.due.extend(self.pulled.drain(..));
+        self.marked.sort_by_key(|wake| wake.connection);
+        self.due.extend(self.marked.drain(..));
     }
 
     /// Wakes the watches of some connections, or lets these send. Returns whether another turn is needed.
     fn wake_some(&mut self) -> bool {
         if !std::mem::take(&mut self.sending) {
             let (mut woken, mut last) = (0, None);
-            while let Some(pull) =
-                self.due.pop_front_if(|pull| woken < limits::WATCHES_WOKEN_TOGETHER || last == Some(pull.connection))
+            while let Some(wake) =
+                self.due.pop_front_if(|wake| woken < limits::WATCHES_WOKEN_TOGETHER || last == Some(wake.connection))
             {
-                (woken, last) = (woken + 1, Some(pull.connection));
-                pull.wake_watch();
+                (woken, last) = (woken + 1, Some(wake.connection));
+                wake.wake_watch();
             }
             self.sending = !self.due.is_empty();
         }
@@ -106,50 +106,50 @@ impl Turn {
     }
 }
 
-/// A watch as its bell sees it.
-struct Pull {
-    bell: Weak<Bell>,
+/// A watch that the batcher can wake.
+struct PendingWake {
+    batcher: Weak<WakeBatcher>,
     connection: ConnectionId,
     watch: AtomicWaker,
-    is_pulled: AtomicBool,
+    is_marked: AtomicBool,
 }
 
-impl Pull {
+impl PendingWake {
     fn wake_watch(&self) {
-        self.is_pulled.store(false, Ordering::Release);
+        self.is_marked.store(false, Ordering::Release);
         self.watch.wake();
     }
 }
 
-impl Wake for Pull {
+impl Wake for PendingWake {
     fn wake(self: Arc<Self>) {
-        if self.is_pulled.swap(true, Ordering::AcqRel) {
+        if self.is_marked.swap(true, Ordering::AcqRel) {
             return;
         }
-        match self.bell.upgrade() {
-            Some(bell) => bell.ring(self),
+        match self.batcher.upgrade() {
+            Some(batcher) => batcher.mark(self),
             None => self.wake_watch(),
         }
     }
 }
 
-/// Lets a change wake one watch through the bell.
-pub struct Rope {
-    pull: Arc<Pull>,
+/// Lets a change wake one watch through the batcher.
+pub struct BatchedWaker {
+    wake: Arc<PendingWake>,
     waker: Waker,
 }
 
-impl Rope {
-    /// Creates a rope to the bell of this worker, for a watch whose events are sent by this connection.
+impl BatchedWaker {
+    /// Creates a waker through the batcher of this worker, for a watch whose events this connection sends.
     pub fn of(connection: ConnectionId) -> Self {
-        let (watch, is_pulled) = (AtomicWaker::new(), AtomicBool::new(false));
-        let pull = Arc::new(Pull { bell: Bell::here(), connection, watch, is_pulled });
-        Self { waker: Arc::clone(&pull).into(), pull }
+        let (watch, is_marked) = (AtomicWaker::new(), AtomicBool::new(false));
+        let wake = Arc::new(PendingWake { batcher: WakeBatcher::here(), connection, watch, is_marked });
+        Self { waker: Arc::clone(&wake).into(), wake }
     }
 
     /// Polls a source with a waker that marks the watch, instead of one that wakes the task.
     pub fn poll<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-        self.pull.watch.register(cx.waker());
+        self.wake.watch.register(cx.waker());
         poll(&mut Context::from_waker(&self.waker))
     }
 }
@@ -175,9 +175,9 @@ mod tests {
             let (id, connection) = opened[number % connections].clone();
             let order = Rc::clone(&order);
             tasks.push(actix_web::rt::spawn(async move {
-                let rope = Rope::of(id);
+                let waker = BatchedWaker::of(id);
                 let mut changed = pin!(change.notified());
-                poll_fn(|cx| rope.poll(cx, |cx| changed.as_mut().poll(cx))).await;
+                poll_fn(|cx| waker.poll(cx, |cx| changed.as_mut().poll(cx))).await;
                 order.borrow_mut().push(number as i32);
                 connection.notify_one();
             }));
@@ -211,23 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn a_bell_of_a_worker_that_is_gone_is_replaced() {
+    fn a_batcher_of_a_worker_that_is_gone_is_replaced() {
         for _ in 0..3 {
             assert_eq!(actix_web::rt::System::new().block_on(order_of(2, 1)).len(), 3);
         }
     }
 
     #[actix_web::test]
-    async fn a_rope_is_in_the_bell_once_however_often_it_is_pulled() {
-        let rope = Rope::of(ConnectionId::default());
-        let bell = Bell::here().upgrade().unwrap();
+    async fn a_watch_is_marked_once_however_often_it_is_woken() {
+        let waker = BatchedWaker::of(ConnectionId::default());
+        let batcher = WakeBatcher::here().upgrade().unwrap();
         for _ in 0..3 {
-            rope.waker.wake_by_ref();
+            waker.waker.wake_by_ref();
         }
-        assert_eq!(bell.pulled.lock().len(), 1);
+        assert_eq!(batcher.marked.lock().len(), 1);
         actix_web::rt::task::yield_now().await;
-        assert!(bell.pulled.lock().is_empty());
-        rope.waker.wake_by_ref();
-        assert_eq!(bell.pulled.lock().len(), 1);
+        assert!(batcher.marked.lock().is_empty());
+        waker.waker.wake_by_ref();
+        assert_eq!(batcher.marked.lock().len(), 1);
     }
 }

@@ -15,7 +15,7 @@ use crate::pki::{client_authorities, serving_certificate};
 /// The content of these files. Certificates are read again when they are used, since they may be replaced while a
 /// server runs.
 #[derive(Debug)]
-pub struct Given {
+pub struct FlagFiles {
     /// Static tokens.
     pub tokens: TokenFile,
     /// The front proxies that may name the user of a request.
@@ -24,11 +24,11 @@ pub struct Given {
     pub signing: Option<SigningKey>,
     /// Further keys that verify such tokens.
     pub keys: KeySet,
-    /// What admission plugins are told.
+    /// The configuration of admission plugins.
     pub admission: Configuration,
 }
 
-impl Given {
+impl FlagFiles {
     /// Reads all files.
     ///
     /// # Errors
@@ -65,5 +65,5 @@ impl Given {
 
 /// Returns a function that makes the error about the file of an option.
 fn wrong<E: Error + Send + Sync + 'static>(option: &'static str) -> impl Fn(E) -> ConfigError {
-    move |source| ConfigError::Given { option, source: Box::new(source) }
+    move |source| ConfigError::FlagFile { option, source: Box::new(source) }
 }

@@ -11,10 +11,10 @@ use crate::admission::{Criteria, Index, Indexed};
 
 /// A webhook with the writes that it matches.
 #[derive(Debug)]
-pub struct Listed {
+pub struct RegisteredWebhook {
     /// Its position in the configuration.
     at: usize,
-    /// How it is called.
+    /// The webhook to call.
     pub webhook: Webhook,
     /// The writes that it matches.
     pub criteria: Criteria,
@@ -22,17 +22,17 @@ pub struct Listed {
     pub conditions: Conditions,
 }
 
-impl Listed {
+impl RegisteredWebhook {
     /// Returns the webhooks of a configuration, in order.
     pub fn of(mutating: bool, configuration: &Value) -> Vec<Arc<Self>> {
         let name = configuration.str_at(&["metadata", "name"]);
-        let listed = |(at, webhook)| Self {
+        let registered = |(at, webhook)| Self {
             at,
             webhook: Webhook::of(name, mutating, webhook),
             criteria: Criteria::of_webhook(webhook),
             conditions: Conditions::of_webhook(webhook),
         };
-        configuration.list_at(&["webhooks"]).iter().enumerate().map(listed).map(Arc::new).collect()
+        configuration.list_at(&["webhooks"]).iter().enumerate().map(registered).map(Arc::new).collect()
     }
 
     /// Returns an index of all webhooks, ordered by the names of their configurations.
@@ -46,7 +46,7 @@ impl Listed {
     }
 }
 
-impl Indexed for Listed {
+impl Indexed for RegisteredWebhook {
     fn criteria(&self) -> &Criteria {
         &self.criteria
     }

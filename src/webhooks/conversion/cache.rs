@@ -20,10 +20,10 @@ pub type Key = [u8; 32];
 pub type Outcome = watch::Receiver<Option<ApiResult<()>>>;
 
 /// The conversions of all definitions of this process. They share one size limit.
-static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     known: HashMap<Key, (Arc<Value>, usize)>,
     asked: HashMap<Key, Outcome>,
     order: VecDeque<Key>,
@@ -47,10 +47,10 @@ pub fn find(serial: NonZeroU32, api_version: &str, object: &Value) -> Option<Arc
 
 /// Returns the conversion with this key. `None` if it is not known.
 pub fn get(key: &Key) -> Option<Arc<Value>> {
-    KEPT.lock().known.get(key).map(|(converted, _)| Arc::clone(converted))
+    CACHE.lock().known.get(key).map(|(converted, _)| Arc::clone(converted))
 }
 
-/// What the caller has to do to get a conversion.
+/// The caller's way to get a conversion.
 pub enum Turn {
     /// Nothing: it is known.
     Known,
@@ -62,17 +62,17 @@ pub enum Turn {
 
 /// Decides whether the caller requests a conversion. If so, other tasks wait for `outcome`.
 pub fn turn(key: Key, outcome: &Outcome) -> Turn {
-    let mut kept = KEPT.lock();
-    if kept.known.contains_key(&key) {
+    let mut cache = CACHE.lock();
+    if cache.known.contains_key(&key) {
         return Turn::Known;
     }
-    if let Some(others) = kept.asked.get(&key) {
+    if let Some(others) = cache.asked.get(&key) {
         // An aborted task leaves an outcome that will never be announced.
         if others.has_changed().is_ok() || others.borrow().is_some() {
             return Turn::Others(others.clone());
         }
     }
-    kept.asked.insert(key, outcome.clone());
+    cache.asked.insert(key, outcome.clone());
     Turn::Own
 }
 
@@ -83,24 +83,24 @@ pub fn keep(converted: Vec<(Key, Value)>) {
         (key, value, bytes)
     });
     let converted: Vec<_> = converted.collect();
-    let mut kept = KEPT.lock();
+    let mut cache = CACHE.lock();
     for (key, value, bytes) in converted {
-        if kept.known.insert(key, (Arc::new(value), bytes)).is_none() {
-            kept.order.push_back(key);
-            kept.bytes += bytes;
+        if cache.known.insert(key, (Arc::new(value), bytes)).is_none() {
+            cache.order.push_back(key);
+            cache.bytes += bytes;
         }
     }
-    while kept.bytes > limits::CONVERSIONS_KEPT_BYTES {
-        let Some(oldest) = kept.order.pop_front() else { break };
-        let freed = kept.known.remove(&oldest).map_or(0, |(_, bytes)| bytes);
-        kept.bytes -= freed;
+    while cache.bytes > limits::CONVERSIONS_KEPT_BYTES {
+        let Some(oldest) = cache.order.pop_front() else { break };
+        let freed = cache.known.remove(&oldest).map_or(0, |(_, bytes)| bytes);
+        cache.bytes -= freed;
     }
 }
 
 /// Removes conversions from those in progress.
 pub fn answered(keys: &[Key]) {
-    let mut kept = KEPT.lock();
+    let mut cache = CACHE.lock();
     for key in keys {
-        kept.asked.remove(key);
+        cache.asked.remove(key);
     }
 }

@@ -9,17 +9,17 @@ use crate::limits;
 
 /// Signals watches to stop showing objects by a definition. Clones share the signal.
 #[derive(Debug, Clone)]
-pub struct Life(Arc<watch::Sender<Option<Instant>>>);
+pub struct GracePeriod(Arc<watch::Sender<Option<Instant>>>);
 
-impl Default for Life {
+impl Default for GracePeriod {
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
 }
 
-impl Life {
+impl GracePeriod {
     /// Begins the grace period, in which watches still send the changes made under the old definition.
-    pub fn end(&self) {
+    pub fn begin(&self) {
         self.0.send_if_modified(|ends| {
             let is_first = ends.is_none();
             ends.get_or_insert_with(|| Instant::now() + limits::DEFINITION_GRACE);
@@ -34,9 +34,9 @@ impl Life {
 
     /// Waits until the grace period is over.
     pub async fn over(self) {
-        let mut told = self.0.subscribe();
+        let mut begun = self.0.subscribe();
         // This clone keeps the sender, so that the wait cannot fail.
-        let ends = told.wait_for(Option::is_some).await.map_or(None, |ends| *ends);
+        let ends = begun.wait_for(Option::is_some).await.map_or(None, |ends| *ends);
         if let Some(ends) = ends {
             sleep_until(ends).await;
         }
@@ -50,15 +50,15 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_over_some_time_after_it_was_ended() {
-        let (life, begun) = (Life::default(), Instant::now());
-        let ending = life.clone();
-        tokio::join!(life.clone().over(), async {
+    async fn it_is_over_some_time_after_it_began() {
+        let (grace, begun) = (GracePeriod::default(), Instant::now());
+        let ending = grace.clone();
+        tokio::join!(grace.clone().over(), async {
             tokio::time::sleep(Duration::from_secs(60)).await;
-            ending.end();
-            assert!(!life.is_over());
+            ending.begin();
+            assert!(!grace.is_over());
         });
         assert_eq!(begun.elapsed().as_secs(), 60 + limits::DEFINITION_GRACE.as_secs());
-        assert!(life.is_over());
+        assert!(grace.is_over());
     }
 }

@@ -18,8 +18,8 @@ use tokio::time::{Sleep, sleep};
 
 use super::client_side::{ClientSide, ReadSide};
 use super::connections::Connections;
-use super::farewell::Farewell;
-use super::inbound::{Asked, Inbound};
+use super::graceful_close::GracefulClose;
+use super::inbound::{CurrentRequest, Inbound};
 use super::outlet::Outlet;
 use crate::limits;
 
@@ -30,10 +30,10 @@ const RECORD: usize = 16_384;
 const SLICES: usize = 8;
 
 /// An accepted TLS connection.
-pub struct Gathered {
+pub struct BatchingStream {
     tls: TlsStream<TcpStream>,
     /// Closes the connection, for HTTP/2. Only HTTP/2 writes are gathered: HTTP/1.1 already writes whole answers.
-    http2: Option<Farewell>,
+    http2: Option<GracefulClose>,
     /// Reads the client's requests, for HTTP/1.1.
     http1: Option<Inbound>,
     /// The last bytes that were written, less than a record.
@@ -49,11 +49,11 @@ pub struct Gathered {
     look: Option<Pin<Box<Sleep>>>,
 }
 
-impl Gathered {
+impl BatchingStream {
     /// Wraps a connection of a server after the handshake.
     pub fn new(mut tls: TlsStream<TcpStream>, connections: &Connections) -> Self {
         let session = tls.get_mut().1;
-        let http2 = (session.alpn_protocol() == Some(b"h2")).then(|| Farewell::new(connections));
+        let http2 = (session.alpn_protocol() == Some(b"h2")).then(|| GracefulClose::new(connections));
         if http2.is_some() {
             // This type bounds the buffered bytes itself; rustls would refuse some of them.
             session.set_buffer_limit(None);
@@ -74,8 +74,8 @@ impl Gathered {
     }
 
     /// Returns the requests of the client, for HTTP/1.1.
-    pub(super) fn asked(&self) -> Option<&Asked> {
-        self.http1.as_ref().map(Inbound::asked)
+    pub(super) fn current(&self) -> Option<&CurrentRequest> {
+        self.http1.as_ref().map(Inbound::current)
     }
 
     /// Returns the handlers' view of the connection.
@@ -139,8 +139,8 @@ impl Gathered {
     }
 
     /// Inserts the frame that closes the connection, if it is due. Returns whether it did.
-    fn tell(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let Some(frame) = self.http2.as_mut().and_then(|farewell| farewell.tell(cx)) else { return Ok(false) };
+    fn insert_go_away(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        let Some(frame) = self.http2.as_mut().and_then(|close| close.go_away(cx)) else { return Ok(false) };
         if self.tail.len() + frame.len() >= RECORD {
             self.encrypt()?;
         }
@@ -180,7 +180,7 @@ impl Gathered {
     }
 }
 
-impl Drop for Gathered {
+impl Drop for BatchingStream {
     fn drop(&mut self) {
         // Streams that wait for the connection must be woken a last time; they then notice that it is closed.
         self.outlet.empty();
@@ -200,7 +200,7 @@ impl AsyncRead for Heads<'_> {
     }
 }
 
-impl AsyncRead for Gathered {
+impl AsyncRead for BatchingStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.goes_on(cx)?;
@@ -215,20 +215,20 @@ impl AsyncRead for Gathered {
             }
             return read;
         }
-        let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
-        farewell.advance(cx);
-        this.promised |= this.tell(cx)?;
+        let Some(close) = &mut this.http2 else { return Poll::Ready(Ok(())) };
+        close.advance(cx);
+        this.promised |= this.insert_go_away(cx)?;
         if this.promised
             && let Poll::Ready(Err(error)) = this.send(cx)
         {
             return Poll::Ready(Err(error));
         }
-        let Some(farewell) = &mut this.http2 else { return Poll::Ready(Ok(())) };
-        farewell.poll_read(cx, &mut this.tls, buf)
+        let Some(close) = &mut this.http2 else { return Poll::Ready(Ok(())) };
+        close.poll_read(cx, &mut this.tls, buf)
     }
 }
 
-impl AsyncWrite for Gathered {
+impl AsyncWrite for BatchingStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
@@ -245,7 +245,7 @@ impl AsyncWrite for Gathered {
         }
         this.outlet.has_turn();
         let written = ready!(this.gather(cx, bufs))?;
-        this.http2.iter_mut().for_each(|farewell| farewell.wrote(bufs, written));
+        this.http2.iter_mut().for_each(|close| close.wrote(bufs, written));
         Poll::Ready(Ok(written))
     }
 
@@ -258,7 +258,7 @@ impl AsyncWrite for Gathered {
         if this.http2.is_none() {
             return Pin::new(&mut this.tls).poll_flush(cx);
         }
-        this.tell(cx)?;
+        this.insert_go_away(cx)?;
         if !this.promised && (this.held > 0 || !this.tail.is_empty()) {
             this.promised = true;
             cx.waker().wake_by_ref();
@@ -271,7 +271,7 @@ impl AsyncWrite for Gathered {
         ready!(this.send(cx))?;
         ready!(Pin::new(&mut this.tls).poll_shutdown(cx))?;
         match (&mut this.http2, &mut this.http1) {
-            (Some(farewell), _) => farewell.poll_closed(cx, &mut this.tls).map(Ok),
+            (Some(close), _) => close.poll_closed(cx, &mut this.tls).map(Ok),
             (None, Some(inbound)) => inbound.poll_closed(cx, &mut this.tls).map(Ok),
             (None, None) => Poll::Ready(Ok(())),
         }
@@ -279,5 +279,5 @@ impl AsyncWrite for Gathered {
 }
 
 #[cfg(test)]
-#[path = "gathered_tests.rs"]
+#[path = "batching_stream_tests.rs"]
 mod tests;

@@ -21,7 +21,7 @@ use super::*;
 async fn connected<T: Send + 'static>(
     protocol: &str,
     read: impl FnOnce(StreamOwned<ClientConnection, std::net::TcpStream>) -> T + Send + 'static,
-) -> (Gathered, JoinHandle<T>, Connections) {
+) -> (BatchingStream, JoinHandle<T>, Connections) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -50,7 +50,7 @@ async fn connected<T: Send + 'static>(
     socket.set_nonblocking(true).unwrap();
     let acceptor = ServiceFactory::<TcpStream>::new_service(&Acceptor::new(server), ()).await.unwrap();
     let tls = acceptor.call(TcpStream::from_std(socket).unwrap()).await.unwrap();
-    (Gathered::new(tls, &connections), thread, connections)
+    (BatchingStream::new(tls, &connections), thread, connections)
 }
 
 fn read_all(mut stream: StreamOwned<ClientConnection, std::net::TcpStream>) -> Vec<u8> {
@@ -61,7 +61,7 @@ fn read_all(mut stream: StreamOwned<ClientConnection, std::net::TcpStream>) -> V
 }
 
 /// Reads long enough for the client to receive the bytes that were sent.
-async fn turn(connection: &mut Gathered) {
+async fn turn(connection: &mut BatchingStream) {
     let _ = timeout(Duration::from_millis(20), connection.read_u8()).await;
 }
 
@@ -165,13 +165,13 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
     let (mut connection, client, connections) = connected("h2", |mut stream| {
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         stream.write_all(&SETTINGS).unwrap();
-        let mut told = [0; 2 * 9 + 8];
-        stream.read_exact(&mut told).unwrap();
+        let mut frames = [0; 2 * 9 + 8];
+        stream.read_exact(&mut frames).unwrap();
         // Bytes that the client still sends do not delay the end.
         stream.write_all(&SETTINGS).unwrap();
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).unwrap();
-        (told, rest)
+        (frames, rest)
     })
     .await;
     connection.write_all(&SETTINGS).await.unwrap();
@@ -189,8 +189,8 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
     connection.shutdown().await.unwrap();
     drop(connection);
     assert!(connections.are_closed());
-    let (told, rest) = client.join().unwrap();
-    assert_eq!(told, [&SETTINGS[..], &GO_AWAY].concat()[..]);
+    let (frames, rest) = client.join().unwrap();
+    assert_eq!(frames, [&SETTINGS[..], &GO_AWAY].concat()[..]);
     assert_eq!(rest, b"", "closed, not broken off");
 }
 

@@ -13,7 +13,7 @@ use crate::status::{ApiError, ApiResult};
 /// A write as matching criteria see it. It borrows everything, so that a write that nothing matches costs only the
 /// comparison.
 #[derive(Debug)]
-pub struct Subject<'a> {
+pub struct MatchAttributes<'a> {
     /// Gives access to namespaces and to the other versions of resources.
     pub registry: &'a Registry,
     /// The resource of the path, as the request's version serves it.
@@ -34,7 +34,7 @@ pub struct Subject<'a> {
     labels: OnceLock<Value>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> MatchAttributes<'a> {
     /// Describes an operation on the target of a request.
     pub fn of(
         registry: &'a Registry,
@@ -107,8 +107,8 @@ impl<'a> Subject<'a> {
 
 impl Attributes<'_> {
     /// Returns the write as matching criteria see it.
-    pub fn subject(&self) -> Subject<'_> {
-        Subject {
+    pub fn for_matching(&self) -> MatchAttributes<'_> {
+        MatchAttributes {
             registry: self.registry,
             served: self.served,
             subresource: self.subresource,

@@ -23,9 +23,9 @@ enum Stage {
     /// The server keeps the connection.
     Staying(Pin<Box<OwnedNotified>>, Option<Waker>),
     /// The GOAWAY frame follows the frame that is being written.
-    Telling,
+    SendingGoAway,
     /// The client has got the frame; its earlier requests may still arrive.
-    Settling(Pin<Box<Sleep>>),
+    AfterGoAway(Pin<Box<Sleep>>),
     /// The server reads the rest of these bytes, after the frame that it is reading.
     Closing(&'static [u8]),
     /// All bytes were written. The client closes the connection before this deadline.
@@ -33,14 +33,14 @@ enum Stage {
 }
 
 /// Follows one connection from its first byte.
-pub(super) struct Farewell {
+pub(super) struct GracefulClose {
     connection: Open,
     stage: Stage,
     written: Frames,
     read: Frames,
 }
 
-impl Farewell {
+impl GracefulClose {
     pub(super) fn new(connections: &Connections) -> Self {
         let connection = connections.open();
         let stage = Stage::Staying(Box::pin(connection.left()), None);
@@ -57,15 +57,15 @@ impl Farewell {
                     *waits = Some(cx.waker().clone());
                 }
                 if self.connection.is_left() {
-                    self.stage = Stage::Telling;
+                    self.stage = Stage::SendingGoAway;
                 }
             }
-            Stage::Settling(alarm) => {
+            Stage::AfterGoAway(alarm) => {
                 if alarm.as_mut().poll(cx).is_ready() {
                     self.stage = Stage::Closing(&GO_AWAY);
                 }
             }
-            Stage::Telling | Stage::Closing(_) | Stage::Closed(_) => {}
+            Stage::SendingGoAway | Stage::Closing(_) | Stage::Closed(_) => {}
         }
     }
 
@@ -79,11 +79,11 @@ impl Farewell {
     }
 
     /// Returns the bytes to insert before the next byte that the server writes.
-    pub(super) fn tell(&mut self, cx: &mut Context<'_>) -> Option<&'static [u8]> {
-        if !matches!(self.stage, Stage::Telling) || !self.written.is_between() {
+    pub(super) fn go_away(&mut self, cx: &mut Context<'_>) -> Option<&'static [u8]> {
+        if !matches!(self.stage, Stage::SendingGoAway) || !self.written.is_between() {
             return None;
         }
-        self.stage = Stage::Settling(Box::pin(sleep(limits::SETTLE_TIME)));
+        self.stage = Stage::AfterGoAway(Box::pin(sleep(limits::SETTLE_TIME)));
         self.advance(cx);
         Some(&GO_AWAY)
     }
@@ -116,7 +116,7 @@ impl Farewell {
         match &self.stage {
             Stage::Staying(..) => return Poll::Ready(()),
             Stage::Closed(_) => {}
-            _ => self.stage = Stage::Closed(Box::pin(sleep(limits::FAREWELL_TIMEOUT))),
+            _ => self.stage = Stage::Closed(Box::pin(sleep(limits::CLOSE_TIMEOUT))),
         }
         let Stage::Closed(alarm) = &mut self.stage else { return Poll::Ready(()) };
         if alarm.as_mut().poll(cx).is_ready() {

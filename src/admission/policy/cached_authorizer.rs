@@ -1,9 +1,10 @@
-//! The variable `authorizer` of expressions: answers what the user of a request, or a service account, may do.
+//! The variable `authorizer` of expressions: decides whether the user of a request, or a service account, may do
+//! something.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use flotilla_cel::library::authorizer::{Asked, Authorizer as Asks, Decision, ServiceAccount};
+use flotilla_cel::library::authorizer::{Authorizer as CelAuthorizer, CheckedAction, Decision, ServiceAccount};
 use parking_lot::Mutex;
 
 use crate::access::tokens::USER_PREFIX;
@@ -13,31 +14,31 @@ use crate::limits;
 /// Group of all service accounts. With `:` and a namespace appended, the group of the accounts of that namespace.
 const ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Answers questions about a user and caches the answers, so that all policies of a write get the same ones.
+/// Decides about actions of a user and caches the decisions, so that all policies of a write get the same ones.
 #[derive(Debug)]
-pub struct Asker {
+pub struct CachedAuthorizer {
     authorizer: Authorizer,
     user: Arc<User>,
     /// The cached decisions, about the user (`None`) or about a service account.
-    answered: Mutex<HashMap<(Option<ServiceAccount>, Asked), Decision>>,
+    decisions: Mutex<HashMap<(Option<ServiceAccount>, CheckedAction), Decision>>,
 }
 
-impl Asker {
-    /// Creates an asker about a user.
+impl CachedAuthorizer {
+    /// Creates an authorizer for a user.
     pub fn new(authorizer: Authorizer, user: Arc<User>) -> Self {
-        Self { authorizer, user, answered: Mutex::default() }
+        Self { authorizer, user, decisions: Mutex::default() }
     }
 
-    fn decide(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision {
+    fn decide(&self, account: Option<&ServiceAccount>, action: &CheckedAction) -> Decision {
         let account = account.map(|ServiceAccount { namespace, name }| User {
             name: format!("{USER_PREFIX}{namespace}:{name}").into(),
             groups: vec![ACCOUNTS.into(), format!("{ACCOUNTS}:{namespace}").into()],
             ..User::default()
         });
         let user = account.as_ref().unwrap_or(&self.user);
-        let attributes = match asked {
-            Asked::Path { path, verb } => Attributes::Path { verb, path },
-            Asked::Resource { resource, verb } => Attributes::Resource(ResourceAttributes {
+        let attributes = match action {
+            CheckedAction::Path { path, verb } => Attributes::Path { verb, path },
+            CheckedAction::Resource { resource, verb } => Attributes::Resource(ResourceAttributes {
                 verb,
                 group: &resource.group,
                 resource: &resource.resource,
@@ -54,16 +55,16 @@ impl Asker {
     }
 }
 
-impl Asks for Asker {
-    fn authorize(&self, account: Option<&ServiceAccount>, asked: &Asked) -> Decision {
-        let question = (account.cloned(), asked.clone());
-        if let Some(known) = self.answered.lock().get(&question) {
+impl CelAuthorizer for CachedAuthorizer {
+    fn authorize(&self, account: Option<&ServiceAccount>, action: &CheckedAction) -> Decision {
+        let question = (account.cloned(), action.clone());
+        if let Some(known) = self.decisions.lock().get(&question) {
             return known.clone();
         }
-        let decision = self.decide(account, asked);
-        let mut answered = self.answered.lock();
-        if answered.len() < limits::DECISIONS_KEPT {
-            answered.insert(question, decision.clone());
+        let decision = self.decide(account, action);
+        let mut decisions = self.decisions.lock();
+        if decisions.len() < limits::DECISIONS_KEPT {
+            decisions.insert(question, decision.clone());
         }
         decision
     }

@@ -1,4 +1,4 @@
-//! The view of a pod that the checks use, and the findings that they return.
+//! The view of a pod that the checks use, and the violations that they return.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use flotilla_proto::value::Value;
 
 /// A violation: a property of a pod that its standard does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Violation {
     /// The violation in a few words.
     pub reason: String,
     /// The containers and fields that violate, and their values.
     pub detail: String,
 }
 
-impl Finding {
+impl Violation {
     pub(super) fn new(reason: impl Into<String>, detail: impl Into<String>) -> Option<Self> {
         Some(Self { reason: reason.into(), detail: detail.into() })
     }
@@ -90,13 +90,13 @@ pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
 
 /// The forbidden values of a field, sorted and without duplicates, and what sets them.
 #[derive(Debug, Default)]
-pub(super) struct Bad<'a> {
+pub(super) struct ForbiddenValues<'a> {
     pub(super) values: BTreeSet<&'a str>,
     pub(super) pod: bool,
     pub(super) names: Vec<&'a str>,
 }
 
-impl<'a> Bad<'a> {
+impl<'a> ForbiddenValues<'a> {
     /// Collects the forbidden `type`s of an object `field` in the security contexts of the pod and its containers.
     pub(super) fn types(pod: Pod<'a>, field: &str, allowed: impl Fn(&str) -> bool) -> Self {
         let mut values = BTreeSet::new();
