@@ -120,7 +120,14 @@ async fn ask(aggregation: &Aggregation, remote: Arc<Remote>) -> GroupVersionDocu
                 _ => None,
             };
             let openapi = if let OpenApiV3::Listed(documents) = openapi { documents } else { Vec::new() };
-            GroupVersionDocuments { resources, stale: false, openapi, swagger: swagger.map(Arc::new), converted, remote }
+            GroupVersionDocuments {
+                resources,
+                stale: false,
+                openapi,
+                swagger: swagger.map(Arc::new),
+                converted,
+                remote,
+            }
         }
         Err(why) => {
             tracing::debug!(api_service = %remote.name, why, "cannot fetch the resources of an aggregated server");
