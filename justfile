@@ -51,7 +51,3 @@ deny:
 # Runs everything that a change must pass.
 ci:
     .ci/run
-
-# Runs faults, kills, searches and simulations for about two hours, before a release.
-long:
-    .ci/long

@@ -32,6 +32,15 @@ fn refused_as_ann(client: &mut Connection, path: &str, body: &Value, end: &str) 
     }
 }
 
+/// Waits until the namespace has the service account that pods need.
+fn await_account(client: &mut Connection) {
+    let began = Instant::now();
+    while client.get("/api/v1/namespaces/default/serviceaccounts/default").status != 200 {
+        assert!(began.elapsed() < Duration::from_secs(120), "there is no service account");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn pod(name: &str, spec: &Value) -> Value {
     let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     for (field, value) in spec.as_object().unwrap() {
@@ -48,6 +57,7 @@ fn plugins_about_pods_and_services() {
         "--enable-admission-plugins=LimitPodHardAntiAffinityTopology,PodNodeSelector",
     ]);
     let mut client = server.connect();
+    await_account(&mut client);
     let annotation = json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": "env=dev"}}});
     assert_eq!(patch(&mut client, "/api/v1/namespaces/default", &[], &annotation).0, 200);
     let limits = json!({"limits": {"example.com/gpu": "1"}});
