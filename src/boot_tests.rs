@@ -1,6 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -36,11 +37,14 @@ struct Server {
     url: String,
     pki: PathBuf,
     begin: DrainBegin,
+    /// Receives a message when a request for `/slow` has begun.
+    slow: mpsc::Receiver<()>,
     thread: std::thread::JoinHandle<Result<(), BootError>>,
 }
 
 async fn identity(request: HttpRequest) -> HttpResponse {
     if request.path() == "/slow" {
+        request.app_data::<mpsc::Sender<()>>().unwrap().send(()).unwrap();
         actix_web::rt::time::sleep(Duration::from_millis(300)).await;
     }
     if request.path() == "/large" {
@@ -60,18 +64,19 @@ impl Server {
         let config = config(&directory);
         let (begin, drain) = Drain::new();
         let pki = config.pki_dir();
-        let (address, bound) = std::sync::mpsc::channel();
+        let (address, bound) = mpsc::channel();
+        let (slow_begun, slow) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let boot = Boot::open(config, drain).await?;
                 address.send(boot.address.to_string()).unwrap();
-                let configure = |services: &mut ServiceConfig| {
-                    services.default_service(web::to(identity));
+                let configure = move |services: &mut ServiceConfig| {
+                    services.app_data(slow_begun.clone()).default_service(web::to(identity));
                 };
                 boot.serve(configure, || true).await
             })
         });
-        Self { _directory: directory, url: bound.recv().unwrap(), pki, begin, thread }
+        Self { _directory: directory, url: bound.recv().unwrap(), pki, begin, slow, thread }
     }
 
     fn stop(self) {
@@ -98,13 +103,17 @@ impl Server {
     }
 
     fn get(&self, path: &str, client: &Arc<ClientConfig>) -> (String, HandshakeKind) {
-        let connection = ClientConnection::new(Arc::clone(client), "localhost".try_into().unwrap()).unwrap();
-        let mut stream = StreamOwned::new(connection, TcpStream::connect(&self.url).unwrap());
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        (answer.split_once("\r\n\r\n").unwrap().1.to_owned(), stream.conn.handshake_kind().unwrap())
+        get(&self.url, path, client)
     }
+}
+
+fn get(url: &str, path: &str, client: &Arc<ClientConfig>) -> (String, HandshakeKind) {
+    let connection = ClientConnection::new(Arc::clone(client), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(url).unwrap());
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer.split_once("\r\n\r\n").unwrap().1.to_owned(), stream.conn.handshake_kind().unwrap())
 }
 
 #[test]
@@ -152,8 +161,9 @@ fn open_requests_are_finished() {
     let server = Server::start();
     let client = server.client(None, &rustls::version::TLS13);
     std::thread::scope(|scope| {
-        let slow = scope.spawn(|| server.get("/slow", &client).0);
-        std::thread::sleep(Duration::from_millis(100));
+        let (url, client) = (server.url.clone(), &client);
+        let slow = scope.spawn(move || get(&url, "/slow", client).0);
+        server.slow.recv().unwrap();
         server.begin.begin();
         assert_eq!(slow.join().unwrap(), "None");
     });
