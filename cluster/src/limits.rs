@@ -48,8 +48,6 @@ pub const WAL_FRAME_BYTES: usize = 4 << 20;
 pub const WAL_FRAMES_WAITING_MAX: usize = 4;
 /// How long writes may wait for the disk in this way before the leader hands over to another replica.
 pub const WAL_PATIENCE: Duration = Duration::from_secs(1);
-/// Segments of the log that the disk reads ahead when the log is read back.
-pub const WAL_SEGMENTS_AHEAD: usize = 4;
 /// Bytes of the log that one read takes when the log is read back, unless a frame is longer.
 pub const WAL_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log that are never reserved for writes, but kept for votes and other records of the groups themselves.

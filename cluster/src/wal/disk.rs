@@ -28,8 +28,6 @@ pub(crate) trait Disk: Send + Sync {
     /// Returns the paths of the files in a directory.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Says that a whole file will be read soon. Nothing but speed depends on it.
-    fn read_ahead(&self, _path: &Path) {}
     /// Creates an empty file, or truncates an existing one.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Creates a file of `size` zero bytes. No later write within it can fail for lack of space.
@@ -169,12 +167,6 @@ impl Disk for LocalDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Box::new(LocalFile { file, syncs: self.syncs, direct: None }))
-    }
-
-    fn read_ahead(&self, path: &Path) {
-        if let Ok(file) = File::open(path) {
-            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::WillNeed);
-        }
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {

@@ -13,7 +13,7 @@ use super::record::Record;
 use super::segment::{self, HeaderContent, SEGMENT_HEADER};
 use super::writer::Active;
 use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
-use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES, WAL_SEGMENTS_AHEAD};
+use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
 use crate::progress::Progress;
 
 /// The content of a log that was read.
@@ -64,12 +64,8 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
     let mut progress = Progress::of(what, numbers.len() as u64, OPENING_PROGRESS_INTERVAL);
-    // The log is written past the page cache, so after a crash the disk must read all of it.
-    let read_ahead = |number: &u64| disk.read_ahead(&segment::path(directory, *number));
-    numbers.iter().take(WAL_SEGMENTS_AHEAD).for_each(read_ahead);
     for (index, number) in numbers.iter().enumerate() {
         let path = segment::path(directory, *number);
-        numbers.get(index + WAL_SEGMENTS_AHEAD).into_iter().for_each(read_ahead);
         progress.at(index as u64);
         if index > 0 && numbers[index - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
