@@ -76,7 +76,7 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     /// Threads that answer large requests.
-    pub(super) aside: Aside,
+    pub(super) aside: Arc<Aside>,
     watchdog: Watchdog,
     pub(super) pki: Arc<Pki>,
     pub(super) data_dir: PathBuf,
@@ -166,7 +166,7 @@ impl Gateway {
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
             beginning,
-            aside: Aside::start(boot.config.worker_count()),
+            aside: Arc::new(Aside::start(boot.config.worker_count())),
             watchdog: boot.watchdog.clone(),
             pki: Arc::clone(&boot.pki),
             data_dir: boot.config.data_dir.clone(),

@@ -27,7 +27,7 @@ pub struct Completion {
 }
 
 /// How objects become rows: a static [`Printer`] for built-in kinds, the columns of a definition for custom resources.
-pub trait Rows {
+pub trait Rows: Sync {
     /// Appends the cells of an object's row.
     fn cells(&self, object: &Value, now: Timestamp, cells: &mut Vec<Value>);
 

@@ -17,11 +17,13 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Writes a list piece by piece.
-pub(super) trait ItemWriter {
+pub(super) trait ItemWriter: Send {
     /// Appends everything before the first item.
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>) -> ApiResult<()>;
     /// Appends an item, with what separates it from the last one.
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()>;
+    /// Returns whether an item is no more than a copy of stored text.
+    fn copies(&self, object: &Object) -> bool;
     /// Appends everything after the last item. Changes nothing.
     fn end(&self, out: &mut Vec<u8>);
     /// Returns the part that all writers have.
@@ -161,6 +163,10 @@ impl ItemWriter for Objects {
         Ok(())
     }
 
+    fn copies(&self, object: &Object) -> bool {
+        self.common.served.shows_as_stored(object)
+    }
+
     fn end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.end);
     }
@@ -191,6 +197,10 @@ impl ItemWriter for Partials {
         registry::show_metadata(&self.common.served, object, out)?;
         out.push(b'}');
         Ok(())
+    }
+
+    fn copies(&self, _object: &Object) -> bool {
+        true
     }
 
     fn end(&self, out: &mut Vec<u8>) {
@@ -233,6 +243,10 @@ impl ItemWriter for Rows {
         let encoded = printing::Encoded { metadata: Some(metadata), object: Some(text), stored: None };
         self.table.row(&value, encoded, out);
         Ok(())
+    }
+
+    fn copies(&self, _object: &Object) -> bool {
+        self.common.served.is_stored_version() && self.table.reads() != json::Part::Whole
     }
 
     fn end(&self, out: &mut Vec<u8>) {

@@ -120,6 +120,10 @@ impl ItemWriter for Reformatted {
         Ok(())
     }
 
+    fn copies(&self, _object: &Object) -> bool {
+        false
+    }
+
     fn end(&self, out: &mut Vec<u8>) {
         let (_, items, after) = self.parts();
         if !self.has_items {

@@ -1,0 +1,112 @@
+//! The text of a list in chunks, each made when its connection takes it.
+
+use std::future::{poll_fn, ready};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flotilla_cluster::Object;
+use futures_util::{FutureExt as _, Stream, stream};
+
+use super::items::{Common, ItemWriter};
+use crate::ahead::{Ahead, Pieces};
+use crate::gateway::aside::Aside;
+use crate::limits;
+use crate::registry::{OneByOne, Page};
+use crate::status::ApiResult;
+use crate::turn::Turn;
+
+/// Room for the text of a short list, in bytes.
+const FIRST_CHUNK_ROOM: usize = 8 << 10;
+
+/// A list on its way to its client.
+pub(super) struct Chunks {
+    writer: Box<dyn ItemWriter>,
+    objects: OneByOne,
+    /// Threads that write large items.
+    aside: Arc<Aside>,
+    ready: Pieces,
+    ahead: Ahead,
+    turn: Turn,
+    /// Whether the text ends with `ready`.
+    done: bool,
+}
+
+impl Chunks {
+    /// Returns the list of a page, of which only the text before the first item is made.
+    pub(super) fn of(mut writer: Box<dyn ItemWriter>, page: Page, aside: Arc<Aside>) -> ApiResult<Self> {
+        let mut ready = Pieces::with_room(FIRST_CHUNK_ROOM);
+        writer.begin(&page, ready.text())?;
+        Ok(Self {
+            writer,
+            objects: OneByOne::of(page),
+            aside,
+            ready,
+            ahead: Ahead::default(),
+            turn: Turn::begin(),
+            done: false,
+        })
+    }
+
+    /// Returns whether no further chunk follows.
+    pub(super) fn is_last(&self) -> bool {
+        self.done
+    }
+
+    /// Returns the number of bytes that are ready.
+    pub(super) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Returns the whole text if it is ready and need not be copied for that.
+    pub(super) fn whole(self) -> Result<Bytes, Self> {
+        if self.done && self.ready.is_one() { Ok(self.ready.whole()) } else { Err(self) }
+    }
+
+    /// Returns the text as a stream, which ends after an error.
+    pub(super) fn stream(self) -> impl Stream<Item = ApiResult<Bytes>> {
+        stream::try_unfold(self, |mut chunks| async move {
+            if chunks.ready.is_empty() && !chunks.done {
+                chunks.ready = Pieces::with_room(Ahead::portion(limits::LIST_CHUNK_BYTES) + limits::SHARED_BYTES_MIN);
+                chunks = chunks.fill().await?;
+            }
+            Ok(chunks.ready.take().map(|piece| (piece, chunks)))
+        })
+    }
+
+    /// Appends items until a chunk is full or the list ends.
+    ///
+    /// # Errors
+    /// 410 when the client reads so slowly that the snapshot is gone; 500 for an object that cannot be read.
+    pub(super) async fn fill(mut self) -> ApiResult<Self> {
+        let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
+        while self.ready.len() < most {
+            let Some(object) = poll_fn(|cx| self.objects.poll_next(cx, &mut self.turn)).await? else {
+                self.writer.end(self.ready.text());
+                self.done = true;
+                break;
+            };
+            if object.bytes().len() >= limits::LARGE_REQUEST_BYTES && !self.writer.copies(&object) {
+                self = self.append_aside(object).await?;
+            } else {
+                self.append(&object)?;
+            }
+        }
+        self.ahead.hold(self.ready.own());
+        Ok(self)
+    }
+
+    /// Appends an item on another thread, so that this one serves others meanwhile.
+    async fn append_aside(mut self, object: Arc<Object>) -> ApiResult<Self> {
+        let aside = Arc::clone(&self.aside);
+        let appended = aside.run(move || ready(self.append(&object).map(|()| self)).boxed_local()).await??;
+        Ok(Self { turn: Turn::begin(), ..appended })
+    }
+
+    /// Appends an item.
+    fn append(&mut self, object: &Object) -> ApiResult<()> {
+        self.writer.item(object, &mut self.ready).map_err(|error| {
+            let Common { registry, served, .. } = self.writer.common();
+            registry.list_failed(served, object, error, |others| self.objects.read(others))
+        })
+    }
+}
