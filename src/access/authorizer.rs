@@ -8,7 +8,7 @@ use super::nodes::{Nodes, node_of};
 use super::rbac::{Rbac, Rule, Unresolved, aggregate};
 use super::user::User;
 use crate::config::AuthorizationMode;
-use crate::pki::MASTERS;
+use crate::rules::names::MASTERS;
 use crate::status::ApiError;
 
 /// Paths of the server's health checks.

@@ -11,11 +11,11 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::GracePeriod;
-use super::rules::CelRules;
 use crate::api_version;
 use crate::field::Errors;
 use crate::printing::CustomTable;
 use crate::rules::conditions::is_true;
+use crate::schemas::rules::CelRules;
 use crate::webhooks::conversion::Conversion;
 
 /// A definition that is established, with all of its versions.

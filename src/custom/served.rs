@@ -10,10 +10,10 @@ use flotilla_proto::schema::{Kind, Ref, Type};
 use flotilla_proto::structural::{Overgrown, Structural, default, drop_nulls, prune};
 use flotilla_proto::value::Value;
 
-use super::coerce::{coerce, metadata_type};
 use super::definition::{Definition, Version};
-use super::{ratchet, validate};
 use crate::field::{Errors, Path, quote};
+use crate::schemas::coerce::{coerce, metadata_type};
+use crate::schemas::{ratchet, validate};
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::cache;
 

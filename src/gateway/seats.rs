@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::uploads::Uploads;
 use crate::limits;
-use crate::pki::MASTERS;
 use crate::request::Caller;
+use crate::rules::names::MASTERS;
 
 /// The kinds of seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

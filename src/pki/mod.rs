@@ -24,6 +24,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::config::Config;
+use crate::rules::names::MASTERS;
 
 pub use authority::Authority;
 pub use client::{ClientRoots, Untrusted};
@@ -50,8 +51,6 @@ const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3_600);
 /// File name of the serving certificate and its key, without extension.
 const SERVING: &str = "apiserver";
 
-/// Group that may do everything.
-pub const MASTERS: &str = "system:masters";
 /// User of the administrator's kubeconfig.
 pub const ADMIN_USER: &str = "kubernetes-admin";
 

@@ -14,8 +14,8 @@ use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
 use crate::access::{Attributes, ResourceAttributes, User};
 use crate::field::quote;
 use crate::limits;
-use crate::pki::MASTERS;
 use crate::request::Caller;
+use crate::rules::names::MASTERS;
 use crate::status::{ApiError, ApiResult};
 
 /// Metadata fields that the garbage collector may change, and `managedFields`, which change with them.

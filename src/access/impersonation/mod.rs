@@ -175,7 +175,7 @@ fn percent_decoded(key: &str) -> String {
 mod tests {
     use super::super::attributes::ResourceAttributes;
     use super::*;
-    use crate::pki::MASTERS;
+    use crate::rules::names::MASTERS;
 
     fn parse(headers: &[(&str, &str)]) -> ApiResult<Option<Impersonation>> {
         Impersonation::parse(headers.iter().map(|(name, value)| (*name, value.as_bytes())))

@@ -11,8 +11,8 @@ use crate::access::authorizer::{Authorizer, Decision};
 use crate::access::user::{User, account};
 use crate::field::{Errors, Path};
 use crate::limits::IMPERSONATORS;
-use crate::pki::MASTERS;
 use crate::rules::names;
+use crate::rules::names::MASTERS;
 use crate::status::ApiResult;
 
 /// API group of what may be impersonated; in the classic mode users and groups are in the core group.

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{Operation, WriteAttributes};
 use crate::kinds::certificates::certificate;
-use crate::pki::MASTERS;
+use crate::rules::names::MASTERS;
 use crate::status::ApiResult;
 
 /// The plugin.

@@ -103,10 +103,92 @@ impl Chunks {
     }
 
     /// Appends an item.
-    fn append(&mut self, object: &Object) -> ApiResult<()> {
+    fn append(&mut self, object: &Arc<Object>) -> ApiResult<()> {
         self.writer.item(object, &mut self.ready).map_err(|error| {
             let Common { registry, served, .. } = self.writer.common();
             registry.list_failed(served, object, error, |others| self.objects.read(others))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread::{self, ThreadId};
+
+    use flotilla_cluster::{Options, Store};
+    use flotilla_proto::value;
+    use futures_util::TryStreamExt as _;
+
+    use super::*;
+    use crate::access::User;
+    use crate::config::PortRange;
+    use crate::registry::{Incoming, Listing, Registry, Target, WriteOptions};
+    use crate::request::Caller;
+    use crate::scratch::Scratch;
+
+    /// Writes the names of objects, and notes which thread did that.
+    struct Names {
+        copies: bool,
+        threads: Arc<Mutex<Vec<ThreadId>>>,
+    }
+
+    impl ItemWriter for Names {
+        fn begin(&mut self, _page: &Page, out: &mut Vec<u8>) -> ApiResult<()> {
+            out.push(b'<');
+            Ok(())
+        }
+
+        fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
+            self.threads.lock().unwrap().push(thread::current().id());
+            out.text().extend_from_slice(object.key().name().as_bytes());
+            Ok(())
+        }
+
+        fn copies(&self, _object: &Object) -> bool {
+            self.copies
+        }
+
+        fn end(&self, out: &mut Vec<u8>) {
+            out.push(b'>');
+        }
+
+        fn common(&self) -> &Common {
+            unreachable!("every object can be read")
+        }
+    }
+
+    async fn write(registry: &Registry, name: &str, annotation: String) {
+        let served = registry.resources.find("", "v1", "namespaces").unwrap();
+        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+        let metadata = value!({"name": name, "annotations": {"text": annotation}});
+        let value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        let incoming = Incoming { value, ..Incoming::default() };
+        let mut caller = Caller::new(Arc::new(User::default()), "test");
+        registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
+    }
+
+    #[actix_web::test]
+    async fn only_large_items_that_are_not_copied_are_written_by_another_thread() {
+        let dir = Scratch::new();
+        let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+        let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+        write(&registry, "a", String::new()).await;
+        write(&registry, "b", "x".repeat(limits::LARGE_REQUEST_BYTES)).await;
+        write(&registry, "c", String::new()).await;
+        let served = registry.resources.find("", "v1", "namespaces").unwrap();
+        let aside = Arc::new(Aside::start(1));
+        for copies in [false, true] {
+            let page = registry.list(&served, "", &Listing::default()).await.unwrap();
+            let threads = Arc::default();
+            let writer = Names { copies, threads: Arc::clone(&threads) };
+            let chunks = Chunks::of(Box::new(writer), page, Arc::clone(&aside)).unwrap().fill().await.unwrap();
+            let text: Vec<Bytes> = chunks.stream().try_collect().await.unwrap();
+            assert_eq!(text.concat(), b"<abc>");
+            let here = thread::current().id();
+            let are_here: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
+            assert_eq!(are_here, [true, copies, true]);
+        }
+        store.shutdown().await;
     }
 }

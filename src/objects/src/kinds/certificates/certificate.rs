@@ -9,7 +9,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
 use crate::field::{Errors, Path, quote, shown};
-use crate::pki::MASTERS;
+use crate::rules::names::MASTERS;
 use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 
 const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];

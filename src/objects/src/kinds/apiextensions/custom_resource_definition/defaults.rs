@@ -4,8 +4,8 @@ use flotilla_proto::structural::Structural;
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
-use crate::custom::{rules, validate};
 use crate::field::{Errors, Path};
+use crate::schemas::{rules, validate};
 
 /// Checks every default in a structural schema. `pruned` forbids unknown fields in defaults.
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {

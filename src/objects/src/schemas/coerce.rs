@@ -87,6 +87,6 @@ fn resource(object: &mut Map, path: &Path<'_>, unknown: &mut Vec<String>) -> Res
 }
 
 /// Returns the type of the metadata that every object has.
-pub(super) fn metadata_type() -> Option<&'static Type> {
+pub fn metadata_type() -> Option<&'static Type> {
     catalogue::type_by_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }

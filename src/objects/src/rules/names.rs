@@ -19,6 +19,9 @@ pub const SUBDOMAIN_BYTES_MAX: usize = 253;
 /// Most bytes in the name of a port (RFC 6335).
 pub const PORT_NAME_BYTES_MAX: usize = 15;
 
+/// The group of users who may do everything.
+pub const MASTERS: &str = "system:masters";
+
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
