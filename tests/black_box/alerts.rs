@@ -120,7 +120,7 @@ fn absent_members_are_down_unreachable_behind_and_missed_by_the_majority() {
     assert!(TcpStream::connect(address).is_err(), "Prometheus sets `up` to 0, by which FlotillaDown fires");
     until("c is not reachable", || is_missed(&mut client) == Some(true));
     for number in 0..WRITES {
-        client.post(CONFIG_MAPS, &config_map(&format!("missed-{number}"), "1")).expect(201);
+        client.create(CONFIG_MAPS, &config_map(&format!("missed-{number}"), "1"));
     }
     let leader = if Metrics::of(&mut client).sum("flotilla_group_leader", &[]) > 0.0 { &a } else { &b };
     let lag = Metrics::of(&mut leader.connect()).sum("flotilla_group_lag_entries", &["member=\"c\""]);

@@ -267,7 +267,7 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
     let servers = first.start_all();
     for number in 0..150 {
         let object = config_map(&format!("kept-{number:03}"), &"x".repeat(3000));
-        servers[number % 3].connect().post(CONFIG_MAPS, &object).expect(201);
+        servers[number % 3].connect().create(CONFIG_MAPS, &object);
     }
     let mut informer = Informer::new();
     informer.list(&servers[1]);
@@ -281,7 +281,7 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
                     break;
                 }
                 let object = config_map(&format!("more-{number}"), "1");
-                last = revision(&client.post(CONFIG_MAPS, &object).expect(201));
+                last = revision(&client.create(CONFIG_MAPS, &object));
             }
             last
         });
@@ -305,7 +305,7 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
         until("the server is ready", || server.connect().get("/readyz").status == 200);
     }
     // Informers of the old cluster catch up with the new one, through any member.
-    let after = servers[0].connect().post(CONFIG_MAPS, &config_map("after", "1")).expect(201);
+    let after = servers[0].connect().create(CONFIG_MAPS, &config_map("after", "1"));
     assert!(revision(&after) > later);
     for server in &servers {
         let mut informer = Informer { known: informer.known.clone(), ..informer };

@@ -151,13 +151,13 @@ impl Idle {
 
     fn pass(&self, attempt: usize) -> u64 {
         let servers = &self.servers;
-        let made = revision(&servers[2].connect().post(SECRETS, &secret(&format!("made-{attempt}"))).expect(201));
-        let listed = revision(&servers[0].connect().get(SECRETS).expect(200));
+        let made = revision(&servers[2].connect().create(SECRETS, &secret(&format!("made-{attempt}"))));
+        let listed = revision(&servers[0].connect().read(SECRETS));
         assert!(listed >= made, "{listed}, {made}");
         let account = json!({"metadata": {"name": format!("beside-{attempt}")}});
-        let beside = servers[2].connect().post(ACCOUNTS, &account).expect(201);
+        let beside = servers[2].connect().create(ACCOUNTS, &account);
         // A member that answers this read has applied the object.
-        servers[0].connect().get(&format!("{ACCOUNTS}/beside-{attempt}")).expect(200);
+        servers[0].connect().read(&format!("{ACCOUNTS}/beside-{attempt}"));
         keep_busy(&servers[1], &format!("busy-{attempt}"), HISTORY);
         for server in servers {
             until("the listed revision is too old, although no secret was written", || {
@@ -173,16 +173,16 @@ impl Idle {
     fn go_on(&self, attempt: usize) -> Result<u64, TooLate> {
         let [a, b, c] = &self.servers;
         let asked = Asked(Instant::now());
-        let anew = revision(&a.connect().get(SECRETS).expect(200));
+        let anew = revision(&a.connect().read(SECRETS));
         let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
         let bookmark = asked.next_event(&mut asked.watch(a, anew, &options)?)?;
         assert_eq!(bookmark["type"], "BOOKMARK", "{bookmark}");
         let bookmarked = revision(&bookmark["object"]);
         assert!(bookmarked >= anew, "{bookmarked}, {anew}");
         let mut watches = vec![asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?];
-        let next = a.connect().post(SECRETS, &secret(&format!("next-{attempt}"))).expect(201);
+        let next = a.connect().create(SECRETS, &secret(&format!("next-{attempt}")));
         watches.extend([asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?]);
-        let last = b.connect().post(SECRETS, &secret(&format!("last-{attempt}"))).expect(201);
+        let last = b.connect().create(SECRETS, &secret(&format!("last-{attempt}")));
         for watch in &mut watches {
             asked.expect_created(watch, &next)?;
             asked.expect_created(watch, &last)?;

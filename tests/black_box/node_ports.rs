@@ -84,7 +84,7 @@ fn a_port_requested_through_all_members_at_once_is_allocated_once() {
     for member in 0..3 {
         let mut plain = service(&format!("updated-{member}"), None);
         plain["spec"]["type"] = json!("ClusterIP");
-        client.post(SERVICES, &plain).expect(201);
+        client.create(SERVICES, &plain);
     }
     let answers = at_once(&servers, ROUNDS / 2, |client, round, member| {
         let spec = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30_100 + round}]});
@@ -117,8 +117,7 @@ fn services_created_through_all_members_get_different_ports() {
             let server = &servers[thread % 3];
             scope.spawn(move || {
                 let mut client = server.connect();
-                let make =
-                    |number| client.post(SERVICES, &service(&format!("any-{thread}-{number}"), None)).expect(201);
+                let make = |number| client.create(SERVICES, &service(&format!("any-{thread}-{number}"), None));
                 (0..EACH).map(make).collect::<Vec<_>>()
             })
         });
@@ -132,7 +131,7 @@ fn services_created_through_all_members_get_different_ports() {
     // The last free ports are found, too. Then the range is full.
     let mut clients = servers.each_ref().map(Server::connect);
     for number in 0..4 {
-        clients[number % 3].post(SERVICES, &service(&format!("last-{number}"), None)).expect(201);
+        clients[number % 3].create(SERVICES, &service(&format!("last-{number}"), None));
     }
     let full = clients[1].post(SERVICES, &service("one-more", None));
     assert!(full.status == 500 && full.text().contains("range is full"), "{}", full.text());
@@ -145,7 +144,7 @@ fn a_released_port_can_be_allocated_again_through_any_member() {
     let mut clients = servers.each_ref().map(Server::connect);
     for round in 0..40 {
         let name = format!("service-{round}");
-        clients[round % 3].post(SERVICES, &service(&name, Some(30_007))).expect(201);
+        clients[round % 3].create(SERVICES, &service(&name, Some(30_007)));
         let refused = clients[(round + 1) % 3].post(SERVICES, &service("another", Some(30_007))).expect(422);
         assert!(refused["message"].as_str().is_some_and(|message| message.contains(TAKEN)), "{refused}");
         match round % 2 {
@@ -163,7 +162,7 @@ fn a_released_port_can_be_allocated_again_through_any_member() {
     for round in 0..10 {
         clients[round % 3].post(SERVICES, &wrong).expect(422);
     }
-    clients[1].post(SERVICES, &service("right", Some(30_008))).expect(201);
+    clients[1].create(SERVICES, &service("right", Some(30_008)));
 
     // A backup contains the allocations.
     let (directory, second) = (&places.directories[0], DataDir::new());
@@ -174,5 +173,5 @@ fn a_released_port_can_be_allocated_again_through_any_member() {
     let alone = second.start();
     let mut client = alone.connect();
     client.post(SERVICES, &service("left", Some(30_008))).expect(422);
-    client.post(SERVICES, &service("left", Some(30_009))).expect(201);
+    client.create(SERVICES, &service("left", Some(30_009)));
 }

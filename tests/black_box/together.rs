@@ -120,9 +120,9 @@ fn a_new_token_is_valid_on_every_member_at_once() {
         let accounts = "/api/v1/namespaces/default/serviceaccounts";
         // The token has a valid signature, but the frozen member does not know its account yet.
         let issue = |leader: &mut Connection| {
-            leader.post(accounts, &account).expect(201);
+            leader.create(accounts, &account);
             let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-            let issued = leader.post(&format!("{accounts}/{name}/token"), &request).expect(201);
+            let issued = leader.create(&format!("{accounts}/{name}/token"), &request);
             issued["status"]["token"].as_str().expect("a token").to_owned()
         };
         lagging.servers[1].freeze();
@@ -138,7 +138,7 @@ fn a_new_pod_security_level_is_enforced_on_every_member_at_once() {
     const NAMESPACE: &str = "/api/v1/namespaces/default";
     let mut lagging = Lagging::begin(Server::connect);
     let pod = json!({"metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    lagging.leader.post(&format!("{NAMESPACE}/pods"), &pod).expect(201);
+    lagging.leader.create(&format!("{NAMESPACE}/pods"), &pod);
     for turn in 0..6 {
         let (level, expected) = if turn % 2 == 0 { ("baseline", 403) } else { ("privileged", 200) };
         let label = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}).to_string();
@@ -162,7 +162,7 @@ fn a_new_role_can_be_bound_on_every_member_at_once() {
         json!({"metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
     };
     let admin = bound("ann", role("ClusterRole", "admin"));
-    lagging.leader.post(&format!("{RBAC}/rolebindings"), &admin).expect(201);
+    lagging.leader.create(&format!("{RBAC}/rolebindings"), &admin);
     let ann: &[_] = &[("Impersonate-User", "ann")];
     let mut allows =
         || lagging.client.call("GET", &format!("{RBAC}/roles"), ann, b"").expect("an answer").status == 200;
@@ -173,7 +173,7 @@ fn a_new_role_can_be_bound_on_every_member_at_once() {
         let made = json!({"metadata": {"name": name}, "rules": rules});
         let binding = bound(&name, role("Role", &name)).to_string();
         let answer = lagging.answer(
-            |leader| drop(leader.post(&format!("{RBAC}/roles"), &made).expect(201)),
+            |leader| drop(leader.create(&format!("{RBAC}/roles"), &made)),
             ("POST", &format!("{RBAC}/rolebindings"), &[("Content-Type", JSON), ("Impersonate-User", "ann")], &binding),
         );
         answer.expect(201);

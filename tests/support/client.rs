@@ -3,7 +3,8 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -49,6 +50,18 @@ impl Answer {
 
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|header| header.0 == name).map(|header| &*header.1)
+    }
+}
+
+/// Repeats a request while the members cannot answer it, and returns the last answer.
+fn patiently(mut request: impl FnMut() -> Answer) -> Answer {
+    let began = Instant::now();
+    loop {
+        let answer = request();
+        if !matches!(answer.status, 503 | 504) || began.elapsed() > READ_TIMEOUT {
+            return answer;
+        }
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -212,6 +225,26 @@ impl Connection {
     /// Sends a POST with JSON. Panics if no answer comes.
     pub fn post(&mut self, path: &str, object: &Value) -> Answer {
         self.request("POST", path, "application/json", object.to_string().as_bytes())
+    }
+
+    /// Creates an object in a cluster of several members, and returns it. On a busy machine a group may have no leader
+    /// for a moment: a request that was refused or whose outcome is unknown is repeated.
+    pub fn create(&mut self, collection: &str, object: &Value) -> Value {
+        let mut requests = 0;
+        let answer = patiently(|| {
+            requests += 1;
+            self.post(collection, object)
+        });
+        if answer.status == 409 && requests > 1 {
+            let name = object["metadata"]["name"].as_str().expect("a name");
+            return self.read(&format!("{collection}/{name}"));
+        }
+        answer.expect(201)
+    }
+
+    /// Reads an object or a list in such a cluster.
+    pub fn read(&mut self, path: &str) -> Value {
+        patiently(|| self.get(path)).expect(200)
     }
 
     /// Sends a PUT with JSON. Panics if no answer comes.
