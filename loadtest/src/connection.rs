@@ -8,6 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::header::{self, HeaderValue};
+use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
@@ -179,6 +180,14 @@ impl Connector {
         Self { windows: (bytes, bytes), ..self.clone() }
     }
 
+    /// Returns a connector to the same server with another version of HTTP.
+    ///
+    /// # Errors
+    /// As for [`Connector::new`].
+    pub fn with_protocol(&self, protocol: Protocol) -> Result<Self, Error> {
+        Self::new(self.target.clone(), protocol)
+    }
+
     /// Opens a connection.
     ///
     /// # Errors
@@ -197,6 +206,26 @@ impl Connector {
         Ok(Client { sender, connector: self.clone() })
     }
 
+    /// Opens a connection with HTTP/1.1 and changes its protocol by a POST.
+    ///
+    /// # Errors
+    /// Fails if the server does not change to this protocol.
+    pub async fn upgrade(self: &Arc<Self>, path: &str, protocol: &'static str) -> Result<TokioIo<Upgraded>, Error> {
+        let call = Call { method: Method::POST, ..Call::get(path) };
+        let mut client = self.open().await?;
+        let mut request = self.request(&call)?;
+        request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        request.headers_mut().insert(header::UPGRADE, HeaderValue::from_static(protocol));
+        let response = client.send_request(request).await?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let status = response.status();
+            let body = response.into_body().collect().await?.to_bytes();
+            let body = String::from_utf8_lossy(&body[..body.len().min(500)]).into_owned();
+            return Err(Error::Refused { what: format!("POST {path}"), status, body });
+        }
+        Ok(TokioIo::new(hyper::upgrade::on(response).await?))
+    }
+
     async fn handshake<T>(&self, io: T) -> Result<Sender, Error>
     where
         T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -205,7 +234,7 @@ impl Connector {
         Ok(match self.protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(io).await?;
-                tokio::spawn(connection);
+                tokio::spawn(connection.with_upgrades());
                 Sender::Http1(sender)
             }
             Protocol::Http2 => {
@@ -299,6 +328,10 @@ impl Client {
     /// Sends a request and waits for the head of the answer.
     pub async fn send(&mut self, call: &Call) -> Result<Response<Incoming>, Error> {
         let request = self.connector.request(call)?;
+        self.send_request(request).await
+    }
+
+    async fn send_request(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
         Ok(match &mut self.sender {
             Sender::Http1(sender) => {
                 sender.ready().await?;

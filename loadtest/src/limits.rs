@@ -97,3 +97,15 @@ pub const LIST_ITEM_BYTES_MAX: usize = 4 << 20;
 
 /// How long the deletion of a scenario's namespace may take.
 pub const CLEAN_WAIT: Duration = Duration::from_secs(120);
+
+/// The bytes of a log, and those that one port-forward carries.
+pub const STREAMED_BYTES: usize = 100_000_000;
+
+/// How many of them are sent at a time.
+pub const STREAMED_CHUNK_BYTES: usize = 64_000;
+
+/// The length of a line of a log, in bytes.
+pub const LOG_LINE_BYTES: usize = 128;
+
+/// How long the API server may take until it asks a new webhook.
+pub const PLUG_WAIT: Duration = Duration::from_secs(30);

@@ -1,13 +1,16 @@
 //! The rows of the cost table: each one repeats one kind of request.
 
 mod custom;
+mod plugged;
 mod read;
 mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::connection::{Connector, Error};
+use self::plugged::Plug;
+use crate::backend::Backend;
+use crate::connection::{Client, Connector, Error};
 use crate::numbers::Numbers;
 use crate::operation::{Load, Operation, run};
 use crate::process::Processes;
@@ -46,6 +49,36 @@ pub struct Context {
 /// Makes the requests of client `number` of a row.
 type Make = fn(context: &Context, number: usize) -> Box<dyn Operation>;
 
+/// What the requests of a row need besides pods.
+#[derive(Clone, Copy)]
+enum Needs {
+    Nothing,
+    /// A custom resource.
+    Definition(&'static custom::Definition),
+    /// Another server.
+    Plug(Plug),
+}
+
+impl Needs {
+    /// Provides it. What is returned must be kept for as long as requests are sent.
+    async fn provide(self, client: &mut Client, context: &Context) -> Result<Option<Backend>, Error> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Definition(definition) => definition.define(client).await.map(|()| None),
+            Self::Plug(plug) => plug.connect(client, context).await.map(Some),
+        }
+    }
+
+    /// Removes it.
+    async fn remove(self, client: &mut Client, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Definition(definition) => definition.forget(client).await,
+            Self::Plug(plug) => plug.disconnect(client, context).await,
+        }
+    }
+}
+
 /// How a row is measured.
 enum Kind {
     /// Clients in a closed loop.
@@ -56,8 +89,8 @@ enum Kind {
         requests_per_operation: u64,
         /// Makes the requests of a client.
         make: Make,
-        /// The custom resource that the requests use.
-        defines: Option<&'static custom::Definition>,
+        /// What the requests need besides pods.
+        needs: Needs,
     },
     /// Changes that watches deliver.
     Watch {
@@ -65,6 +98,13 @@ enum Kind {
         watchers: usize,
         /// Whether changes come at a steady rate, and not one after the other.
         is_steady: bool,
+    },
+    /// Bytes through port-forwards.
+    Forward,
+    /// Streams of exec that stay open.
+    Exec {
+        /// The number of streams.
+        streams: usize,
     },
     /// No requests.
     Idle,
@@ -84,18 +124,14 @@ pub struct Row {
 }
 
 const fn closed(name: &'static str, about: &'static str, clients: usize, make: Make) -> Row {
-    defining(name, about, clients, make, None)
+    needing(name, about, clients, make, Needs::Nothing)
 }
 
-const fn defining(
-    name: &'static str,
-    about: &'static str,
-    clients: usize,
-    make: Make,
-    defines: Option<&'static custom::Definition>,
-) -> Row {
-    Row { name, about, kind: Kind::Loop { clients, requests_per_operation: 1, make, defines }, leaves_pods: false }
+const fn needing(name: &'static str, about: &'static str, clients: usize, make: Make, needs: Needs) -> Row {
+    Row { name, about, kind: Kind::Loop { clients, requests_per_operation: 1, make, needs }, leaves_pods: false }
 }
+
+const KUBELET: Needs = Needs::Plug(Plug::Kubelet);
 
 /// All rows, in the order of the cost table.
 pub static ROWS: &[Row] = &[
@@ -109,13 +145,29 @@ pub static ROWS: &[Row] = &[
     closed("select-nothing", "LIST with a label selector that matches no pod", 1, read::select_nothing),
     closed("select-indexed", "LIST with spec.nodeName of no pod, which an index serves", 1, read::select_indexed),
     Row { leaves_pods: true, ..closed("post-pod", "POST a pod", 16, write::post_pod) },
-    defining("post-ruled", "POST a custom resource with 20 rules in CEL", 16, custom::post_ruled, Some(&custom::RULED)),
-    defining(
+    Row {
+        leaves_pods: true,
+        ..needing(
+            "post-webhooks",
+            "POST a pod that a mutating and a validating webhook are asked about",
+            16,
+            write::post_pod,
+            Needs::Plug(Plug::Webhooks),
+        )
+    },
+    needing(
+        "post-ruled",
+        "POST a custom resource with 20 rules in CEL",
+        16,
+        custom::post_ruled,
+        Needs::Definition(&custom::RULED),
+    ),
+    needing(
         "post-unruled",
         "POST the same custom resource without rules",
         16,
         custom::post_unruled,
-        Some(&custom::UNRULED),
+        Needs::Definition(&custom::UNRULED),
     ),
     closed("patch-merge", "PATCH (merge) an annotation of a pod", 16, write::patch_merge),
     closed("patch-status", "PATCH (strategic merge) the status of a pod", 16, write::patch_status),
@@ -125,7 +177,7 @@ pub static ROWS: &[Row] = &[
     Row {
         name: "configmap-churn",
         about: "POST and DELETE a ConfigMap (one operation is both)",
-        kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn, defines: None },
+        kind: Kind::Loop { clients: 16, requests_per_operation: 2, make: write::churn, needs: Needs::Nothing },
         leaves_pods: false,
     },
     Row {
@@ -141,6 +193,15 @@ pub static ROWS: &[Row] = &[
         leaves_pods: false,
     },
     closed("discovery", "GET aggregated discovery", 8, read::discovery),
+    needing("proxy", "GET two bytes through the proxy of a node", 16, plugged::proxied, KUBELET),
+    needing("logs", "GET a log of 100 MB from a kubelet", 1, plugged::log, KUBELET),
+    Row { name: "port-forward", about: "100 MB through a port-forward", kind: Kind::Forward, leaves_pods: false },
+    Row {
+        name: "exec",
+        about: "memory of 1,000 streams of exec that stay open",
+        kind: Kind::Exec { streams: 1_000 },
+        leaves_pods: false,
+    },
     Row { name: "memory", about: "resident memory per seeded pod", kind: Kind::Memory, leaves_pods: false },
     Row { name: "idle", about: "CPU and memory without requests", kind: Kind::Idle, leaves_pods: false },
 ];
@@ -154,7 +215,7 @@ impl Row {
         let mut client = context.connector.open().await?;
         seed::namespace(&mut client, &context.namespace).await?;
         match &self.kind {
-            Kind::Loop { clients, requests_per_operation, make, defines } => {
+            Kind::Loop { clients, requests_per_operation, make, needs } => {
                 let load = Load {
                     clients: context.clients.unwrap_or(*clients),
                     connections: context.connections,
@@ -166,17 +227,13 @@ impl Row {
                 if self.leaves_pods {
                     seed::namespace(&mut client, &write::posted(context)).await?;
                 }
-                if let Some(definition) = defines {
-                    definition.define(&mut client).await?;
-                }
+                let _backend = needs.provide(&mut client, context).await?;
                 let operation = |number| make(context, number);
                 let figures = run(self.name, &load, &context.connector, &context.processes, &operation).await;
                 if self.leaves_pods {
                     seed::delete_pods(&mut client, &write::posted(context)).await?;
                 }
-                if let Some(definition) = defines {
-                    definition.forget(&mut client).await?;
-                }
+                needs.remove(&mut client, context).await?;
                 figures
             }
             Kind::Watch { watchers, is_steady } => {
@@ -190,6 +247,18 @@ impl Row {
                 };
                 let figures = watchers::run(plan, &context.namespace, &context.connector, &context.processes).await?;
                 Ok(Figures { row: self.name.into(), ..figures })
+            }
+            Kind::Forward => {
+                let _backend = KUBELET.provide(&mut client, context).await?;
+                let figures = plugged::forward(context).await?;
+                KUBELET.remove(&mut client, context).await?;
+                Ok(figures)
+            }
+            Kind::Exec { streams } => {
+                let _backend = KUBELET.provide(&mut client, context).await?;
+                let figures = plugged::exec(context, context.clients.unwrap_or(*streams)).await?;
+                KUBELET.remove(&mut client, context).await?;
+                Ok(figures)
             }
             Kind::Idle => idle(context).await,
             Kind::Memory => memory(context),
