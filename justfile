@@ -1,5 +1,6 @@
 # Everyday commands. `just` lists them. Each recipe is a plain command that also works without `just`.
-# Always use --workspace: otherwise cargo unifies the features of dependencies differently, and builds them again.
+# Use --workspace except in `kind` and `store`: otherwise cargo unifies the features of dependencies differently, and
+# builds them again.
 
 _list:
     @just --list --unsorted
@@ -20,7 +21,15 @@ format:
 lint:
     cargo clippy --workspace --all-targets --quiet -- -D warnings
 
-# Runs unit tests whose path contains NAME.
+# Runs unit tests of kinds, fields, patches and printing whose path contains NAME, without building the server.
+kind name="":
+    cargo test -p flotilla-objects -- {{name}}
+
+# Runs unit tests of the store whose path contains NAME, without building the server.
+store name="":
+    cargo test -p flotilla-cluster --lib -- {{name}}
+
+# Runs unit tests of all crates whose path contains NAME.
 unit name="":
     cargo test --workspace --lib -- {{name}}
 
