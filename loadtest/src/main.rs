@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Read in this order: [`cli`], [`kubeconfig`], [`connection`], [`operation`], [`rows`], [`watchers`], [`process`],
-//! [`report`]. Then [`scenario`], which sends requests at given rates. [`balance`] and [`backend`] are independent of the
-//! rest.
+//! [`report`]. Then [`scenario`], which sends requests at given rates. [`balance`] and [`backend`] are independent of
+//! the rest.
 
 mod backend;
 mod balance;
