@@ -3,6 +3,7 @@
 //! One HTTPS server is both. It answers at once, so that the time and the memory of a row are those of the API server.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,21 +37,24 @@ type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A running server. It stops when this is dropped.
 pub struct Backend {
-    /// Its port on the loopback address.
-    pub port: u16,
+    /// Where it listens.
+    pub address: SocketAddr,
     /// Its certificate in PEM, which is its own authority.
     pub certificate: String,
     accepting: JoinHandle<()>,
 }
 
 impl Backend {
-    /// Starts a server.
+    /// Starts a server on an address of this machine that other machines can reach, since API servers do not proxy
+    /// requests to loopback addresses. Without a network, it listens on the loopback address.
     ///
     /// # Errors
     /// Fails if no certificate can be made or no port is free.
     pub async fn start() -> Result<Self, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::Start(format!("a webhook and kubelet: {error}"));
-        let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let listener = TcpListener::bind((own_address(), 0)).await?;
+        let address = listener.local_addr()?;
+        let names = [address.ip().to_string()];
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).map_err(|error| failed(&error))?;
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).map_err(|error| failed(&error))?;
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -59,11 +63,17 @@ impl Backend {
             .with_no_client_auth()
             .with_single_cert(vec![cert.der().clone()], key)
             .map_err(|error| failed(&error))?;
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let port = listener.local_addr()?.port();
         let accepting = tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config))));
-        Ok(Self { port, certificate: cert.pem(), accepting })
+        Ok(Self { address, certificate: cert.pem(), accepting })
     }
+}
+
+/// Returns the address from which this machine would reach another network.
+fn own_address() -> IpAddr {
+    // A datagram socket sends nothing when it is connected. The network is reserved for documentation (RFC 5737).
+    let socket = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").map(|()| socket));
+    let address = socket.and_then(|socket| socket.local_addr());
+    address.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
 impl Drop for Backend {

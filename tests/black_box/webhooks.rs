@@ -415,6 +415,69 @@ fn a_webhook_cannot_change_the_identity_of_an_object() {
 }
 
 #[test]
+fn a_webhook_cannot_forge_who_requests_a_certificate() {
+    let forged = json!([
+        {"op": "add", "path": "/spec/username", "value": "somebody"},
+        {"op": "add", "path": "/spec/groups", "value": ["system:nodes"]},
+    ]);
+    let webhook = but_probes(move |review| answer(review, true, patch(&forged)));
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    let group = "certificates.k8s.io";
+    let rules = rule(&["CREATE"], &[group], &["certificatesigningrequests"]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &webhook);
+    let request = json!({
+        "metadata": {"name": "r"},
+        "spec": {
+            "request": STANDARD.encode(include_str!("request.pem")), "signerName": "example.com/signer",
+            "usages": ["client auth"],
+        },
+    });
+    let made = client.post(&format!("/apis/{group}/v1/certificatesigningrequests"), &request).expect(201);
+    assert_eq!(asked(&webhook).len(), 1);
+    assert_eq!(made["spec"]["username"], "kubernetes-admin");
+    let groups = made["spec"]["groups"].as_array().expect("groups");
+    assert!(!groups.contains(&json!("system:nodes")), "{made}");
+}
+
+#[test]
+fn a_webhook_cannot_slip_permissions_into_a_role() {
+    let rules = json!([{"op": "add", "path": "/rules", "value": [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    ]}]);
+    let webhook = but_probes(move |review| answer(review, true, patch(&rules)));
+    let data = DataDir::new();
+    let server = data.start();
+    let mut client = server.connect();
+    let group = "rbac.authorization.k8s.io";
+    let roles = format!("/apis/{group}/v1/namespaces/default/roles");
+    let role = |name: &str, rules: Value| json!({"metadata": {"name": name}, "rules": rules});
+    let creates = json!([{"apiGroups": [group], "resources": ["roles"], "verbs": ["create"]}]);
+    client.post(&roles, &role("creates", creates)).expect(201);
+    let binding = json!({
+        "metadata": {"name": "ann"}, "roleRef": {"apiGroup": group, "kind": "Role", "name": "creates"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "ann"}],
+    });
+    client.post(&format!("/apis/{group}/v1/namespaces/default/rolebindings"), &binding).expect(201);
+    let by_ann = |client: &mut Connection, name: &str| {
+        let headers = [("Content-Type", "application/json"), ("Impersonate-User", "ann")];
+        let body = role(name, json!([])).to_string();
+        client.call("POST", &roles, &headers, body.as_bytes()).expect("an answer")
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while by_ann(&mut client, "allowed").status != 201 {
+        assert!(Instant::now() < deadline, "ann may create roles");
+        sleep(Duration::from_millis(20));
+    }
+    let matched = rule(&["CREATE"], &[group], &["roles"]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &matched, json!({}))], &webhook);
+    let refused = by_ann(&mut client, "slipped").expect(403);
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.contains("is attempting to grant RBAC permissions not currently held"), "{message}");
+}
+
+#[test]
 fn a_webhook_that_answers_with_retry_after_is_called_again() {
     let times = AtomicUsize::new(0);
     let webhook = but_probes(move |review| match times.fetch_add(1, Ordering::SeqCst) {

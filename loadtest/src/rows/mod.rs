@@ -2,6 +2,7 @@
 
 mod custom;
 mod plugged;
+mod policies;
 mod read;
 mod write;
 
@@ -55,6 +56,8 @@ enum Needs {
     Nothing,
     /// A custom resource.
     Definition(&'static custom::Definition),
+    /// Admission policies.
+    Policies,
     /// Another server.
     Plug(Plug),
 }
@@ -65,6 +68,7 @@ impl Needs {
         match self {
             Self::Nothing => Ok(None),
             Self::Definition(definition) => definition.define(client).await.map(|()| None),
+            Self::Policies => policies::enforce(client, context).await.map(|()| None),
             Self::Plug(plug) => plug.connect(client, context).await.map(Some),
         }
     }
@@ -74,6 +78,7 @@ impl Needs {
         match self {
             Self::Nothing => Ok(()),
             Self::Definition(definition) => definition.forget(client).await,
+            Self::Policies => policies::lift(client).await,
             Self::Plug(plug) => plug.disconnect(client, context).await,
         }
     }
@@ -153,6 +158,16 @@ pub static ROWS: &[Row] = &[
             16,
             write::post_pod,
             Needs::Plug(Plug::Webhooks),
+        )
+    },
+    Row {
+        leaves_pods: true,
+        ..needing(
+            "post-policies",
+            "POST a pod under 10 policies of 3 expressions",
+            16,
+            write::post_pod,
+            Needs::Policies,
         )
     },
     needing(

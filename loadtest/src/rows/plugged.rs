@@ -75,7 +75,7 @@ async fn register(client: &mut Client, backend: &Backend, context: &Context) -> 
         let webhook = json!({
             "name": format!("{path}.loadtest.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "clientConfig": {
-                "url": format!("https://127.0.0.1:{}/{path}", backend.port), "caBundle": base64(&backend.certificate),
+                "url": format!("https://{}/{path}", backend.address), "caBundle": base64(&backend.certificate),
             },
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
@@ -104,8 +104,8 @@ async fn join(client: &mut Client, backend: &Backend, context: &Context) -> Resu
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": NAME},
         "status": {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": backend.port}},
+            "addresses": [{"type": "InternalIP", "address": backend.address.ip().to_string()}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": backend.address.port()}},
         },
     });
     create(client, "/api/v1/nodes".into(), &node).await?;
