@@ -11,7 +11,7 @@
 //! - Configuration: `config`, `pki`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - Measurement: `prometheus`
-//! - Tasks and connections: `turn`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
+//! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
 //! - Kinds: `expressions`, `custom`, `kinds`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
@@ -67,6 +67,7 @@ pub mod registry;
 pub mod representation;
 pub mod request;
 pub mod rules;
+pub mod scan;
 #[cfg(test)]
 mod scratch;
 pub mod selector;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_cluster::{Object, Scope, Selection};
+use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
@@ -15,9 +15,9 @@ use super::token_secrets::{ACCOUNT_NAME, ACCOUNT_UID, token_type};
 use crate::access::nodes::names_secret;
 use crate::access::tokens::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, Use, day_of};
 use crate::bootstrap::LEGACY_TOKEN_TRACKING;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -152,21 +152,16 @@ impl Cleaner {
 
     /// Calls `visit` with each object of a selection until it returns false.
     fn each(&self, served: &Served, selection: Selection, mut visit: impl FnMut(Value) -> bool) -> ApiResult<()> {
-        let mut cursor = self.agent.registry.table(served).snapshot().cursor(selection, None);
-        loop {
-            let mut objects: Vec<Arc<Object>> = Vec::new();
-            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-            for object in &objects {
-                if let Some(value) = others(stored_value(object))
+        for objects in scan(&self.agent.registry.table(served).snapshot(), selection) {
+            for object in objects.map_err(ApiError::internal)? {
+                if let Some(value) = others(stored_value(&object))
                     && !visit(value)
                 {
                     return Ok(());
                 }
             }
-            if !more {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 

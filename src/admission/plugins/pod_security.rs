@@ -10,8 +10,9 @@ use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{Operation, WriteAttributes};
 use crate::field::Errors;
 use crate::kinds::admission::pod_security::{Level, Policy, Standard, in_detail, in_short, is_significant, violations};
-use crate::limits::{LIST_CHUNK_OBJECTS, NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
+use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
+use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
@@ -183,14 +184,14 @@ impl Registry {
         let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
         let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());
         let all = snapshot.count(&scope).map_err(ApiError::internal)?;
-        let mut cursor = snapshot.cursor(Selection { scope, ..Selection::default() }, None);
         let mut pods = Vec::new();
-        while pods.len() < NAMESPACE_PODS_CHECKED {
-            let most = LIST_CHUNK_OBJECTS.min(NAMESPACE_PODS_CHECKED - pods.len());
-            if !cursor.read(most, &mut pods).map_err(ApiError::internal)? {
+        for chunk in scan(&snapshot, Selection { scope, ..Selection::default() }) {
+            pods.extend(chunk.map_err(ApiError::internal)?);
+            if pods.len() >= NAMESPACE_PODS_CHECKED {
                 break;
             }
         }
+        pods.truncate(NAMESPACE_PODS_CHECKED);
         Ok((pods, usize::try_from(all).unwrap_or(usize::MAX)))
     }
 }
