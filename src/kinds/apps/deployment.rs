@@ -21,7 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-pub mod validation;
+mod validation;
 
 fn default(deployment: &mut Value) {
     let Some(spec) = deployment.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };

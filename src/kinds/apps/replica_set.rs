@@ -20,7 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-pub mod validation;
+mod validation;
 
 fn default(set: &mut Value) {
     let Some(spec) = set.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };
