@@ -6,8 +6,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::body;
-use super::resources::{Request, patch_format};
+use super::resources::Request;
 use super::uploads::Body;
+use super::writes::patch_format;
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::admission::Operation;
 use crate::answer::{self, respond};

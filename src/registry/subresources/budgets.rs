@@ -7,7 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::Target;
 use crate::kinds::core::pod::eviction;
-use crate::registry::update::Change;
+use crate::registry::change::Change;
 use crate::registry::{Registry, WriteOptions, stored_value};
 use crate::request::Caller;
 use crate::rules::labels;
