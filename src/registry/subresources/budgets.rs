@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use super::Target;
 use crate::kinds::core::pod::eviction;
 use crate::registry::change::Change;
-use crate::registry::{Registry, WriteOptions, stored_value};
+use crate::registry::{Registry, WriteOptions, now, stored_value};
 use crate::request::Caller;
 use crate::rules::labels;
 use crate::scan::scan;
@@ -49,7 +49,7 @@ impl Registry {
     /// Counts a disruption of a pod against a budget. Fails if the budget does not allow it.
     pub(super) async fn spend_disruption(&self, budget: &Value, pod: &str, dry_run: bool) -> ApiResult<()> {
         if dry_run {
-            return eviction::spend(&mut budget.clone(), pod, true);
+            return eviction::spend(&mut budget.clone(), pod, true, now());
         }
         let served = self.budgets()?;
         let meta = |field: &str| budget.str_at(&["metadata", field]);
@@ -72,7 +72,7 @@ struct Spend<'a> {
 impl Change for Spend<'_> {
     fn apply(&mut self, current: &Value, _: &mut Caller) -> ApiResult<Value> {
         let mut budget = current.clone();
-        eviction::spend(&mut budget, self.pod, false)?;
+        eviction::spend(&mut budget, self.pod, false, now())?;
         Ok(budget)
     }
 }
