@@ -50,3 +50,7 @@ impl Registry {
 fn may_be_consulted(served: &Served) -> bool {
     CONSULTED.iter().chain(&GLANCED_AT).any(|table| *table == served.table.as_str())
 }
+
+#[cfg(test)]
+#[path = "lookup_tests.rs"]
+mod tests;

@@ -7,7 +7,7 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::Errors;
 use crate::kinds::admission::pod_security::{Level, Policy, Standard, in_detail, in_short, is_significant, violations};
 use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
@@ -52,7 +52,7 @@ fn template_of(part: Part<'_>) -> Option<&'static [&'static str]> {
     found.filter(|_| subresource.is_empty()).map(|(_, _, path)| *path)
 }
 
-fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     let part = Part { served: write.target.served, subresource: write.target.subresource };
     match part.name() {
         ("", "pods", _) => check_pod(write, object),
@@ -62,7 +62,7 @@ fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
 }
 
 /// Refuses a finished pod that violates the standard of its namespace.
-fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let policy = write.registry.policy(write.target.namespace)?;
     if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
         return Ok(());
@@ -77,13 +77,13 @@ fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
 }
 
 /// Warns of a finished object whose template of pods violates the standard of its namespace.
-fn check_template(write: &WriteAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
+fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
     let policy = write.registry.policy(write.target.namespace)?;
     warn(write, policy.warn, object.at(path));
     Ok(())
 }
 
-fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
+fn warn(write: &BuiltInAttributes<'_>, standard: Standard, pod: &Value) {
     let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
         write.warn(format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)));
@@ -92,7 +92,7 @@ fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
 
 /// Refuses a namespace whose pod security labels are invalid, and warns of existing pods that violate a standard which
 /// becomes stricter.
-fn check_namespace(write: &WriteAttributes<'_>, namespace: &Value) -> ApiResult<()> {
+fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResult<()> {
     let read = |namespace: &Value| {
         let mut errors = Errors::default();
         let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::super::{Attributes, Effort, GroupVersionKind};
+use super::super::{DynamicAttributes, Effort, GroupVersionKind};
 use super::ParamKind;
 use super::binding::ParamRef;
 use crate::limits;
@@ -51,7 +51,7 @@ impl Param {
 /// # Errors
 /// The binding requires parameters and none exist. The error has the reference's wording.
 pub async fn collect(
-    attributes: &Attributes<'_>,
+    attributes: &DynamicAttributes<'_>,
     served: Option<&Arc<Served>>,
     reference: Option<&ParamRef>,
     effort: &mut Effort,
