@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use flotilla_cluster::{Change, Compacted, Interest, Object, Revision, Scope, Selection, Table};
 
-use crate::limits::{LIST_CHUNK_OBJECTS, WATCH_BATCH_EVENTS};
+use crate::limits::WATCH_BATCH_EVENTS;
+use crate::scan::scan;
 
 /// Pause before a follower that lost its position lists the table again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,19 +59,14 @@ pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(
 async fn list(table: &Arc<Table>, interest: &Interest, see: &mut impl FnMut(Seen<'_>)) -> Result<Revision, Compacted> {
     let scope = interest.namespace.as_ref().map_or(Scope::All, |namespace| Scope::namespace(namespace));
     let selection = Selection { scope, field: interest.field.clone(), ..Selection::default() };
-    let mut cursor = table.snapshot().cursor(selection, None);
+    let snapshot = table.snapshot();
+    let mut chunks = scan(&snapshot, selection);
     see(Seen::Begin);
-    loop {
-        let mut objects = Vec::new();
-        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects)?;
+    while let Some(objects) = chunks.next_yielding().await {
         let named = |object: &&Arc<Object>| interest.name.as_ref().is_none_or(|name| object.key().name() == name);
-        objects.iter().filter(named).for_each(|object| see(Seen::Present(object)));
-        if !more {
-            break;
-        }
-        tokio::task::yield_now().await;
+        objects?.iter().filter(named).for_each(|object| see(Seen::Present(object)));
     }
-    let revision = cursor.snapshot().revision();
+    let revision = snapshot.revision();
     see(Seen::ListEnd(revision));
     Ok(revision)
 }

@@ -9,10 +9,11 @@
 //! The modules of [`flotilla_objects`] lie below all of them, in a crate of their own: an edit of a kind is tested
 //! without building the server.
 //!
-//! - Facts and errors: `version`, `unreadable`, `enablement`, `catalogued`, `embedded`, `large_pages`, `parent`
+//! - Facts and errors: `wall_clock`, `version`, `unreadable`, `enablement`, `catalogued`, `embedded`, `large_pages`,
+//!   `parent`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
-//! - Tasks and connections: `turn`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
+//! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
 //! - Resources: `custom`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
@@ -59,6 +60,7 @@ pub mod prometheus;
 pub mod registry;
 pub mod representation;
 pub mod request;
+pub mod scan;
 #[cfg(test)]
 mod scratch;
 pub mod selector;
@@ -68,10 +70,11 @@ pub mod transport;
 pub mod turn;
 pub mod unreadable;
 pub mod version;
+pub mod wall_clock;
 pub mod watch;
 pub mod watchdog;
 pub mod webhooks;
 
 pub use flotilla_objects::{
-    api_version, expressions, field, fieldmanager, kinds, limits, patch, printing, rules, schemas, status, wall_clock,
+    api_version, expressions, field, fieldmanager, kinds, limits, patch, printing, rules, schemas, status,
 };

@@ -50,8 +50,8 @@ async fn keep_writing(store: Store, key: String, acknowledged: Acknowledged) {
         match store.write(next).await {
             Ok(Outcome::Committed { object, .. }) => {
                 last = (!object.is_tombstone()).then(|| object.revision());
-                let told = (object.revision(), object.is_tombstone());
-                acknowledged.lock().entry(key.clone()).or_default().push(told);
+                let write = (object.revision(), object.is_tombstone());
+                acknowledged.lock().entry(key.clone()).or_default().push(write);
             }
             Ok(Outcome::Conflict { .. }) => panic!("nobody else writes {key}"),
             Err(_) => return,
@@ -64,15 +64,15 @@ fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Re
     let table = store.table(&TableId::new("pods"));
     let changes = table.changes(since, usize::MAX).unwrap();
     assert!(changes.windows(2).all(|pair| pair[0].revision() < pair[1].revision()));
-    for (key, told) in acknowledged {
+    for (key, writes) in acknowledged {
         let of_key: Vec<(Revision, bool)> = changes
             .iter()
             .filter(|change| change.object().key().as_str() == key)
             .map(|change| (change.revision(), change.kind() == ChangeKind::Deleted))
             .collect();
-        assert_eq!(&of_key[..told.len().min(of_key.len())], told, "what {key} was told of");
+        assert_eq!(&of_key[..writes.len().min(of_key.len())], writes, "what {key} was told of");
         // A write that was proposed and not acknowledged may have happened too: at most the one that was waiting.
-        assert!(of_key.len() <= told.len() + 1);
+        assert!(of_key.len() <= writes.len() + 1);
         let live = of_key.last().filter(|(_, deleted)| !deleted).map(|(revision, _)| *revision);
         assert_eq!(table.get(key).map(|object| object.revision()), live);
     }
@@ -102,23 +102,23 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
             tokio::time::sleep(Duration::from_millis(1 + next(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
             // What was acknowledged before the power fails counts. The disk keeps what was synced, and any part of the
             // rest.
-            let told = acknowledged.lock().clone();
+            let writes = acknowledged.lock().clone();
             let after = disk.crash(|_, _| next(2) == 0);
             writers.iter().for_each(|writer| writer.abort());
             store.shutdown().await;
             // The store that crashed is compared by key: its last writes, which were not acknowledged, may be missing.
             let reopened = open(&after, options()).await;
             let table = reopened.table(&TableId::new("pods"));
-            for (key, told) in told {
-                everything.entry(key).or_default().extend(told);
+            for (key, writes) in writes {
+                everything.entry(key).or_default().extend(writes);
             }
             for change in table.changes(since, usize::MAX).unwrap() {
-                let told = everything.entry(change.object().key().to_string()).or_default();
+                let writes = everything.entry(change.object().key().to_string()).or_default();
                 let revision = change.revision();
-                if told.last().is_none_or(|(last, _)| *last < revision) {
-                    told.push((revision, change.kind() == ChangeKind::Deleted));
+                if writes.last().is_none_or(|(last, _)| *last < revision) {
+                    writes.push((revision, change.kind() == ChangeKind::Deleted));
                 } else {
-                    assert!(told.iter().any(|(known, _)| *known == revision), "{revision} came from nowhere");
+                    assert!(writes.iter().any(|(known, _)| *known == revision), "{revision} came from nowhere");
                 }
             }
             check(&reopened, since, &everything);
@@ -251,8 +251,8 @@ impl EndsWithSnap for std::path::PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failed_sync_nothing_is_acknowledged() {
     let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
-    let told = fatal.clone();
-    let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |_| told.store(true, Ordering::SeqCst));
+    let flag = fatal.clone();
+    let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |_| flag.store(true, Ordering::SeqCst));
     let store = open(&disk, Options { on_fatal, ..options() }).await;
     store.write(write("ns/a", Expectation::Absent, 100)).await.unwrap();
     disk.fail_sync_after(0);

@@ -316,24 +316,24 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
             .spawn()
             .unwrap();
         let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let mut told: Vec<(String, Revision)> = Vec::new();
+        let mut acknowledged: Vec<(String, Revision)> = Vec::new();
         for line in lines {
             let words: Vec<&str> = line.split_whitespace().collect();
             if let [.., "acknowledged", key, revision] = words[..] {
-                told.push((key.to_owned(), revision.parse().unwrap()));
+                acknowledged.push((key.to_owned(), revision.parse().unwrap()));
             }
-            if told.len() == 600 * (round + 1) {
+            if acknowledged.len() == 600 * (round + 1) {
                 child.kill().unwrap(); // what is in the pipe already is still read
             }
         }
         child.wait().unwrap();
         let store = Store::open(directory.options()).await.unwrap();
         let table = store.table(&TableId::new("pods"));
-        let since = *start.get_or_insert(told[0].1);
+        let since = *start.get_or_insert(acknowledged[0].1);
         assert!(since >= table.floor(), "the history reaches back over restarts");
         let changes = table.changes(since, usize::MAX).unwrap();
         let happened: std::collections::BTreeSet<Revision> = changes.iter().map(|change| change.revision()).collect();
-        for (key, revision) in &told {
+        for (key, revision) in &acknowledged {
             assert!(*revision == since || happened.contains(revision), "{key} at {revision} was acknowledged");
         }
         store.shutdown().await;

@@ -38,9 +38,11 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// A write that policies and webhooks decide about.
+/// A write that policies and webhooks decide about. It owns the objects, in the version in which the registry
+/// validates them, and records what must run again. Plugins within the server get
+/// [`BuiltInAttributes`](super::BuiltInAttributes).
 #[derive(Debug)]
-pub struct Attributes<'a> {
+pub struct DynamicAttributes<'a> {
     /// Gives access to objects and to the authorizer.
     pub registry: &'a Registry,
     /// The resource of the path, as the request's version serves it.
@@ -58,7 +60,7 @@ pub struct Attributes<'a> {
     /// The operation: create, update, delete or connect.
     pub operation: Operation,
     /// The object that will be stored, or the document, or the options of a connection; `None` for a deletion. It is in
-    /// the version in which the registry validates it: see [`Attributes::seen_as`].
+    /// the version in which the registry validates it: see [`DynamicAttributes::seen_as`].
     pub object: Option<Value>,
     /// The stored object; `None` where there is none.
     pub old: Option<Value>,
@@ -125,9 +127,9 @@ impl Notices {
 /// The objects of a write in one version.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The object; see [`Attributes::object`].
+    /// The object; see [`DynamicAttributes::object`].
     pub object: Option<Value>,
-    /// The stored object; see [`Attributes::old`].
+    /// The stored object; see [`DynamicAttributes::old`].
     pub old: Option<Value>,
 }
 
@@ -172,7 +174,7 @@ impl GroupVersionResource {
     }
 }
 
-impl Attributes<'_> {
+impl DynamicAttributes<'_> {
     /// Adds a warning for the client.
     pub fn warn(&self, text: String) {
         self.notices.lock().warn(text);

@@ -1,17 +1,17 @@
 //! Reads the objects that an admission decision depends on from this replica's tables.
 
-use flotilla_cluster::{Scope, Selection};
+use std::sync::Arc;
+
+use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
 use crate::catalogued::CONSULTED;
 use crate::registry::{Registry, stored_tree};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
-
-/// How many objects are read at a time.
-const CHUNK: usize = 256;
 
 /// Tables that admission may read without catching up first, because the reference reads its own cached copy of them.
 const GLANCED_AT: [&str; 1] = ["nodes"];
@@ -37,22 +37,20 @@ impl Registry {
         if table.is_empty() {
             return Ok(Vec::new());
         }
-        let mut cursor = table.snapshot().cursor(Selection { scope, ..Selection::default() }, None);
-        let (mut all, mut objects) = (Vec::new(), Vec::new());
-        loop {
-            let more = cursor
-                .read(CHUNK, &mut objects)
-                .map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
-            for object in objects.drain(..).filter(|object| memmem::find(object.bytes(), text.as_bytes()).is_some()) {
-                all.extend(others(stored_tree(&object)));
-            }
-            if !more {
-                return Ok(all);
-            }
+        let mentions = |object: &Arc<Object>| memmem::find(object.bytes(), text.as_bytes()).is_some();
+        let mut all = Vec::new();
+        for objects in scan(&table.snapshot(), Selection { scope, ..Selection::default() }) {
+            let objects = objects.map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
+            all.extend(objects.into_iter().filter(mentions).filter_map(|object| others(stored_tree(&object))));
         }
+        Ok(all)
     }
 }
 
 fn may_be_consulted(served: &Served) -> bool {
     CONSULTED.iter().chain(&GLANCED_AT).any(|table| *table == served.table.as_str())
 }
+
+#[cfg(test)]
+#[path = "lookup_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use flotilla_proto::value::Value;
 
 use super::attributes::kind_of;
-use super::{Attributes, Operation};
+use super::{DynamicAttributes, Operation};
 use crate::registry::{Registry, Target, stored_tree};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
@@ -105,7 +105,7 @@ impl<'a> MatchAttributes<'a> {
     }
 }
 
-impl Attributes<'_> {
+impl DynamicAttributes<'_> {
     /// Returns the write as matching criteria see it.
     pub fn for_matching(&self) -> MatchAttributes<'_> {
         MatchAttributes {

@@ -5,24 +5,24 @@
 //! step that changes objects, a step that refuses finished objects, or both. Each step states which operations on which
 //! resources it concerns, and [by what it decides](plugin::DecidesBy); the store's shortcuts follow from that.
 //!
-//! [Plugins within the server](plugins) see a write as [`WriteAttributes`]. Each served resource keeps which of them
+//! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource keeps which of them
 //! concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after these.
 //!
 //! # Policies and webhooks
 //!
 //! A write that no policy or webhook may match costs one lookup: [`Admission::concerns`] (Kubernetes documentation,
-//! "Dynamic Admission Control"). For any other write the registry builds [`Attributes`], calls [`Admission::mutate`]
-//! after the server's own mutating steps, and [`Admission::validate`] on the finished object, before quotas are charged
-//! and the object is stored. No lock is held during a wait.
+//! "Dynamic Admission Control"). For any other write the registry builds [`DynamicAttributes`], calls
+//! [`Admission::mutate`] after the server's own mutating steps, and [`Admission::validate`] on the finished object,
+//! before quotas are charged and the object is stored. No lock is held during a wait.
 //!
 //! Each plugin that asks outside keeps an [`Index`] of its policies or webhooks, and builds it from the tables that it
 //! [follows](following::follow). After a change it publishes which resources may match ([`Admission::publish`]).
 //!
-//! - A mutating step calls [`Criteria::find`], reads the object in the matched version by [`Attributes::seen_as`], and
-//!   replaces it by [`Attributes::replace`]. [`Attributes::reinvocation`] records what must run again if the object
-//!   changes afterwards.
-//! - Warnings go to [`Attributes::warn`] and audit annotations to [`Attributes::annotate`], also for writes that are
-//!   refused afterwards.
+//! - A mutating step calls [`Criteria::find`], reads the object in the matched version by
+//!   [`DynamicAttributes::seen_as`], and replaces it by [`DynamicAttributes::replace`].
+//!   [`DynamicAttributes::reinvocation`] records what must run again if the object changes afterwards.
+//! - Warnings go to [`DynamicAttributes::warn`] and audit annotations to [`DynamicAttributes::annotate`], also for
+//!   writes that are refused afterwards.
 
 mod attributes;
 pub mod chain;
@@ -44,7 +44,7 @@ pub mod validating;
 mod webhooks;
 mod write;
 
-pub use attributes::{Attributes, GroupVersionKind, GroupVersionResource, Notices, Seen};
+pub use attributes::{DynamicAttributes, GroupVersionKind, GroupVersionResource, Notices, Seen};
 pub use chain::Switches;
 pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
@@ -53,7 +53,7 @@ pub use match_attributes::MatchAttributes;
 pub use matching::{Criteria, MatchedVersion, Version};
 pub use plugin::Presence;
 pub use reinvocation::{Invoked, Reinvocation};
-pub use write::WriteAttributes;
+pub use write::BuiltInAttributes;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -190,7 +190,7 @@ impl Admission {
     ///
     /// # Errors
     /// The error for the client when the write is refused.
-    pub async fn mutate(attributes: &mut Attributes<'_>) -> ApiResult<bool> {
+    pub async fn mutate(attributes: &mut DynamicAttributes<'_>) -> ApiResult<bool> {
         for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
             let Some(Mutating::Outside(run)) = plugin.mutating.map(|step| step.run) else { continue };
             let began = Instant::now();
@@ -205,7 +205,7 @@ impl Admission {
     ///
     /// # Errors
     /// The error for the client when the write is refused.
-    pub async fn validate(attributes: &Attributes<'_>) -> ApiResult<()> {
+    pub async fn validate(attributes: &DynamicAttributes<'_>) -> ApiResult<()> {
         for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
             let Some(Validating::Outside(run)) = plugin.validating.map(|step| step.run) else { continue };
             let began = Instant::now();
@@ -217,7 +217,7 @@ impl Admission {
     }
 }
 
-fn measure(attributes: &Attributes<'_>, plugin: &'static str, phase: Phase, began: Instant, is_refused: bool) {
+fn measure(attributes: &DynamicAttributes<'_>, plugin: &'static str, phase: Phase, began: Instant, is_refused: bool) {
     let metrics = &attributes.registry.metrics;
     metrics.took_plugin(plugin, attributes.operation, phase, began.elapsed(), is_refused);
 }

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
 
-use super::{Attributes, Operation, WriteAttributes};
+use super::{BuiltInAttributes, DynamicAttributes, Operation};
 use crate::served::Served;
 use crate::status::ApiResult;
 
@@ -58,15 +58,15 @@ impl<'a> Part<'a> {
 }
 
 /// Changes or refuses an object that is not finished. For a deletion the object is null.
-pub type Mutate = fn(&WriteAttributes<'_>, &mut Value) -> ApiResult<()>;
+pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
-pub type Validate = fn(&WriteAttributes<'_>, &Value) -> ApiResult<()>;
+pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
 /// Refuses a finished object, and may wait for that.
-pub type ValidateLast = for<'a> fn(&'a WriteAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
+pub type ValidateLast = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server change or refuse an object.
-pub type MutateOutside = for<'a> fn(&'a mut Attributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
+pub type MutateOutside = for<'a> fn(&'a mut DynamicAttributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server refuse a finished object.
-pub type ValidateOutside = for<'a> fn(&'a Attributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
+pub type ValidateOutside = for<'a> fn(&'a DynamicAttributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
 
 /// The way in which a mutating step runs.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,7 @@ pub struct Plugin {
     pub presence: Presence,
     /// Returns whether the plugin has anything to do in one write. If not, the write is not counted among those that
     /// the plugin saw.
-    pub applies: fn(&WriteAttributes<'_>, &Value) -> bool,
+    pub applies: fn(&BuiltInAttributes<'_>, &Value) -> bool,
     /// The step before the object is finished.
     pub mutating: Option<Step<Mutating>>,
     /// The step when the object is finished.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use flotilla_proto::value::Value;
 
-use super::WriteAttributes;
+use super::BuiltInAttributes;
 use super::chain::CHAIN;
 use super::plugin::{DecidesBy, Mutating, Part, Validating};
 use crate::metrics::admission::{Operation, Phase};
@@ -17,7 +17,7 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub fn mutate_within(&self, write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+    pub fn mutate_within(&self, write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).mutating.iter() {
             let plugin = &CHAIN[position];
             if let Some(Mutating::Within(run)) = plugin.mutating.map(|step| step.run)
@@ -33,7 +33,7 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub fn validate_within(&self, write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).validating.iter() {
             let plugin = &CHAIN[position];
             if let Some(Validating::Within(run)) = plugin.validating.map(|step| step.run)
@@ -49,7 +49,7 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write, or the reason why it could not decide.
-    pub async fn validate_within_last(&self, write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub async fn validate_within_last(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).last.iter() {
             let plugin = &CHAIN[position];
             if let Some(Validating::Last(run)) = plugin.validating.map(|step| step.run)

@@ -10,9 +10,10 @@ use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// A write as plugins within the server see it. It borrows everything. Its object is apart, because plugins change it.
+/// A write as plugins within the server see it. It borrows everything, in the stored version. Its object is apart,
+/// because plugins change it. Policies and webhooks get [`DynamicAttributes`](super::DynamicAttributes).
 #[derive(Debug)]
-pub struct WriteAttributes<'a> {
+pub struct BuiltInAttributes<'a> {
     /// Gives access to objects and to the authorizer.
     pub registry: &'a Registry,
     /// The object that the request names.
@@ -35,8 +36,8 @@ struct Results {
     charged: Vec<String>,
 }
 
-impl<'a> WriteAttributes<'a> {
-    /// Describes a create; [`WriteAttributes::changes`] and [`WriteAttributes::with_dry_run`] say more.
+impl<'a> BuiltInAttributes<'a> {
+    /// Describes a create; [`BuiltInAttributes::changes`] and [`BuiltInAttributes::with_dry_run`] say more.
     pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
         let (operation, results) = (Operation::Create, Mutex::default());
         Self { registry, target, operation, old: None, dry_run: false, caller, results }

@@ -60,3 +60,14 @@ pub enum TlsVersion {
     #[value(name = "VersionTLS13")]
     VersionTLS13,
 }
+
+/// The form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// A line for people.
+    #[default]
+    Text,
+    /// One JSON object on each line.
+    Json,
+}

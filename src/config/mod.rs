@@ -2,25 +2,29 @@
 //!
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
+//!
+//! One struct has all options: serde cannot refuse unknown keys of a file for a struct with flattened parts.
 
 mod choices;
 mod cidr;
+mod derived;
+mod directories;
 mod load;
 mod members;
 mod reported_version;
 mod shards;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::enablement::Enablement;
 use crate::limits;
 
-pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, TlsVersion};
+pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
+pub use directories::{default_data_dir, usual_kubeconfig};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use reported_version::{ReportedVersion, ReportedVersionError};
@@ -28,6 +32,9 @@ pub use shards::{Shards, ShardsError};
 
 /// Types of node addresses, in the default order in which the server tries to connect to kubelets.
 pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+
+/// Issuer of service account tokens unless configured.
+pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
 /// The options of the server.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
@@ -383,121 +390,4 @@ pub struct Config {
     /// Form of the log, which the server writes to standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-}
-
-/// Issuer of service account tokens unless configured.
-pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
-
-/// The form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// A line for people.
-    #[default]
-    Text,
-    /// One JSON object on each line.
-    Json,
-}
-
-impl Config {
-    /// Returns how long a stopping server goes on serving before it closes.
-    pub const fn shutdown_delay(&self) -> Duration {
-        Duration::from_secs(self.shutdown_delay_seconds)
-    }
-
-    /// Returns how long open requests may take before a stopping server ends.
-    pub const fn shutdown_grace(&self) -> Duration {
-        Duration::from_secs(self.shutdown_grace_seconds)
-    }
-
-    /// Returns the number of groups that replicate the resources with shards.
-    pub fn data_groups(&self) -> u8 {
-        match self.groups {
-            0 => u8::try_from(self.shards.largest()).unwrap_or(u8::MAX),
-            given => given,
-        }
-    }
-
-    /// Returns how long history is kept.
-    pub const fn history(&self) -> Duration {
-        Duration::from_secs(self.history_seconds)
-    }
-
-    /// Returns the number of threads that serve HTTP, at least one.
-    pub fn worker_count(&self) -> usize {
-        match self.workers {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            n => n,
-        }
-    }
-
-    /// Returns the address under which others reach the server.
-    pub fn advertised(&self) -> IpAddr {
-        self.advertise_address.unwrap_or(match self.listen.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            ip => ip,
-        })
-    }
-
-    /// Returns the audiences of the API itself.
-    pub fn audiences(&self) -> &[String] {
-        if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
-    }
-
-    /// Returns the files with the serving certificate and its key; `None` if they are not configured.
-    pub fn serving_files(&self) -> Option<(&Path, &Path)> {
-        self.tls_cert_file.as_deref().zip(self.tls_private_key_file.as_deref())
-    }
-
-    /// Returns the files with the client certificate for kubelets and its key; `None` if they are not configured.
-    pub fn kubelet_files(&self) -> Option<(&Path, &Path)> {
-        self.kubelet_client_certificate.as_deref().zip(self.kubelet_client_key.as_deref())
-    }
-
-    /// Returns the files with the client certificate for aggregated API servers and its key; `None` if they are not
-    /// configured.
-    pub fn proxy_files(&self) -> Option<(&Path, &Path)> {
-        self.proxy_client_cert_file.as_deref().zip(self.proxy_client_key_file.as_deref())
-    }
-
-    /// Returns the directory of the certificates and keys that members share.
-    pub fn pki_dir(&self) -> PathBuf {
-        self.pki_dir.clone().unwrap_or_else(|| self.own_pki_dir())
-    }
-
-    /// Returns the directory of the certificates and keys that are this server's own.
-    pub fn own_pki_dir(&self) -> PathBuf {
-        self.data_dir.join("pki")
-    }
-
-    /// Returns the name of this member.
-    pub fn member_name(&self) -> String {
-        self.name.clone().unwrap_or_else(default_name)
-    }
-
-    /// Returns the path of the administrator's kubeconfig.
-    pub fn admin_kubeconfig(&self) -> PathBuf {
-        self.data_dir.join(ADMIN_KUBECONFIG)
-    }
-}
-
-/// Returns the path of the administrator's kubeconfig for a server whose data directory comes from the environment or
-/// is the default.
-pub fn usual_kubeconfig() -> PathBuf {
-    let given = std::env::var_os("FLOTILLA_DATA_DIR").map(PathBuf::from);
-    given.unwrap_or_else(default_data_dir).join(ADMIN_KUBECONFIG)
-}
-
-/// Name of the administrator's kubeconfig in the data directory.
-const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
-
-/// Returns `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or a directory
-/// below the working directory if neither is set.
-pub fn default_data_dir() -> PathBuf {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
-    absolute("XDG_DATA_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
-        .unwrap_or_default()
-        .join("flotilla")
 }

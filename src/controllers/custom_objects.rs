@@ -17,10 +17,10 @@ use super::queue::{Queue, Then};
 use crate::custom::termination::{self, Stage};
 use crate::custom::{self, Definition};
 use crate::follow::follow;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Propagation, Target, now, stored_value};
 use crate::rules::conditions::is_true;
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -119,7 +119,7 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
     let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
     agent.registry.barrier(&table).await?;
-    let mut cursor = table.snapshot().cursor(Selection::default(), None);
+    let chunks = scan(&table.snapshot(), Selection::default());
     if !is_to_be()? {
         return Ok(false); // and what is there may be of a definition that was made anew
     }
@@ -130,9 +130,8 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
     };
     let (mut found, mut failed) = (false, None);
-    loop {
-        let mut objects = Vec::new();
-        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+    for objects in chunks {
+        let objects = objects.map_err(ApiError::internal)?;
         found |= !objects.is_empty();
         let identity = |object: &Arc<Object>| (object.key().clone(), uid(object).map(str::to_owned));
         let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
@@ -140,8 +139,6 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         // An object that cannot be deleted does not stop the others.
         let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(CONCURRENT).collect().await;
         failed = failed.or(outcomes.into_iter().find_map(Result::err));
-        if !more {
-            return failed.map_or(Ok(found), Err);
-        }
     }
+    failed.map_or(Ok(found), Err)
 }

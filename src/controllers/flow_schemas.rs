@@ -10,9 +10,9 @@ use super::agent::Agent;
 use super::queue::{Queue, Then};
 use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
 use crate::follow::{Seen, follow};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
 
@@ -23,11 +23,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (schema_table, level_table) = (agent.registry.table(&schemas), agent.registry.table(&levels));
     let queue = Queue::new(measured);
     let add_all = || {
-        let mut cursor = schema_table.snapshot().cursor(Selection::default(), None);
-        let mut found = Vec::new();
+        let chunks = scan(&schema_table.snapshot(), Selection::default());
         // If the snapshot expires, the rest of the list is skipped: those objects come with their own changes.
-        while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
-        found.iter().for_each(|schema| queue.add(schema.key().name().to_owned()));
+        let found = chunks.map_while(Result::ok).flatten();
+        found.for_each(|schema| queue.add(schema.key().name().to_owned()));
     };
     tokio::join!(
         follow(&schema_table, Interest::default(), |seen| {

@@ -15,9 +15,9 @@ use tokio::sync::Notify;
 
 use super::agent::Agent;
 use crate::follow::follow;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::rules::names;
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -106,12 +106,9 @@ async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()>
 /// Removes leases that their servers have not renewed in time.
 async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
-    let mut cursor = agent.registry.table(leases).snapshot().cursor(selection, None);
-    loop {
-        let mut objects = Vec::new();
-        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-        for object in &objects {
-            let Some(lease) = others(stored_value(object)) else { continue };
+    for objects in scan(&agent.registry.table(leases).snapshot(), selection) {
+        for object in objects.map_err(ApiError::internal)? {
+            let Some(lease) = others(stored_value(&object)) else { continue };
             if !is_gone(&lease, now()) {
                 continue;
             }
@@ -124,10 +121,8 @@ async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
                 deleted => deleted?,
             }
         }
-        if !more {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// Returns whether a lease has expired.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flotilla_cluster::{Object, Scope, Selection};
+use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
@@ -13,21 +13,20 @@ use super::agent::Agent;
 use super::queue::{Queue, Then};
 use super::token_secrets::{ACCOUNT_NAME, ACCOUNT_UID, token_type};
 use crate::access::nodes::names_secret;
-use crate::access::tokens::{INVALID_SINCE, LAST_USED, Use, day_of};
+use crate::access::tokens::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, Use, day_of};
 use crate::bootstrap::LEGACY_TOKEN_TRACKING;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
 /// How long a token must be unused before it is refused, and again before it is removed: the default of
 /// `--legacy-service-account-token-clean-up-period` of kube-controller-manager, in seconds.
-const UNUSED_SECONDS: i64 = 365 * SECONDS_OF_DAY;
-const SECONDS_OF_DAY: i64 = 86_400;
+const UNUSED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 /// Interval between two searches for unused tokens.
-const SEARCH_INTERVAL: Duration = Duration::from_secs(86_400);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(SECONDS_PER_DAY.cast_unsigned());
 const LABELS: [&str; 2] = ["metadata", "labels"];
 
 /// Records the days of uses that this server has seen.
@@ -153,28 +152,23 @@ impl Cleaner {
 
     /// Calls `visit` with each object of a selection until it returns false.
     fn each(&self, served: &Served, selection: Selection, mut visit: impl FnMut(Value) -> bool) -> ApiResult<()> {
-        let mut cursor = self.agent.registry.table(served).snapshot().cursor(selection, None);
-        loop {
-            let mut objects: Vec<Arc<Object>> = Vec::new();
-            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-            for object in &objects {
-                if let Some(value) = others(stored_value(object))
+        for objects in scan(&self.agent.registry.table(served).snapshot(), selection) {
+            for object in objects.map_err(ApiError::internal)? {
+                if let Some(value) = others(stored_value(&object))
                     && !visit(value)
                 {
                     return Ok(());
                 }
             }
-            if !more {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 
 /// Returns whether uses are recorded since before every use that would keep a token. They are certainly recorded from
 /// the day after `since`.
 fn is_tracked_long_enough(since: &str, now: Timestamp) -> bool {
-    start_of(since).is_some_and(|start| start.seconds + SECONDS_OF_DAY + UNUSED_SECONDS <= now.seconds)
+    start_of(since).is_some_and(|start| start.seconds + SECONDS_PER_DAY + UNUSED_SECONDS <= now.seconds)
 }
 
 /// Returns what happens to a token in a Secret, apart from its account and pods. `None` if it stays as it is.

@@ -13,9 +13,9 @@ use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -42,11 +42,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         follow(&node_table, Interest::default(), |seen: Seen<'_>| {
             let Some(node) = seen.deleted() else { return };
             let field = Some(("spec.nodeName".into(), node.key().name().into()));
-            let mut cursor = pod_table.snapshot().cursor(Selection { field, ..Selection::default() }, None);
-            let mut found = Vec::new();
+            let chunks = scan(&pod_table.snapshot(), Selection { field, ..Selection::default() });
             // If the snapshot expires, the rest of the list is skipped: those pods stay until they are checked again.
-            while cursor.read(LIST_CHUNK_OBJECTS, &mut found).is_ok_and(|more| more) {}
-            found.iter().filter(|pod| is_deleting(pod)).for_each(|pod| look_at(pod));
+            let found = chunks.map_while(Result::ok).flatten();
+            found.filter(|pod| is_deleting(pod)).for_each(|pod| look_at(&pod));
         }),
         queue.work(WORKERS, |(namespace, name): (String, String)| {
             let (agent, pods, nodes) = (&agent, &pods, &nodes);

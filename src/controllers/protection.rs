@@ -19,10 +19,10 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, mentions, release};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
 use crate::rules::protection::{self, Protection};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -140,10 +140,9 @@ impl Controller {
             let table = self.agent.registry.table(served);
             self.agent.registry.barrier(&table).await?;
             let selection = Selection { scope: scope.clone(), ..Selection::default() };
-            let mut cursor = table.snapshot().cursor(selection, None);
-            loop {
-                let mut objects = Vec::new();
-                let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+            let mut chunks = scan(&table.snapshot(), selection);
+            while let Some(objects) = chunks.next_yielding().await {
+                let objects = objects.map_err(ApiError::internal)?;
                 // The text of a user contains the name of the object, or parts of that name for generated claims.
                 let is_named = |user: &Object| {
                     let generated = name.starts_with(&format!("{}-", user.key().name()));
@@ -154,10 +153,6 @@ impl Controller {
                         return Ok(true);
                     }
                 }
-                if !more {
-                    break;
-                }
-                tokio::task::yield_now().await;
             }
         }
         Ok(false)

@@ -22,9 +22,9 @@ use super::metadata::{is_deleting, metadata};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -244,20 +244,14 @@ impl Controller {
             self.agent.registry.barrier(&table).await?;
             let mut tally = Tally::new(quota, group, resource, now);
             let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
-            let mut cursor = table.snapshot().cursor(selection, None);
-            loop {
-                let mut objects = Vec::new();
-                let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-                for object in &objects {
-                    let object = stored_value(object)?;
+            let mut chunks = scan(&table.snapshot(), selection);
+            while let Some(objects) = chunks.next_yielding().await {
+                for object in objects.map_err(ApiError::internal)? {
+                    let object = stored_value(&object)?;
                     tally.add(&object);
                     let end = quota::ends_at(group, resource, &object).filter(|end| end.seconds >= now.seconds);
                     *leaves = (*leaves).into_iter().chain(end).min_by_key(|end| end.seconds);
                 }
-                if !more {
-                    break;
-                }
-                tokio::task::yield_now().await;
             }
             used.extend(tally.used());
         }

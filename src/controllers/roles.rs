@@ -11,9 +11,9 @@ use super::queue::{Queue, Then};
 use crate::access::rbac::aggregated;
 use crate::bootstrap::AGGREGATION_MANAGER;
 use crate::follow::follow;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -37,16 +37,11 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
-    let mut cursor = agent.registry.table(roles).snapshot().cursor(Selection::default(), None);
+    let mut chunks = scan(&agent.registry.table(roles).snapshot(), Selection::default());
     let mut all: Vec<Value> = Vec::new();
-    loop {
-        let mut objects = Vec::new();
-        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
+    while let Some(objects) = chunks.next_yielding().await {
+        let objects = objects.map_err(ApiError::internal)?;
         all.extend(objects.iter().filter_map(|object| others(stored_value(object))));
-        if !more {
-            break;
-        }
-        tokio::task::yield_now().await;
     }
     for role in all.iter().filter(|role| !role.at(&["aggregationRule"]).is_null()) {
         let rules = aggregated(role, &all);

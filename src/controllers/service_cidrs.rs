@@ -19,11 +19,11 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, release};
 use super::queue::{Queue, Then};
 use crate::follow::{Seen, follow};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
 use crate::rules::addresses::{self, Block};
 use crate::rules::protection::add_finalizer;
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -147,18 +147,13 @@ impl Controller {
 
     /// Collects what `find` returns for each object of a resource.
     fn all<T>(&self, served: &Served, find: impl Fn(&Value) -> Vec<T>) -> ApiResult<Vec<T>> {
-        let mut cursor = self.agent.registry.table(served).snapshot().cursor(Selection::default(), None);
         let mut all = Vec::new();
-        loop {
-            let mut objects = Vec::new();
-            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-            for object in &objects {
-                all.extend(find(&stored_value(object)?));
-            }
-            if !more {
-                return Ok(all);
+        for objects in scan(&self.agent.registry.table(served).snapshot(), Selection::default()) {
+            for object in objects.map_err(ApiError::internal)? {
+                all.extend(find(&stored_value(&object)?));
             }
         }
+        Ok(all)
     }
 
     /// Sets the condition `Ready`, unless it has that value already.

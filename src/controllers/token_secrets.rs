@@ -13,9 +13,9 @@ use super::agent::Agent;
 use super::queue::{Queue, Then};
 use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -97,15 +97,10 @@ impl Controller {
         let snapshot = self.agent.registry.table(&self.secrets).snapshot();
         let selection =
             Selection { scope: Scope::namespace(namespace), field: Some(token_type()), ..Selection::default() };
-        let mut cursor = snapshot.cursor(selection, None);
-        loop {
-            let mut objects = Vec::new();
-            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-            objects.iter().for_each(|secret| self.add(Work::Secret, secret));
-            if !more {
-                return Ok(());
-            }
+        for secrets in scan(&snapshot, selection) {
+            secrets.map_err(ApiError::internal)?.iter().for_each(|secret| self.add(Work::Secret, secret));
         }
+        Ok(())
     }
 
     async fn settle(&self, target: Target<'_>, secret: &Value) -> ApiResult<()> {
@@ -169,11 +164,8 @@ impl Controller {
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.accounts).snapshot();
         let selection = Selection { scope: Scope::namespace(secret.namespace), ..Selection::default() };
-        let mut cursor = snapshot.cursor(selection, None);
-        loop {
-            let mut objects = Vec::new();
-            let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-            for account in &objects {
+        for accounts in scan(&snapshot, selection) {
+            for account in accounts.map_err(ApiError::internal)? {
                 let target = Target { served: &self.accounts, name: account.key().name(), ..secret };
                 let names = |value: &Value| value.str_at(&["name"]) == secret.name;
                 let current = self.agent.get(target)?;
@@ -190,9 +182,7 @@ impl Controller {
                     _ => {}
                 }
             }
-            if !more {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }

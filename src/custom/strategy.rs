@@ -22,7 +22,7 @@ pub static PLAIN: Strategy = Strategy {
 pub static WITH_STATUS: Strategy = Strategy {
     status: true,
     prepare_update: |object, old| count(object, old, &["metadata", "status"]),
-    prepare_status: keep_metadata,
+    prepare_status: |object, old, _| keep_metadata(object, old),
     ..PLAIN
 };
 

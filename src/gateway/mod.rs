@@ -20,6 +20,7 @@ mod messages;
 mod overview;
 mod past_versions;
 mod published;
+mod reads;
 mod remote;
 mod resources;
 mod routing;
@@ -29,5 +30,6 @@ mod stages;
 mod subresources;
 mod uploads;
 mod watches;
+mod writes;
 
 pub use server::Gateway;

@@ -1,38 +1,29 @@
-//! Requests about objects: from a path and method to an operation of the registry.
+//! Requests about objects: from a path and method to the function of a verb, in [`super::reads`] or [`super::writes`].
 
-use std::future::ready;
 use std::sync::Arc;
 
 use actix::Addr;
 use actix_web::{HttpResponse, web};
 use compact_str::CompactString;
-use flotilla_cluster::Object;
-use flotilla_proto::value;
-use flotilla_proto::value::Value;
-use futures_util::FutureExt as _;
 
-use super::actor::{Collect, GatewayActor, unrouted};
+use super::actor::GatewayActor;
 use super::exchange::Progress;
 use super::head::Head;
 use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::uploads::{Body, arrive};
-use super::{Gateway, body, counted, deprecation, lists, watches};
+use super::{Gateway, counted, deprecation};
 use crate::access::{Attributes, ResourceAttributes};
-use crate::answer::{self, respond};
-use crate::limits;
-use crate::patch::Format;
+use crate::answer;
+use crate::registry::Target;
 use crate::registry::subresources::{self, Handler};
-use crate::registry::{DeleteOptions, Entity, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
-use crate::representation;
-use crate::representation::Show;
 use crate::request::path::ResourcePath;
 use crate::request::query::Query;
 use crate::request::verb::Verb;
-use crate::request::{Basis, Caller, Form, Media, Offer, Representation};
+use crate::request::{Basis, Caller, Offer};
 use crate::rules::names;
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::served::Served;
-use crate::status::{ApiError, ApiResult};
+use crate::status::ApiResult;
 use crate::watchdog::{self, Stage, Work};
 
 /// A request about objects whose path and method fit a resource.
@@ -213,221 +204,4 @@ impl<'r> Request<'r> {
     pub(super) fn include(&self) -> Option<&'r str> {
         self.head.query.get("includeObject")
     }
-
-    pub(super) async fn respond_entity(
-        &self,
-        code: u16,
-        entity: &Entity,
-        representation: Representation,
-    ) -> ApiResult<HttpResponse> {
-        let registry = &self.gateway.registry;
-        if let Entity::Stored(object) = entity {
-            registry.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
-        }
-        let gzip = self.head.gzip;
-        let packed = match entity {
-            Entity::Stored(object) if self.takes_long_to_show(object, representation) => {
-                let (registry, served) = (Arc::clone(registry), Arc::clone(&self.served));
-                let (entity, include) = (Entity::Stored(Arc::clone(object)), self.include().map(str::to_owned));
-                let make = move || {
-                    let include = include.as_deref();
-                    let encoded = representation::encode_entity(&registry, &served, &entity, representation, include)?;
-                    Ok::<_, ApiError>(answer::pack(encoded, gzip))
-                };
-                self.gateway.aside.run(move || ready(make()).boxed_local()).await??
-            }
-            _ => {
-                let include = self.include();
-                let encoded = representation::encode_entity(registry, &self.served, entity, representation, include)?;
-                answer::pack(encoded, gzip)
-            }
-        };
-        Ok(answer::respond_packed(code, packed, &self.caller.warnings))
-    }
-
-    /// Returns whether an object is large and must be encoded anew or compressed, which keeps a worker for long.
-    fn takes_long_to_show(&self, object: &Object, representation: Representation) -> bool {
-        let is_plain = representation.media == Media::Json && !representation.pretty && !self.head.gzip;
-        let is_as_stored = is_plain && representation.form == Form::Object && self.served.shows_as_stored(object);
-        object.bytes().len() >= limits::LARGE_REQUEST_BYTES && !is_as_stored
-    }
-
-    async fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
-        self.respond_entity(if written.created { 201 } else { 200 }, &written.entity, representation).await
-    }
-
-    async fn get(self) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        if self.head.query.flag("export").unwrap_or(false) {
-            let message = "the export parameter, deprecated since v1.14, is no longer supported";
-            return Err(ApiError::bad_request(message));
-        }
-        let revision = self.head.query.get("resourceVersion");
-        let object = self.gateway.registry.get(&self.served, self.namespace, self.name, revision).await?;
-        self.respond_entity(200, &Entity::Stored(object), representation).await
-    }
-
-    async fn list(self) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation_of(&self.served, Offer::Collection)?;
-        let listing = Listing::read(&self.head.query, &self.served, false)?;
-        self.gateway.registry.reach_for_list(&self.served, &listing).await?;
-        let (served, is_recent) = (Arc::clone(&self.served), listing.is_recent());
-        let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
-        let page = page.map_err(unrouted)??.read().await?;
-        let page = self.gateway.registry.convert_page(&self.served, page).await?;
-        if is_recent {
-            self.gateway.registry.wait_promised(page.revision).await?;
-        }
-        let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
-    }
-
-    async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation_of(&self.served, Offer::Collection)?;
-        let mut listing = Listing::read(&self.head.query, &self.served, by_path)?;
-        if !self.name.is_empty() {
-            listing.select_name(self.name)?;
-        }
-        let show = Show { representation, include: self.include(), gzip: false };
-        let (request, connection) = (self.head.request()?, self.head.connection);
-        let asked = watches::WatchRequest { namespace: self.namespace, listing, connection, request };
-        watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
-    }
-
-    /// Reads a create or replacement: the representation of the answer, the options of the given kind, and a function
-    /// that returns the decoded object.
-    async fn object(
-        &self,
-        body: Body,
-        options: &str,
-    ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        let media = body::media(self.head.content_type)?;
-        let bytes = body.read()?;
-        let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
-        let (served, validation) = (Arc::clone(&self.served), options.validation);
-        Ok((representation, options, move || body::decode(&bytes, media, &served, validation)))
-    }
-
-    async fn create(self, body: Body) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(body, "CreateOptions").await?;
-        let warnings_before = self.caller.warnings.len();
-        let decode = |caller: &mut Caller| {
-            let decoded = object()?;
-            caller.warnings.truncate(warnings_before);
-            caller.warnings.extend(decoded.warnings.iter().cloned());
-            body::check_stated(&self.served, &decoded.value)?;
-            Ok::<_, ApiError>(decoded)
-        };
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
-        let registry = &self.gateway.registry;
-        if let Some(tenure) = self.caller.basis.tenure() {
-            let decoded = decode(self.caller)?;
-            let created = registry.create_in_tenure(target, decoded, &options, self.caller, tenure).await?;
-            if let Some(written) = created {
-                return self.respond_written(&written, representation).await;
-            }
-        }
-        let decoded = decode(self.caller)?;
-        let written = registry.create(target, decoded, &options, self.caller).await?;
-        self.respond_written(&written, representation).await
-    }
-
-    async fn update(self, body: Body) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(body, "UpdateOptions").await?;
-        let decoded = object()?;
-        body::check_stated(&self.served, &decoded.value)
-            .inspect_err(|_| self.caller.warnings.extend(decoded.warnings.iter().cloned()))?;
-        let registry = &self.gateway.registry;
-        let written = registry.replace(
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
-            decoded,
-            &options,
-            self.caller,
-        );
-        let written = written.await?;
-        self.respond_written(&written, representation).await
-    }
-
-    async fn patch(self, body: Body) -> ApiResult<HttpResponse> {
-        let format = patch_format(self.head, &self.served)?;
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        let bytes = body.read()?;
-        let apply = format.is_none();
-        let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
-        let registry = &self.gateway.registry;
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
-        let written = match format {
-            Some(format) => registry.patch(target, PatchBody { format, bytes: &bytes }, &options, self.caller).await?,
-            None => registry.apply(target, &bytes, &options, self.caller).await?,
-        };
-        self.respond_written(&written, representation).await
-    }
-
-    async fn delete(self, body: Body) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        let bytes = body.read()?;
-        let options = body::decode_delete_options(&bytes, self.head.content_type)?;
-        let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
-        let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
-        if !deleted.is_unreadable && (!deleted.gone || self.served.strategy.returns_deleted) {
-            return self.respond_entity(200, &deleted.entity, representation).await;
-        }
-        let status = match deleted.is_unreadable {
-            true => success_unseen(&self.served, self.name),
-            false => success(&self.served, self.name, &deleted.uid),
-        };
-        let representation = Representation { form: Form::Object, ..representation };
-        Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
-    }
-
-    async fn delete_collection(self, body: Body) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation_of(&self.served, Offer::Objects)?;
-        let bytes = body.read()?;
-        let listing = Listing::read(&self.head.query, &self.served, false)?;
-        let options = body::decode_delete_options(&bytes, self.head.content_type)?;
-        let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
-        let registry = &self.gateway.registry;
-        let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
-        let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
-    }
-}
-
-/// Returns the format of a PATCH body. `None` for apply. Custom resources have no strategic merge patch, since their
-/// types do not say how lists merge.
-pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option<Format>> {
-    let is_custom = served.custom.is_some();
-    Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
-        "application/json-patch+json" => Some(Format::Json),
-        "application/merge-patch+json" => Some(Format::Merge),
-        "application/strategic-merge-patch+json" if !is_custom => Some(Format::Strategic),
-        "application/apply-patch+yaml" => None,
-        _ if is_custom => return Err(body::unsupported_custom_patch()),
-        _ => return Err(body::unsupported_patch()),
-    })
-}
-
-/// Returns the `Status` of the deletion of an object that could not be decoded.
-fn success_unseen(served: &Served, name: &str) -> Value {
-    let details = value!({"name": name, "kind": (&*served.kind().name)});
-    let metadata = Value::object();
-    value!({
-        "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Success", "details": details, "code": 200
-    })
-}
-
-/// Returns the `Status` of a deletion that is done.
-fn success(served: &Served, name: &str, uid: &str) -> Value {
-    let mut details = value!({"name": name});
-    if !served.group().is_empty() {
-        details.set_at(&["group"], served.group());
-    }
-    details.set_at(&["kind"], &*served.resource.name);
-    details.set_at(&["uid"], uid);
-    value!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }

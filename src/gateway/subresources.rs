@@ -6,8 +6,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::body;
-use super::resources::{Request, patch_format};
+use super::resources::Request;
 use super::uploads::Body;
+use super::writes::patch_format;
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::admission::Operation;
 use crate::answer::{self, respond};
@@ -16,7 +17,7 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{
     self, Acted, Action, Call, Connect, Connected, Connection, Handler, Shown, Tokens,
 };
-use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, ownership, place};
+use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, ownership, place};
 use crate::representation;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
@@ -60,7 +61,7 @@ impl Request<'_> {
         let mut document = decoded.value;
         place(target, &mut document)?;
         self.gateway.registry.admit_action(target, &mut document, self.caller)?;
-        (part.strategy.default)(&mut document);
+        part.strategy.set_defaults(&mut document, now());
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
         self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
         let gateway = self.gateway;

@@ -16,8 +16,8 @@ use super::client::AnyClient;
 use crate::config::{Config, TlsVersion};
 use crate::limits::TLS_SESSIONS;
 
-/// Returns the cryptography provider of all TLS connections. AES with keys of 128 bits comes before that with 256, as in
-/// Go: it costs less, and is as far out of reach.
+/// Returns the cryptography provider of all TLS connections. As in Go, AES with keys of 128 bits comes before AES with
+/// 256: it costs less.
 pub fn provider() -> Arc<CryptoProvider> {
     let mut provider = rustls::crypto::ring::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);

@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 
 use super::outside::Question;
 use super::{Registry, Target, WriteOptions};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::metrics::admission::Phase;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -31,7 +31,7 @@ impl Registry {
 
     /// Lets the plugins within the server change or refuse a new object that is not finished.
     pub(super) fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller);
+        let write = BuiltInAttributes::create(self, target, caller);
         self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }
 
@@ -44,7 +44,7 @@ impl Registry {
         old: &Value,
         caller: &Caller,
     ) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
         self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }
 
@@ -54,12 +54,12 @@ impl Registry {
     /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
     /// namespace.
     pub fn admit_action(&self, target: Target<'_>, document: &mut Value, caller: &Caller) -> ApiResult<()> {
-        self.mutate_within(&WriteAttributes::create(self, target, caller), document)
+        self.mutate_within(&BuiltInAttributes::create(self, target, caller), document)
     }
 
     /// Lets the plugins within the server refuse a deletion.
     pub(super) fn admit_deletion(&self, target: Target<'_>, old: &Value, caller: &Caller) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller).changes(Operation::Delete, old);
+        let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Delete, old);
         self.mutate_within(&write, &mut Value::Null)
     }
 
@@ -71,14 +71,14 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller);
+        let write = BuiltInAttributes::create(self, target, caller);
         let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
         caller.warnings.extend(write.into_results().0);
         validated?;
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Question::create(target, object, options), caller)).await?;
         }
-        let write = WriteAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
         caller.basis.note_charged(write.into_results().1);
         validated
@@ -92,7 +92,7 @@ impl Registry {
         old: &Value,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
         let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
         caller.warnings.extend(write.into_results().0);
         validated
@@ -107,7 +107,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = WriteAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
         let write = write.with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
         caller.basis.note_charged(write.into_results().1);

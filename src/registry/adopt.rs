@@ -4,7 +4,7 @@ use flotilla_cluster::{Draft, limits};
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-use super::encode;
+use super::{encode, now};
 use crate::kinds::conversion;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
@@ -38,7 +38,7 @@ pub fn adopt(served: &Served, mut object: Value) -> ApiResult<Draft> {
             }
         }
         None => {
-            (served.strategy.default)(&mut object);
+            served.strategy.set_defaults(&mut object, now());
             encode::order_members(&mut object, &served.stored.of);
             encode::draft_as_is(served, &object)
         }

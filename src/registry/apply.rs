@@ -3,9 +3,9 @@
 use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
+use super::change::{Change, check_identity};
 use super::options::FieldValidation;
 use super::precondition::MODIFIED;
-use super::update::{Change, check_identity};
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
 use crate::limits;

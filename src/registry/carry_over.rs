@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::Target;
 use super::create::reset_status;
+use super::{Target, now};
 use crate::rules::Generation;
 
 /// Restores what a client may not change, and raises the generation if the spec changed.
@@ -12,11 +12,11 @@ pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     keep_system_fields(new, old);
     if target.subresource == "status" {
         restore_all_but_status(new, old);
-        (strategy.prepare_status)(new, old);
+        (strategy.prepare_status)(new, old, now());
         return;
     }
     if let Some(rules) = strategy.subresource(target.subresource) {
-        (rules.prepare)(new, old);
+        (rules.prepare)(new, old, now());
         return;
     }
     if strategy.status {

@@ -4,7 +4,7 @@ use flotilla_cluster::Object;
 use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
-use super::encode;
+use super::{encode, now};
 use crate::kinds::conversion;
 use crate::served::Served;
 use crate::status::ApiResult;
@@ -97,11 +97,14 @@ pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
         return custom.default(object);
     }
     if served.is_stored_version() {
-        (served.strategy.default)(object);
+        served.strategy.set_defaults(object, now());
         return Ok(());
     }
     let mut stored = to_stored(served, std::mem::take(object));
-    served.strategy.default_converted.unwrap_or(served.strategy.default)(&mut stored);
+    match served.strategy.default_converted {
+        Some(default) => default(&mut stored),
+        None => served.strategy.set_defaults(&mut stored, now()),
+    }
     *object = shown(served, stored);
     Ok(())
 }
@@ -110,7 +113,7 @@ pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
 /// before these are written.
 pub fn default_valid(served: &Served, object: &mut Value) {
     if served.strategy.default_converted.is_some() && !served.is_stored_version() {
-        (served.strategy.default)(object);
+        served.strategy.set_defaults(object, now());
         encode::order_members(object, &served.stored.of);
     }
 }
@@ -130,7 +133,7 @@ pub fn default_changed(served: &Served, object: &mut Value, before: &Value) -> A
         .flat_map(Map::iter_mut)
         .filter_map(|(key, member)| member.is_same(before.at(&[key])).then(|| (key.into(), std::mem::take(member))))
         .collect();
-    (served.strategy.default)(object);
+    served.strategy.set_defaults(object, now());
     shared.into_iter().for_each(|(key, member)| object.set_at(&[&key], member));
     Ok(())
 }

@@ -322,9 +322,10 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
         }
         Generation::Spec | Generation::Own => object.set_at(&["metadata", "generation"], 1),
     }
-    object.set_at(&["metadata", "creationTimestamp"], now().to_string());
+    let now = now();
+    object.set_at(&["metadata", "creationTimestamp"], now.to_string());
     object.set_at(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
-    (strategy.prepare_create)(object);
+    (strategy.prepare_create)(object, now);
 }
 
 /// Returns the user who makes a request as an object: see [`Strategy::set_requester`].

@@ -11,6 +11,7 @@ use flotilla_cluster::{
 use super::continuation::Token;
 use super::{Listing, Registry, Served, read};
 use crate::limits;
+use crate::scan::scan;
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
@@ -354,18 +355,17 @@ impl UnreadPage {
 
 /// Returns how many objects there are up to and including a key.
 async fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
-    let mut cursor = snapshot.cursor(Scan { scope: scope.clone(), ..Scan::default() }, None);
-    let (mut passed, mut objects, mut turn) = (0, Vec::new(), Turn::begin());
-    loop {
-        let more = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects)?;
+    let (mut passed, mut turn) = (0, Turn::begin());
+    for objects in scan(snapshot, Scan { scope: scope.clone(), ..Scan::default() }) {
+        let objects = objects?;
         let before = objects.iter().take_while(|object| object.key().as_str() <= after).count();
         passed += before as u64;
-        if !more || before < objects.len() {
-            return Ok(passed);
+        if before < objects.len() {
+            break;
         }
-        objects.clear();
         turn.pause().await;
     }
+    Ok(passed)
 }
 
 /// Returns the key of the only object that can be selected, if the selection names it.

@@ -8,6 +8,7 @@ mod adopt;
 mod allocation;
 mod apply;
 mod carry_over;
+mod change;
 mod claim_status;
 mod collection;
 mod continuation;
@@ -29,12 +30,15 @@ mod patch;
 mod precondition;
 mod proof;
 mod read;
+mod replace;
+mod revise;
 pub mod services;
 pub mod subresources;
 pub mod type_meta;
 mod unreadable;
 mod unsafe_deletion;
 mod update;
+mod update_admission;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,6 +48,7 @@ use flotilla_proto::value::Value;
 
 pub use adopt::adopt;
 pub use allocation::{NodePorts, claimant, held_addresses};
+pub use change::Change;
 pub use create::{place, suffix};
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{
@@ -53,7 +58,6 @@ pub use list::{OneByOne, Page, UnreadPage, selects};
 pub use listing::Listing;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patch::PatchBody;
-pub use update::Change;
 
 use crate::access::Authorizer;
 use crate::admission::{Admission, Switches};

@@ -9,7 +9,9 @@ use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
 use super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
-use crate::admission::{Admission, Attributes, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation};
+use crate::admission::{
+    Admission, DynamicAttributes, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation,
+};
 use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
@@ -48,9 +50,9 @@ impl<'a> Question<'a> {
         MatchAttributes::of(registry, self.target, self.operation, self.object, self.old)
     }
 
-    fn attributes(self, registry: &'a Registry, caller: &Caller) -> Attributes<'a> {
+    fn attributes(self, registry: &'a Registry, caller: &Caller) -> DynamicAttributes<'a> {
         let MatchAttributes { served, subresource, namespace, name, .. } = self.for_matching(registry);
-        Attributes {
+        DynamicAttributes {
             registry,
             served,
             kind: GroupVersionKind::of(served, subresource),
@@ -73,7 +75,7 @@ impl<'a> Question<'a> {
 }
 
 /// Copies warnings and audit annotations of policies and webhooks to the caller's response.
-fn add_notices(attributes: &mut Attributes<'_>, caller: &mut Caller) {
+fn add_notices(attributes: &mut DynamicAttributes<'_>, caller: &mut Caller) {
     let notices = std::mem::take(attributes.notices.get_mut());
     caller.warnings.extend(notices.warnings);
     caller.annotations.extend(notices.annotations);

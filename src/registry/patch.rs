@@ -6,8 +6,8 @@ use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
+use super::change::{Change, check_identity};
 use super::options::FieldValidation;
-use super::update::{Change, check_identity};
 use super::{Registry, Served, Target, WriteOptions, Written, convert, type_meta};
 use crate::field::quote;
 use crate::fieldmanager;

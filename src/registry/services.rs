@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 
 use super::{Registry, stored_value};
-use crate::limits;
+use crate::scan::scan;
 
 /// The host and the port at which a port of a Service is reached. The error text is the reference's.
 pub type Resolved = Result<(String, u16), String>;
@@ -78,17 +78,9 @@ pub fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
     use flotilla_cluster::{Scope, Selection};
     let Some(served) = registry.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };
     let scope = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
-    let mut cursor = registry.table(&served).snapshot().cursor(scope, None);
-    let (mut found, mut objects) = (Vec::new(), Vec::new());
-    loop {
-        let more = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects);
-        let values = objects.drain(..).filter_map(|object| stored_value(&object).ok());
-        found
-            .extend(values.filter(|slice| slice.str_at(&["metadata", "labels", "kubernetes.io/service-name"]) == name));
-        if !matches!(more, Ok(true)) {
-            return found;
-        }
-    }
+    let objects = scan(&registry.table(&served).snapshot(), scope).map_while(Result::ok).flatten();
+    let values = objects.filter_map(|object| stored_value(&object).ok());
+    values.filter(|slice| slice.str_at(&["metadata", "labels", "kubernetes.io/service-name"]) == name).collect()
 }
 
 #[cfg(test)]

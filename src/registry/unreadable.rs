@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::{Registry, Served};
 use crate::limits;
+use crate::scan::scan;
 use crate::status::{ApiError, ApiResult, Cause, Details, qualified};
 use crate::turn::Turn;
 use crate::unreadable::{REASON, cause, prove};
@@ -112,14 +113,10 @@ impl Registry {
     pub async fn examine_stored(&self) {
         for served in self.resources.stored() {
             let table = self.table(&served);
-            let mut cursor = table.snapshot().cursor(Selection::default(), None);
-            let (mut objects, mut bytes, mut more) = (Vec::new(), 0, true);
-            while more {
-                // Stops when the snapshot is older than the history window: newer objects were encoded by a running
-                // server.
-                let Ok(next) = cursor.read(limits::LIST_CHUNK_OBJECTS, &mut objects) else { break };
-                more = next;
-                for object in objects.drain(..).filter(|object| object.is_decodable().is_none()) {
+            let mut bytes = 0;
+            // Stops when the snapshot is older than the history window: newer objects were encoded by a running server.
+            for objects in scan(&table.snapshot(), Selection::default()).map_while(Result::ok) {
+                for object in objects.into_iter().filter(|object| object.is_decodable().is_none()) {
                     bytes += object.bytes().len();
                     if prove(&object).is_err() {
                         self.unreadable.note(&served.table, &object);

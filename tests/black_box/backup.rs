@@ -34,8 +34,8 @@ pub fn back_up(server: &Server, to: &Path) {
     let kubeconfig = server.data().join("admin.kubeconfig");
     let made = flotilla(&["backup"], &[("--kubeconfig", &kubeconfig), ("--to", to)]);
     assert!(made.status.success(), "{}", errors(&made));
-    let told = String::from_utf8_lossy(&made.stdout).into_owned();
-    assert!(told.contains("objects as of revision"), "{told}");
+    let output = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(output.contains("objects as of revision"), "{output}");
 }
 
 pub fn restore(from: &Path, directory: &DataDir) -> Output {
@@ -99,8 +99,8 @@ fn restored_objects_have_revisions_above_all_earlier_ones() {
 
     let restored = restore(&backup, &second);
     assert!(restored.status.success(), "{}", errors(&restored));
-    let told = String::from_utf8_lossy(&restored.stdout).into_owned();
-    assert!(told.contains("--shards configmaps=3 --groups 3"), "{told}");
+    let output = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(output.contains("--shards configmaps=3 --groups 3"), "{output}");
     // A backup does not contain the certificate authorities. With new ones, the ConfigMap with the root certificate in
     // each namespace would differ.
     let authorities = first.path().join("pki");

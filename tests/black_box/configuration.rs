@@ -58,7 +58,7 @@ fn wrong_variables_are_refused() {
 
     // A variable that is no option causes only a warning.
     let server = directory.try_start_in(&[("FLOTILLA_HISTORY_SECOND", "1")]).expect("a server");
-    let told = server.messages();
-    let warned = told.lines().find(|line| line.contains("unrecognized environment variable"));
-    assert!(warned.is_some_and(|line| line.contains("WARN") && line.contains("FLOTILLA_HISTORY_SECOND")), "{told}");
+    let messages = server.messages();
+    let warned = messages.lines().find(|line| line.contains("unrecognized environment variable"));
+    assert!(warned.is_some_and(|line| line.contains("WARN") && line.contains("FLOTILLA_HISTORY_SECOND")), "{messages}");
 }

@@ -149,7 +149,7 @@ fn a_failing_webhook_affects_only_objects_that_need_it() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
-    for (reply, told) in replies {
+    for (reply, expected) in replies {
         let webhook = Webhook::start(reply);
         define(&mut client, &webhook.config("/"));
         client.post(V1, &pot("v1", "a", "x")).expect(201);
@@ -157,7 +157,7 @@ fn a_failing_webhook_affects_only_objects_that_need_it() {
             let error = client.get(&path).expect(500);
             let message = error["message"].as_str().expect("a message");
             assert!(message.starts_with("conversion webhook for example.com/v1, Kind=Pot"), "{message}");
-            assert!(message.contains(told), "{message} has no {told}");
+            assert!(message.contains(expected), "{message} has no {expected}");
         }
         client.get(V1).expect(200);
         client.delete(&format!("{DEFINITIONS}/pots.example.com")).expect(200);

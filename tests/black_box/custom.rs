@@ -258,9 +258,9 @@ fn a_custom_type_is_divided_while_it_is_written() {
         };
         let writers = [0, 1, 2].map(|member| scope.spawn(update(member)));
         sleep(Duration::from_millis(200));
-        let told = output_of(&servers[1], &["shards", "example.com/widgets=8"]);
-        let row = told.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
-        assert_eq!(row.split_whitespace().nth(1), Some("8"), "{told}");
+        let output = output_of(&servers[1], &["shards", "example.com/widgets=8"]);
+        let row = output.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
+        assert_eq!(row.split_whitespace().nth(1), Some("8"), "{output}");
         sleep(Duration::from_millis(200));
         stopped.store(true, Ordering::SeqCst);
         writers.map(|writer| writer.join().expect("a writer").0)
@@ -271,8 +271,8 @@ fn a_custom_type_is_divided_while_it_is_written() {
         let (busy, calm) = items.split_at(counts.len());
         assert_eq!(calm, before["items"].as_array().expect("items"));
         for (item, count) in busy.iter().zip(counts) {
-            let told = item["metadata"]["labels"]["count"].as_str().and_then(|told| told.parse().ok());
-            assert!(count > 0 && told == Some(count), "{item}");
+            let stated = item["metadata"]["labels"]["count"].as_str().and_then(|stated| stated.parse().ok());
+            assert!(count > 0 && stated == Some(count), "{item}");
         }
     }
     let mut last = revision(&before);

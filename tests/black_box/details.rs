@@ -310,8 +310,8 @@ fn what_a_json_patch_repeats_is_told() {
     };
     let why = message(&send(&mut client, "Strict"), 422);
     assert!(why.contains(r#"\"data\":{\"q\":\"0\",\"q\":\"1\",\"q\":\"\\u003c\"}"#), "{why}");
-    let told = r#"json patch duplicate field "[0].op", json patch duplicate field "[0].value.q", "#.to_owned()
+    let expected = r#"json patch duplicate field "[0].op", json patch duplicate field "[0].value.q", "#.to_owned()
         + r#"duplicate field "data.q", unknown field "x""#;
-    assert!(why.ends_with(&format!("strict decoding error: {told}")), "{why}");
+    assert!(why.ends_with(&format!("strict decoding error: {expected}")), "{why}");
     assert_eq!(send(&mut client, "Warn").expect(200)["data"], json!({"q": "<"}));
 }

@@ -119,14 +119,14 @@ fn busy_clients_see_no_interrupted_request() {
             .collect();
         tokio::time::sleep(Duration::from_millis(700)).await;
         server.send_sigterm();
-        let (told, mut all) = (Instant::now(), Written::default());
+        let (began, mut all) = (Instant::now(), Written::default());
         for client in clients {
             let mut written = client.await.expect("a client");
             assert!(!written.made.is_empty(), "no object was created before the end");
             all.made.append(&mut written.made);
             all.refused.append(&mut written.refused);
         }
-        (all, told.elapsed())
+        (all, began.elapsed())
     });
     assert!(took < Duration::from_secs(15), "{took:?} until all connections were closed");
     let refused = TcpStream::connect(credentials.address).err().map(|error| error.kind());
@@ -159,7 +159,7 @@ fn idle_connections_are_closed_at_once() {
         }
         assert!(is_refused(&sender.ready().await.expect_err("no more requests")));
     });
-    let told = Instant::now();
+    let began = Instant::now();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(10), "idle connections do not delay the end");
+    assert!(began.elapsed() < Duration::from_secs(10), "idle connections do not delay the end");
 }

@@ -129,7 +129,7 @@ fn webhooks_with_a_wrong_certificate_receive_nothing() {
         Webhook::start_as("127.0.0.1", change, allow)
     };
     let trusted = of("127.0.0.1");
-    for (webhook, bundle, told) in [
+    for (webhook, bundle, expected) in [
         (valid(2000, 2001), None, "certificate has expired or is not yet valid: current time "),
         (valid(2090, 2091), None, " is before 2090-01-01T00:00:00Z"),
         (of("other.example"), None, "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"),
@@ -148,9 +148,9 @@ fn webhooks_with_a_wrong_certificate_receive_nothing() {
                 message.starts_with(begins) && message.contains("tls: failed to verify certificate: x509: "),
                 "{message}"
             );
-            assert!(message.contains(told), "{told} is not in {message}");
+            assert!(message.contains(expected), "{expected} is not in {message}");
         }
-        assert!(webhook.asked().is_empty(), "no review is sent: {told}");
+        assert!(webhook.asked().is_empty(), "no review is sent: {expected}");
     }
 }
 
@@ -162,7 +162,7 @@ fn services_without_endpoints_are_reported() {
     let spec = json!({"ports": [{"name": "https", "port": 443}], "selector": {"a": "b"}});
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "empty"}, "spec": spec});
     client.post("/api/v1/namespaces/default/services", &service).expect(201);
-    for (name, port, told) in [
+    for (name, port, expected) in [
         ("none", 443, "service \"none\" not found"),
         ("empty", 444, "no service port 444 found for service \"empty\""),
         ("empty", 443, "no endpoints available for service \"empty\""),
@@ -170,7 +170,7 @@ fn services_without_endpoints_are_reported() {
         let service = json!({"namespace": "default", "name": name, "port": port});
         let config = json!({"service": service, "caBundle": webhook.bundle()});
         let message = fail_by(&mut client, MUTATING, config);
-        let url = format!("Post \"https://{name}.default.svc:{port}/?timeout=30s\": {told}");
+        let url = format!("Post \"https://{name}.default.svc:{port}/?timeout=30s\": {expected}");
         assert!(message.ends_with(&url), "{message}");
     }
 }

@@ -46,8 +46,11 @@ fn every_tool_starts_its_api_server() {
         let mut server = start(&prepared, tool, &[]);
         let mut client = prepared.ready(&mut server, "admin");
         assert_eq!(client.get("/healthz").text(), "ok", "{tool}");
-        let told = client.get("/readyz?verbose").text();
-        assert!(told.contains("[+]etcd ok") && told.trim_end().ends_with("readyz check passed"), "{tool}: {told}");
+        let answer = client.get("/readyz?verbose").text();
+        assert!(
+            answer.contains("[+]etcd ok") && answer.trim_end().ends_with("readyz check passed"),
+            "{tool}: {answer}"
+        );
         client.get("/api/v1/namespaces/kube-system").expect(200);
         let anonymous = prepared.connect(None).expect("a connection").get("/healthz").status;
         assert_eq!(anonymous, if ["k0smotron", "test-cmd"].contains(&tool) { 401 } else { 200 }, "{tool}");
@@ -58,8 +61,8 @@ fn every_tool_starts_its_api_server() {
         if tool == "k0smotron" {
             assert_eq!(issuer["jwks_uri"], "https://kubernetes.default.svc/openid/v1/jwks");
         }
-        let told = server.messages();
-        assert!(told.contains("no etcd is used"), "{tool}: {told}");
+        let messages = server.messages();
+        assert!(messages.contains("no etcd is used"), "{tool}: {messages}");
         assert!(server.terminate().success(), "{tool}");
     }
 }
@@ -364,13 +367,15 @@ fn apis_can_be_disabled() {
     for path in ["/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers", "/api/v1/pods"] {
         admin.get(path).expect(200);
     }
-    let told = admin.get("/apis").expect(200).to_string();
+    let discovered = admin.get("/apis").expect(200).to_string();
     assert!(
-        !told.contains("\"batch\"") && told.contains("autoscaling/v2") && !told.contains("autoscaling/v1"),
-        "{told}"
+        !discovered.contains("\"batch\"")
+            && discovered.contains("autoscaling/v2")
+            && !discovered.contains("autoscaling/v1"),
+        "{discovered}"
     );
-    let told = admin.get("/apis/apps/v1").expect(200).to_string();
-    assert!(told.contains("\"deployments\"") && !told.contains("daemonsets"), "{told}");
+    let discovered = admin.get("/apis/apps/v1").expect(200).to_string();
+    assert!(discovered.contains("\"deployments\"") && !discovered.contains("daemonsets"), "{discovered}");
     let documents = admin.get("/openapi/v3").expect(200);
     let paths = documents["paths"].as_object().expect("paths");
     assert!(!paths.contains_key("apis/batch") && !paths.contains_key("apis/batch/v1"), "{paths:?}");

@@ -15,7 +15,7 @@ mod conversion;
 mod crash;
 mod custom;
 mod damage;
-mod dearest;
+
 mod deployed;
 mod details;
 mod disk;
@@ -65,3 +65,4 @@ mod verbs;
 mod webhook_users;
 mod webhooks;
 mod whole_way;
+mod worst_case;

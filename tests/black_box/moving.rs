@@ -96,17 +96,17 @@ fn a_snapshot_of_etcd_can_be_exported_and_imported() {
     server.kill();
 
     let tried = import(&snapshot, &second, &["--dry-run"]);
-    let told = String::from_utf8_lossy(&tried.stdout).into_owned();
-    assert!(tried.status.success() && told.contains("nothing was written"), "{told}{}", errors(&tried));
+    let output = String::from_utf8_lossy(&tried.stdout).into_owned();
+    assert!(tried.status.success() && output.contains("nothing was written"), "{output}{}", errors(&tried));
     assert!(!second.path().exists());
     let imported = import(&snapshot, &second, &[]);
-    let told = String::from_utf8_lossy(&imported.stdout).into_owned();
+    let output = String::from_utf8_lossy(&imported.stdout).into_owned();
     assert!(imported.status.success(), "{}", errors(&imported));
-    assert!(told.contains("flotilla serve --data-dir"), "{told}");
-    let line = |name: &str| told.lines().find(|line| line.split_whitespace().next() == Some(name)).map(str::to_owned);
+    assert!(output.contains("flotilla serve --data-dir"), "{output}");
+    let line = |name: &str| output.lines().find(|line| line.split_whitespace().next() == Some(name)).map(str::to_owned);
     let counts = |name: &str| line(name).map(|line| line.split_whitespace().skip(1).map(str::to_owned).collect());
-    assert_eq!(counts("move.example.com/things"), Some(vec!["1".to_owned(), "0".to_owned()]), "{told}");
-    assert!(line("all").is_some_and(|line| line.ends_with(" 0")), "{told}");
+    assert_eq!(counts("move.example.com/things"), Some(vec!["1".to_owned(), "0".to_owned()]), "{output}");
+    assert!(line("all").is_some_and(|line| line.ends_with(" 0")), "{output}");
 
     // An export does not contain the certificate authorities. With new ones, the ConfigMap with the root certificate in
     // each namespace would differ.
@@ -183,8 +183,8 @@ fn a_killed_import_leaves_an_incomplete_directory_and_can_be_repeated() {
         second.path().join("restoring").exists()
     });
     let second = killed.expect("one import was killed in the middle");
-    let told = second.try_start().err().expect("a server refuses an incomplete import").messages;
-    assert!(told.contains("is not complete") && told.contains("flotilla import"), "{told}");
+    let messages = second.try_start().err().expect("a server refuses an incomplete import").messages;
+    assert!(messages.contains("is not complete") && messages.contains("flotilla import"), "{messages}");
     let imported = import(&snapshot, &second, &[]);
     assert!(imported.status.success(), "{}", errors(&imported));
     let authorities = first.path().join("pki");

@@ -27,8 +27,8 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn ask(&self, client: &mut Connection) {
         let answer = client.request(self.method, &self.path, self.media, self.body.as_bytes());
-        let told = answer.expect(self.status);
-        let message = told["message"].as_str().unwrap_or_default();
+        let refusal = answer.expect(self.status);
+        let message = refusal["message"].as_str().unwrap_or_default();
         assert!(message.ends_with(&self.why), "{} {} {}: {message}", self.method, self.path, self.body);
     }
 }

@@ -140,8 +140,8 @@ fn fields_of_the_wrong_type() {
         (pods, json!({"metadata": {"name": "x"}, "spec": {"priority": 3_000_000_000_u32}}), "cannot unmarshal number"),
         (pods, json!({"metadata": {"name": "x", "creationTimestamp": "now"}}), "cannot parse"),
     ] {
-        let told = refused(&client.post(path, &object), 400, "BadRequest");
-        assert!(told["message"].as_str().is_some_and(|text| text.contains(part)), "{object}: {told}");
+        let refusal = refused(&client.post(path, &object), 400, "BadRequest");
+        assert!(refusal["message"].as_str().is_some_and(|text| text.contains(part)), "{object}: {refusal}");
     }
     still_serves(&server);
 }
@@ -166,11 +166,11 @@ fn required_fields_that_are_missing() {
         ),
         ("/apis/storage.k8s.io/v1/storageclasses", json!({"metadata": named}), &["provisioner"]),
     ] {
-        let told = refused(&client.post(path, &object), 422, "Invalid");
-        let causes = told["details"]["causes"].as_array().expect("causes");
+        let refusal = refused(&client.post(path, &object), 422, "Invalid");
+        let causes = refusal["details"]["causes"].as_array().expect("causes");
         for field in fields {
             let is_missing = |cause: &Value| cause["field"] == *field && cause["reason"] == "FieldValueRequired";
-            assert!(causes.iter().any(is_missing), "{field}: {told}");
+            assert!(causes.iter().any(is_missing), "{field}: {refusal}");
         }
     }
     still_serves(&server);
@@ -199,12 +199,12 @@ fn objects_with_the_wrong_name_or_namespace() {
     let directory = DataDir::new();
     let (server, mut client) = start(&directory);
     let elsewhere = json!({"metadata": {"name": "two", "namespace": "kube-system"}});
-    let told = refused(&client.post(CONFIG_MAPS, &elsewhere), 400, "BadRequest");
+    let refusal = refused(&client.post(CONFIG_MAPS, &elsewhere), 400, "BadRequest");
     let why = "the namespace of the provided object does not match the namespace sent on the request";
-    assert_eq!(told["message"], why);
-    let told = refused(&client.put(&config_map_path("one"), &config_map("other", "2")), 400, "BadRequest");
+    assert_eq!(refusal["message"], why);
+    let refusal = refused(&client.put(&config_map_path("one"), &config_map("other", "2")), 400, "BadRequest");
     let why = "the name of the object (other) does not match the name on the URL (one)";
-    assert_eq!(told["message"], why);
+    assert_eq!(refusal["message"], why);
     assert_eq!(client.get("/api/v1/namespaces/kube-system/configmaps/two").status, 404);
     still_serves(&server);
 }
@@ -221,9 +221,9 @@ fn invalid_names_and_labels() {
         (json!({"name": "two", "labels": {"a": "-"}}), "metadata.labels"),
         (json!({"name": "two", "annotations": {"a/b/c": ""}}), "metadata.annotations"),
     ] {
-        let told = refused(&client.post(CONFIG_MAPS, &json!({"metadata": metadata})), 422, "Invalid");
-        let causes = told["details"]["causes"].as_array().expect("causes");
-        assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {told}");
+        let refusal = refused(&client.post(CONFIG_MAPS, &json!({"metadata": metadata})), 422, "Invalid");
+        let causes = refusal["details"]["causes"].as_array().expect("causes");
+        assert!(causes.iter().any(|cause| cause["field"] == field), "{field}: {refusal}");
     }
     still_serves(&server);
 }

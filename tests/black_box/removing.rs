@@ -110,8 +110,8 @@ fn remove_while_the_leader_is_killed(
         removing.join().expect("the command ends");
         let a = places.start(0);
         until("b reaches a", || each(&status(&b), "reachable").first() == Some(&json!(true)));
-        let told = done(&b, &["remove", "c"]);
-        assert!(matches!(&*told, "c is not a member any more\n" | "there is no member \"c\"\n"), "{told}");
+        let output = done(&b, &["remove", "c"]);
+        assert!(matches!(&*output, "c is not a member any more\n" | "there is no member \"c\"\n"), "{output}");
         assert_eq!(each(&status(&b), "name"), ["a", "b"], "c is removed from every group");
         sleep(AROUND);
         drop(ending);

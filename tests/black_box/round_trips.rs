@@ -403,6 +403,6 @@ fn whatever_is_written_can_be_read() {
             }
         }
     }
-    let told = server.messages();
-    assert!(!told.contains("cannot be read"), "{told}");
+    let messages = server.messages();
+    assert!(!messages.contains("cannot be read"), "{messages}");
 }

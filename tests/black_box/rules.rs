@@ -46,8 +46,8 @@ fn teapot(spec: Value) -> Value {
 
 /// Returns field, reason and message of each cause of a 422.
 fn causes(answer: &Answer) -> Vec<(String, String, String)> {
-    let told = answer.expect(422);
-    let causes = told["details"]["causes"].as_array().expect("causes").clone();
+    let refusal = answer.expect(422);
+    let causes = refusal["details"]["causes"].as_array().expect("causes").clone();
     let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
     causes.iter().map(|cause| (text(cause, "field"), text(cause, "reason"), text(cause, "message"))).collect()
 }
@@ -89,10 +89,10 @@ fn definitions_with_invalid_or_too_expensive_rules_are_refused() {
             "may not be set if oldSelf is not used in rule",
         ),
     ] {
-        let told = causes(&client.post(DEFINITIONS, &definition(&names, &json!([rule]))));
+        let found = causes(&client.post(DEFINITIONS, &definition(&names, &json!([rule]))));
         assert!(
-            told.iter().any(|cause| cause.0 == format!("{place}.{field}") && cause.2.contains(message)),
-            "{told:?}"
+            found.iter().any(|cause| cause.0 == format!("{place}.{field}") && cause.2.contains(message)),
+            "{found:?}"
         );
         client.get(&format!("{DEFINITIONS}/teapots.example.com")).expect(404);
     }
@@ -211,15 +211,15 @@ fn selectors_of_devices_are_compiled_and_their_cost_is_bounded() {
         ("device.vendor == 'a'", "compilation failed: ERROR: <input>:1:7: undefined field 'vendor'"),
         (&*dear, "too complex, exceeds cost limit"),
     ] {
-        let told = causes(&client.post(CLASSES, &class(expression)));
-        assert!(told[0].0 == field && told[0].2.contains(message), "{told:?}");
+        let found = causes(&client.post(CLASSES, &class(expression)));
+        assert!(found[0].0 == field && found[0].2.contains(message), "{found:?}");
     }
     let known = "cel.bind(own, device.attributes['gpu.example.com'], own.memory.isGreaterThan(quantity('1Gi')))";
     client.post(CLASSES, &class(known)).expect(201);
     let claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
         "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu",
             "selectors": [{"cel": {"expression": "device.driver =="}}]}}]}}});
-    let told = causes(&client.post("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims", &claim));
-    assert_eq!(told[0].0, "spec.devices.requests[0].exactly.selectors[0].cel.expression");
-    assert!(told[0].2.contains("Syntax error"), "{told:?}");
+    let found = causes(&client.post("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims", &claim));
+    assert_eq!(found[0].0, "spec.devices.requests[0].exactly.selectors[0].cel.expression");
+    assert!(found[0].2.contains("Syntax error"), "{found:?}");
 }

@@ -274,9 +274,9 @@ fn a_node_with_a_wrong_certificate_receives_nothing() {
     let (server, mut client) = with_pod(&data, &other);
     let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": node.port()}}}}).to_string();
     client.request("PATCH", "/api/v1/nodes/n/status", "application/merge-patch+json", port.as_bytes()).expect(200);
-    let told = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    let expected = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
     let refused = client.get(&format!("{POD}/log")).expect(500);
-    assert!(refused["message"].as_str().is_some_and(|text| text.ends_with(told)), "{refused}");
+    assert!(refused["message"].as_str().is_some_and(|text| text.ends_with(expected)), "{refused}");
     let mut stream = server.connect();
     assert_eq!(stream.upgrade("POST", &format!("{POD}/exec?command=x"), &SPDY).expect("an answer").status, 500);
     let failures = "kube_apiserver_pod_logs_backend_tls_failure_total 1\n";

@@ -81,14 +81,14 @@ fn components_that_do_not_run_refuse_connections() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let all = client.get("/api/v1/componentstatuses").expect(200);
-    let told = |name: &str| {
+    let condition = |name: &str| {
         let items = all["items"].as_array().into_iter().flatten();
         let found = items.clone().find(|item| item["metadata"]["name"] == name).cloned().unwrap_or_default();
         (found["conditions"][0]["status"].clone(), found["conditions"][0]["message"].clone())
     };
     let refused = "Get \"https://127.0.0.1:10259/healthz\": dial tcp 127.0.0.1:10259: connect: connection refused";
-    assert_eq!(told("scheduler"), (json!("False"), json!(refused)));
-    assert_eq!(told("etcd-0"), (json!("True"), json!("ok")));
+    assert_eq!(condition("scheduler"), (json!("False"), json!(refused)));
+    assert_eq!(condition("etcd-0"), (json!("True"), json!("ok")));
 }
 
 #[test]

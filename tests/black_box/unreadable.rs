@@ -119,14 +119,14 @@ fn with(client: &mut Connection, method: &str, path: &str, headers: &[(&str, &st
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
-fn message(told: &Value) -> &str {
-    told["message"].as_str().unwrap_or_default()
+fn message(refusal: &Value) -> &str {
+    refusal["message"].as_str().unwrap_or_default()
 }
 
-fn expect_unreadable(told: &Value) {
-    assert_eq!((&told["reason"], &told["code"]), (&json!("InternalError"), &json!(500)), "{told}");
+fn expect_unreadable(refusal: &Value) {
+    assert_eq!((&refusal["reason"], &refusal["code"]), (&json!("InternalError"), &json!(500)), "{refusal}");
     for part in ["Internal error occurred: StorageError: corrupt object", "/bad", "object not decodable revision="] {
-        assert!(message(told).contains(part), "{told}");
+        assert!(message(refusal).contains(part), "{refusal}");
     }
 }
 
@@ -158,17 +158,17 @@ fn an_unreadable_object_affects_no_other() {
         // A list that contains the object names it in its error. Other lists are not affected.
         for accept in forms(path) {
             for _ in 0..2 {
-                let (status, told) = with(&mut client, "GET", path, &[("Accept", accept)], "");
-                assert_eq!(status, 500, "{accept}: {told}");
+                let (status, refusal) = with(&mut client, "GET", path, &[("Accept", accept)], "");
+                assert_eq!(status, 500, "{accept}: {refusal}");
             }
         }
-        let told = client.get(path).expect(500);
-        assert_eq!(told["reason"], "StorageReadError");
-        assert!(message(&told).starts_with("failed to read one or more "), "{told}");
-        let causes = told["details"]["causes"].as_array().expect("causes");
-        assert_eq!(causes.len(), 1, "{told}");
+        let refusal = client.get(path).expect(500);
+        assert_eq!(refusal["reason"], "StorageReadError");
+        assert!(message(&refusal).starts_with("failed to read one or more "), "{refusal}");
+        let causes = refusal["details"]["causes"].as_array().expect("causes");
+        assert_eq!(causes.len(), 1, "{refusal}");
         assert_eq!(causes[0]["reason"], "UnexpectedServerResponse");
-        assert!(causes[0]["field"].as_str().is_some_and(|field| field.ends_with("/default/bad")), "{told}");
+        assert!(causes[0]["field"].as_str().is_some_and(|field| field.ends_with("/default/bad")), "{refusal}");
         for query in ["labelSelector=is%3Dgood", "fieldSelector=metadata.name%3Dgood", "labelSelector=is!%3Dbad"] {
             assert_eq!(names(&client.get(&format!("{path}?{query}")).expect(200)), ["good"]);
         }
@@ -186,8 +186,8 @@ fn an_unreadable_object_affects_no_other() {
     let metrics = client.get("/metrics").text();
     let line = "flotilla_unreadable_objects_total{group=\"example.com\",resource=\"Widget\"} 2";
     assert!(metrics.contains(line), "{metrics}");
-    let told = server.messages();
-    assert!(told.contains("a stored object cannot be read") && told.contains("/default/bad"), "{told}");
+    let messages = server.messages();
+    assert!(messages.contains("a stored object cannot be read") && messages.contains("/default/bad"), "{messages}");
 }
 
 #[test]
@@ -218,24 +218,24 @@ fn an_administrator_can_delete_an_unreadable_object() {
     let ann = [("Impersonate-User", "ann"), ("Content-Type", "application/json")];
     until(|| with(&mut client, "GET", &good, &ann, "").0 == 200);
 
-    let (status, told) = with(&mut client, "DELETE", &bad, &ann, UNSAFE);
+    let (status, refusal) = with(&mut client, "DELETE", &bad, &ann, UNSAFE);
     let why =
         "widgets.example.com \"bad\" is forbidden: not permitted to do \"unsafe-delete-ignore-read-errors\", reason: ";
-    assert_eq!((status, message(&told)), (403, why));
+    assert_eq!((status, message(&refusal)), (403, why));
     let clashes = UNSAFE.replace('}', r#","gracePeriodSeconds":0,"dryRun":["All"]}"#);
-    let told = client.request("DELETE", &bad, "application/json", clashes.as_bytes()).expect(422);
+    let refusal = client.request("DELETE", &bad, "application/json", clashes.as_bytes()).expect(422);
     let option = "ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with";
     let why = format!("DeleteOptions.meta.k8s.io \"\" is invalid: [{option} .dryRun, {option} .gracePeriodSeconds]");
-    assert_eq!(message(&told), why);
+    assert_eq!(message(&refusal), why);
     assert_eq!(client.get(&bad).status, 500);
 
     let listed = client.get(&format!("{WIDGETS}?labelSelector=is%3Dgood")).expect(200);
     let path = format!("{WIDGETS}?watch=1&resourceVersion={}", revision(&listed));
     let mut watch: Watch = server.connect().watch(&path).expect("an answer").expect("a watch");
-    let told = client.request("DELETE", &bad, "application/json", UNSAFE.as_bytes()).expect(200);
+    let deleted = client.request("DELETE", &bad, "application/json", UNSAFE.as_bytes()).expect(200);
     let details = json!({"name": "bad", "kind": "Widget"});
     assert_eq!(
-        told,
+        deleted,
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details, "code": 200})
     );
     let event = watch.next().expect("an event");
@@ -267,8 +267,8 @@ fn a_namespace_ends_when_its_unreadable_object_is_deleted() {
     let free = br#"{"metadata":{"finalizers":null}}"#;
     client.request("PATCH", &format!("{widgets}/good"), "application/merge-patch+json", free).expect(200);
     client.delete(namespace).expect(200);
-    let failure = |told: &Value| {
-        let conditions = told["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let failure = |namespace: &Value| {
+        let conditions = namespace["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|condition| {
             condition["type"] == "NamespaceDeletionContentFailure"
                 && condition["status"] == "True"
@@ -346,6 +346,6 @@ fn unreadable_definitions_and_roles_have_no_effect() {
     until(|| client.get("/apis/example.com/v1/gadgets").status == 200);
 }
 
-fn expect_gadgets(told: &Value) {
-    assert!(message(told).contains("/gadgets.example.com, ResourceVersion: 0"), "{told}");
+fn expect_gadgets(refusal: &Value) {
+    assert!(message(refusal).contains("/gadgets.example.com, ResourceVersion: 0"), "{refusal}");
 }

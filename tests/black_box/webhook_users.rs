@@ -80,7 +80,7 @@ fn unusable_users_prevent_the_start() {
     let data = DataDir::new();
     let folder = data.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");
-    for (user, told) in [
+    for (user, expected) in [
         (
             json!({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}),
             "exec is not supported here",
@@ -93,7 +93,7 @@ fn unusable_users_prevent_the_start() {
         let file = configuration(&folder, &users, "[]");
         let refusal = data.try_start_with(&["--admission-control-config-file", &file]).err().expect("a refusal");
         assert_eq!(refusal.code, Some(2), "{}", refusal.messages);
-        assert!(refusal.messages.contains(told), "{told} is not in {}", refusal.messages);
+        assert!(refusal.messages.contains(expected), "{expected} is not in {}", refusal.messages);
         assert!(!refusal.messages.contains("--kubeconfig"), "{}", refusal.messages);
     }
 }

@@ -166,7 +166,7 @@ fn webhooks_receive_every_kind_of_write() {
             request["userInfo"]["username"] == "kubernetes-admin" && !is_probe(&json!({"request": (*request).clone()}))
         });
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
-        let told: Vec<String> = new
+        let lines: Vec<String> = new
             .map(|request| {
                 let (operation, resource) = (text(&request["operation"]), text(&request["resource"]["resource"]));
                 let (part, kind, name) =
@@ -175,7 +175,7 @@ fn webhooks_receive_every_kind_of_write() {
             })
             .collect();
         begun = all.len();
-        told
+        lines
     };
     client.post("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "s"}})).expect(201);
     let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -218,12 +218,12 @@ fn webhooks_receive_every_kind_of_write() {
     client.delete(&format!("{MAPS}/x")).expect(200);
     client.delete(MAPS).expect(200);
     let collected = "DELETE configmaps/ ConfigMap ";
-    let told = seen(&webhook);
+    let lines = seen(&webhook);
     assert_eq!(
-        told[..3],
+        lines[..3],
         ["CREATE configmaps/ ConfigMap x", "CREATE configmaps/ ConfigMap y", "DELETE configmaps/ ConfigMap x"]
     );
-    assert!(!told[3..].is_empty() && told[3..].iter().all(|line| line == collected), "{told:?}");
+    assert!(!lines[3..].is_empty() && lines[3..].iter().all(|line| line == collected), "{lines:?}");
     client.delete(&format!("{VALIDATING}/v")).expect(200);
     assert_eq!(seen(&webhook), [""; 0], "no webhook sees configurations");
 }
@@ -369,14 +369,14 @@ fn a_failing_webhook_refuses_or_is_ignored() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();
-    for (at, (fault, told, may_be_ignored)) in faults.into_iter().enumerate() {
+    for (at, (fault, expected, may_be_ignored)) in faults.into_iter().enumerate() {
         let webhook = but_probes(fault);
         let limited = |policy: &str| json!({"timeoutSeconds": 1, "failurePolicy": policy});
         let name = format!("fail-{at}");
         configure(&mut client, MUTATING, &name, &[hook("m.example.com", &json!([]), limited("Fail"))], &webhook);
         let error = client.post(MAPS, &map(&format!("refused-{at}"))).expect(500);
         let message = error["message"].as_str().unwrap_or_default();
-        assert!(message.starts_with("Internal error occurred: ") && message.contains(told), "{message}");
+        assert!(message.starts_with("Internal error occurred: ") && message.contains(expected), "{message}");
         client.delete(&format!("{MUTATING}/{name}")).expect(200);
         let (name, hooks) = (format!("ignore-{at}"), [hook("m.example.com", &json!([]), limited("Ignore"))]);
         configure(&mut client, MUTATING, &name, &hooks, &webhook);

@@ -68,7 +68,7 @@ async fn watch(store: &Store, name: &str) {
     let table = store.table(&TableId::new(name));
     let mut subscription = table.subscribe(Interest::default(), store.barrier(&table).await.unwrap()).unwrap();
     let committed: Arc<Mutex<HashMap<Revision, Instant>>> = Arc::default();
-    let (told, began, cpu_before) = (committed.clone(), Instant::now(), cpu());
+    let (times, began, cpu_before) = (committed.clone(), Instant::now(), cpu());
     let flushes = store.status().wal.flushes;
     let (writer, written) = (store.clone(), TableId::new(name));
     let writes = tokio::spawn(async move {
@@ -76,12 +76,12 @@ async fn watch(store: &Store, name: &str) {
         let mut number = 0;
         while began.elapsed() < WATCHED {
             ticks.tick().await;
-            let (store, table, told) = (writer.clone(), written.clone(), told.clone());
+            let (store, table, times) = (writer.clone(), written.clone(), times.clone());
             let key = Key::namespaced("watched", &format!("pod-{number}"));
             number += 1;
             tokio::spawn(async move {
                 let revision = put(&store, &table, &key, None, 1_000).await;
-                told.lock().unwrap().insert(revision, Instant::now());
+                times.lock().unwrap().insert(revision, Instant::now());
             });
         }
         number

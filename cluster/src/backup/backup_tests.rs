@@ -361,15 +361,15 @@ async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
 }
 
 /// Salvages a directory. Returns what is logged, and the store.
-async fn salvage_told(directory: &Path, copy: &Path) -> (String, Store) {
-    let told = Arc::<Mutex<Vec<u8>>>::default();
-    let writer = told.clone();
+async fn salvage_report(directory: &Path, copy: &Path) -> (String, Store) {
+    let report = Arc::<Mutex<Vec<u8>>>::default();
+    let writer = report.clone();
     let writer = move || Lines(writer.clone());
     let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).with_writer(writer);
     let _told = tracing::subscriber::set_default(log.finish());
     let store = salvage(directory, copy, Arc::new(|_| {})).await.unwrap();
-    let told = String::from_utf8(told.lock().clone()).unwrap();
-    (told, store)
+    let report = String::from_utf8(report.lock().clone()).unwrap();
+    (report, store)
 }
 
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -394,8 +394,8 @@ async fn whoever_salvages_a_log_without_its_end_is_told() {
         write(&store, put("configmaps", &format!("ns/{number}"), Expectation::Absent, 100 << 10)).await;
     }
     store.shutdown().await;
-    let (told, whole) = salvage_told(&directory, &scratch.path().join("whole")).await;
-    assert_eq!(told, "");
+    let (report, whole) = salvage_report(&directory, &scratch.path().join("whole")).await;
+    assert_eq!(report, "");
     let has = |store: &Store, name| store.table(&TableId::new("configmaps")).get(name).is_some();
     assert!(has(&whole, "ns/0") && has(&whole, "ns/29"));
     whole.shutdown().await;
@@ -403,9 +403,9 @@ async fn whoever_salvages_a_log_without_its_end_is_told() {
     let segments = std::fs::read_dir(directory.join("wal")).unwrap().map(|entry| entry.unwrap().path());
     let newest = segments.filter(|path| path.extension().is_some_and(|extension| extension == "wal")).max().unwrap();
     std::fs::remove_file(&newest).unwrap();
-    let (told, part) = salvage_told(&directory, &scratch.path().join("part")).await;
-    assert!(told.contains("the end of the write-ahead log is missing"), "{told}");
-    assert!(told.contains(&newest.display().to_string()), "{told}");
+    let (report, part) = salvage_report(&directory, &scratch.path().join("part")).await;
+    assert!(report.contains("the end of the write-ahead log is missing"), "{report}");
+    assert!(report.contains(&newest.display().to_string()), "{report}");
     assert!(has(&part, "ns/0") && !has(&part, "ns/29"));
     part.shutdown().await;
 }

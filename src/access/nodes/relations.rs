@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 use memchr::memmem;
 
 use super::references;
-use crate::limits::LIST_CHUNK_OBJECTS;
+use crate::scan::scan;
 use crate::unreadable::{others, value};
 
 /// The indexed field of pods that names their node.
@@ -75,19 +75,10 @@ impl StoreRelations {
     /// Returns whether `holds` is true for a pod on a node. Parses only pods whose text contains one of `texts`.
     fn any_pod(&self, node: &str, scope: Scope, texts: &[&[u8]], holds: impl Fn(&Value) -> bool) -> bool {
         let selection = Selection { scope, field: Some((NODE_NAME.into(), node.into())), ..Selection::default() };
-        let mut cursor = self.pods.snapshot().cursor(selection, None);
-        let mut pods = Vec::new();
-        loop {
-            // If the snapshot is older than the history window, the answer is unknown and the request is refused.
-            let Ok(more) = cursor.read(LIST_CHUNK_OBJECTS, &mut pods) else { return false };
-            let mentions = |pod: &Arc<Object>| texts.iter().any(|text| memmem::find(pod.bytes(), text).is_some());
-            if pods.drain(..).filter(mentions).filter_map(|pod| tree(&pod)).any(|pod| holds(&pod)) {
-                return true;
-            }
-            if !more {
-                return false;
-            }
-        }
+        // If the snapshot becomes older than the history window, the answer is unknown and the request is refused.
+        let pods = scan(&self.pods.snapshot(), selection).map_while(Result::ok).flatten();
+        let mentions = |pod: &Arc<Object>| texts.iter().any(|text| memmem::find(pod.bytes(), text).is_some());
+        pods.filter(mentions).filter_map(|pod| tree(&pod)).any(|pod| holds(&pod))
     }
 
     fn used(&self, node: &str, what: Related, namespace: &str, name: &str) -> bool {

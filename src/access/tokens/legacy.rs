@@ -20,7 +20,8 @@ pub const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 /// Warns clients whose token was made without anybody asking for it.
 const GENERATED: &str = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of \
                          auto-generated secret-based tokens.";
-const SECONDS_OF_DAY: i64 = 86_400;
+/// Seconds of a day in UTC: days are counted and labelled without leap seconds.
+pub const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Formats the day of a time as the labels have it: `2026-01-31`.
 pub fn day_of(time: Timestamp) -> String {
@@ -144,7 +145,7 @@ impl LegacyToken {
     /// Has the day of this use recorded, unless it is. Where clocks differ, the next day may be recorded already.
     fn note(&self, objects: &dyn BoundObjects, uses: &LegacyUses, now: SystemTime) {
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
-        let today = seconds / SECONDS_OF_DAY;
+        let today = seconds / SECONDS_PER_DAY;
         if self.noted.load(Ordering::Relaxed) == today {
             return;
         }
@@ -152,7 +153,7 @@ impl LegacyToken {
             return;
         };
         let day = |ahead| day_of(Timestamp { seconds: seconds + ahead, nanos: 0 });
-        let is_recorded = last_used == day(0) || last_used == day(SECONDS_OF_DAY);
+        let is_recorded = last_used == day(0) || last_used == day(SECONDS_PER_DAY);
         let used = || Use { namespace: self.namespace.clone(), secret: self.secret.clone(), uid: uid.into() };
         if is_recorded || uses.add(used()) {
             self.noted.store(today, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::bound::{BoundKind, BoundObjects, Found};
 use super::issue::{Account, IssueRequest, Issuer};
+use super::legacy::SECONDS_PER_DAY;
 use crate::field::{Errors, Path};
 use crate::status::{ApiError, ApiResult};
 
@@ -21,7 +22,7 @@ const MAX_SECONDS: i64 = 1 << 32;
 /// only once, and contain the time at which they should be replaced (KEP-1205).
 const KUBELET_SECONDS: i64 = 3_607;
 /// Validity of such tokens, in seconds.
-const EXTENDED_SECONDS: i64 = 365 * 86_400;
+const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
 /// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API.
 ///

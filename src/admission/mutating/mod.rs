@@ -14,7 +14,7 @@ use super::Presence;
 use super::conditions::MatchResult;
 use super::plugin::Plugin;
 use super::policy::{Binding, Param, Policies, Policy as _, PolicyVariables, forbidden, requests, select};
-use super::{Attributes, Effort, MatchedVersion};
+use super::{DynamicAttributes, Effort, MatchedVersion};
 use crate::expressions::OUT_OF_BUDGET;
 use crate::field::quote;
 use crate::limits;
@@ -83,7 +83,7 @@ impl Invocation {
 ///
 /// # Errors
 /// The error for the client when a policy fails.
-pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attributes<'_>) -> ApiResult<()> {
+pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut DynamicAttributes<'_>) -> ApiResult<()> {
     let mut effort = Effort::default();
     let selected = select(&policies.index(), attributes, &mut effort).await;
     if selected.is_empty() {
@@ -117,7 +117,7 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Attrib
 }
 
 /// Returns the refusal: the first failure is its message, all failures are its causes.
-fn refusal(attributes: &Attributes<'_>, failures: &[Failure]) -> ApiError {
+fn refusal(attributes: &DynamicAttributes<'_>, failures: &[Failure]) -> ApiError {
     let mut error = forbidden(attributes, "");
     if let Some(first) = failures.first() {
         error.message.clone_from(&first.message);
@@ -127,7 +127,7 @@ fn refusal(attributes: &Attributes<'_>, failures: &[Failure]) -> ApiError {
 }
 
 struct Changing<'c, 'a> {
-    attributes: &'c mut Attributes<'a>,
+    attributes: &'c mut DynamicAttributes<'a>,
     variables: Arc<PolicyVariables>,
     failures: Failures,
     effort: Effort,
@@ -262,7 +262,7 @@ fn error_type(why: &str) -> &'static str {
 }
 
 /// Returns the type of the object, or of the document of a subresource, in the version that was matched.
-fn type_of<'s>(attributes: &'s Attributes<'_>, matched: &'s MatchedVersion) -> &'s Type {
+fn type_of<'s>(attributes: &'s DynamicAttributes<'_>, matched: &'s MatchedVersion) -> &'s Type {
     let version = matched.other.as_deref().unwrap_or(attributes.served);
     version.part(attributes.subresource).map_or(version, |part| part).of()
 }

@@ -4,7 +4,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::status::ApiResult;
 
@@ -19,14 +19,14 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
-fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     if has_new_image(pod, write.old) {
         pull_always(pod);
     }
     Ok(())
 }
 
-fn validate(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     match other_policy(pod).filter(|_| has_new_image(pod, write.old)) {
         Some(why) => Err(write.refuse(pod, &why)),
         None => Ok(()),

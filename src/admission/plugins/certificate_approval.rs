@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::signers;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
@@ -15,6 +15,6 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_approval && operation == Operation::Update).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, request: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, request: &Value) -> ApiResult<()> {
     signers::check(write, request, "approve")
 }

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::signers;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
@@ -15,7 +15,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_status && operation == Operation::Update).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, request: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, request: &Value) -> ApiResult<()> {
     let signed = |of: &Value| (of.at(&["status", "certificate"]).clone(), of.at(&["status", "conditions"]).clone());
     if write.old.is_some_and(|old| signed(request) == signed(old)) {
         return Ok(());

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::certificates::certificate;
 use crate::rules::names::MASTERS;
 use crate::status::ApiResult;
@@ -16,7 +16,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_request && operation == Operation::Create).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, request: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, request: &Value) -> ApiResult<()> {
     if !certificate::asks_for_masters(request) {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -16,7 +16,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_ingress && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, ingress: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, ingress: &mut Value) -> ApiResult<()> {
     if admission::needs_ingress_class(ingress) {
         let classes = write.registry.look_up_all("networking.k8s.io", "ingressclasses", Scope::All)?;
         admission::default_ingress_class(ingress, classes.iter());

@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -16,7 +16,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_claim && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, claim: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, claim: &mut Value) -> ApiResult<()> {
     if admission::needs_storage_class(claim) {
         let classes = write.registry.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
         admission::default_storage_class(claim, classes.iter());

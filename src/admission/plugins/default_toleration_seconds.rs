@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -14,7 +14,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
-fn mutate(_: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(_: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     admission::tolerate_lost_nodes(pod);
     Ok(())
 }

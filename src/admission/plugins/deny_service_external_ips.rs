@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
@@ -13,7 +13,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "services")).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, service: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, service: &Value) -> ApiResult<()> {
     if adds_addresses(service, write.old) {
         return Err(write.refuse(service, "Use of external IPs is denied by admission control"));
     }

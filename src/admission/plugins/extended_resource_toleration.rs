@@ -6,7 +6,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::rules::resources::is_extended;
 use crate::status::ApiResult;
 
@@ -17,7 +17,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
-fn mutate(_: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(_: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     tolerate(pod);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 const HOST: &str = "kubernetes.io/hostname";
@@ -17,7 +17,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let mut keys = pod.list_at(&REQUIRED).iter().map(|term| term.str_at(&["topologyKey"]));
     match keys.find(|key| *key != HOST) {
         Some(key) => {

@@ -4,7 +4,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -26,12 +26,12 @@ fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<Decides
     }
 }
 
-fn set_default_resources(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn set_default_resources(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     write.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
     Ok(())
 }
 
-fn check_limits(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+fn check_limits(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     let is_pod = write.target.served.resource.name == "pods";
     if !is_pod && !object.at(&["metadata", "deletionTimestamp"]).is_null() {
         return Ok(());

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::registry::{mentions, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
 
@@ -16,7 +16,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.served.resource.namespaced && !is_review && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     let (registry, target) = (write.registry, write.target);
     let namespaces =
         registry.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;

@@ -4,7 +4,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::status::ApiResult;
 
@@ -18,7 +18,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "resize") && operation == Operation::Update).then_some(DecidesBy::Tables)
 }
 
-fn validate(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let old = write.old.unwrap_or(&Value::Null);
     let node = old.str_at(&["spec", "nodeName"]);
     let resources = |pod: &Value| -> Vec<Value> {

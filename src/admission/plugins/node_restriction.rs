@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 use crate::access::nodes::node_of;
 use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::kinds::admission::node_restriction as rules;
 use crate::kinds::certificates::certificate;
@@ -36,12 +36,12 @@ fn decides_by(_: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (operation != Operation::Connect).then_some(DecidesBy::Object)
 }
 
-fn applies(write: &WriteAttributes<'_>, _: &Value) -> bool {
+fn applies(write: &BuiltInAttributes<'_>, _: &Value) -> bool {
     node_of(&write.caller.user).is_some()
 }
 
 /// Refuses a write by a node that concerns objects of others.
-fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     let Some(node) = node_of(&write.caller.user) else { return Ok(()) };
     let object = (write.operation != Operation::Delete).then_some(&*object);
     let shown = object.or(write.old).unwrap_or(&Value::Null);
@@ -77,7 +77,7 @@ type Verdict = Result<(), Why>;
 
 /// A write by a node, and the objects before and after it.
 struct NodeWrite<'a> {
-    write: &'a WriteAttributes<'a>,
+    write: &'a BuiltInAttributes<'a>,
     node: &'a str,
     object: Option<&'a Value>,
     old: Option<&'a Value>,

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::status::ApiResult;
 
@@ -25,7 +25,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (has_owners && matches!(operation, Operation::Create | Operation::Update)).then_some(DecidesBy::Object)
 }
 
-fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     let had = write.old.map_or(&[][..], |old| old.list_at(&OWNERS));
     if object.list_at(&OWNERS) == had {
         return Ok(());
@@ -43,7 +43,7 @@ fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
     blocking.try_for_each(|owner| may_block(write, object, owner))
 }
 
-fn deletion<'a>(write: &WriteAttributes<'a>) -> ResourceAttributes<'a> {
+fn deletion<'a>(write: &BuiltInAttributes<'a>) -> ResourceAttributes<'a> {
     let target = write.target;
     ResourceAttributes {
         verb: "delete",
@@ -62,7 +62,7 @@ fn finalizers<'a>(group: &'a str, resource: &'a str, namespace: &'a str, name: &
 }
 
 /// Returns why the user lacks a permission, which may be empty. `None` if the user has it.
-fn lacks(write: &WriteAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
+fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
     match write.registry.authorizer.decide(&write.caller.user, &Attributes::Resource(of)) {
         Decision::Allow(_) => None,
         Decision::NoOpinion(reason) => Some(reason),
@@ -81,7 +81,7 @@ fn newly_blocking<'a>(object: &'a Value, old: Option<&'a Value>) -> impl Iterato
 }
 
 /// Returns `Ok` if the user may block the deletion of an owner.
-fn may_block(write: &WriteAttributes<'_>, object: &Value, owner: &Value) -> ApiResult<()> {
+fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> ApiResult<()> {
     let (api_version, kind) = (owner.str_at(&["apiVersion"]), owner.str_at(&["kind"]));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let Some(served) = write.registry.resources.of_kind(group, kind) else {

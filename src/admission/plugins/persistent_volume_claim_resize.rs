@@ -4,7 +4,7 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
@@ -18,7 +18,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (is_claim && operation == Operation::Update).then_some(DecidesBy::Tables)
 }
 
-fn validate(write: &WriteAttributes<'_>, claim: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, claim: &Value) -> ApiResult<()> {
     let Some(old) = write.old else { return Ok(()) };
     let size = |claim: &Value| Quantity::parse(claim.str_at(&["spec", "resources", "requests", "storage"]));
     match (size(old), size(claim)) {

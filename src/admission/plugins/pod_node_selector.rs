@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flotilla_proto::value::{Map, Value};
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
@@ -22,7 +22,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let mut labels = of_namespace(write)?;
     let own = of_pod(pod);
     if conflicts(&labels, &own) {
@@ -36,7 +36,7 @@ fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-fn validate(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     match conflicts(&of_namespace(write)?, &of_pod(pod)) {
         true => Err(write.refuse(pod, CONFLICT)),
         false => Ok(()),
@@ -44,7 +44,7 @@ fn validate(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
 }
 
 /// Returns the labels that the namespace demands.
-fn of_namespace(write: &WriteAttributes<'_>) -> ApiResult<Labels> {
+fn of_namespace(write: &BuiltInAttributes<'_>) -> ApiResult<Labels> {
     let namespace = write.target.namespace;
     let found = write.registry.look_up("", "namespaces", "", namespace)?;
     let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", namespace))?;

@@ -7,11 +7,12 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::Errors;
 use crate::kinds::admission::pod_security::{Level, Policy, Standard, in_detail, in_short, is_significant, violations};
-use crate::limits::{LIST_CHUNK_OBJECTS, NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
+use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
+use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
@@ -51,7 +52,7 @@ fn template_of(part: Part<'_>) -> Option<&'static [&'static str]> {
     found.filter(|_| subresource.is_empty()).map(|(_, _, path)| *path)
 }
 
-fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
+fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     let part = Part { served: write.target.served, subresource: write.target.subresource };
     match part.name() {
         ("", "pods", _) => check_pod(write, object),
@@ -61,7 +62,7 @@ fn validate(write: &WriteAttributes<'_>, object: &Value) -> ApiResult<()> {
 }
 
 /// Refuses a finished pod that violates the standard of its namespace.
-fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let policy = write.registry.policy(write.target.namespace)?;
     if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
         return Ok(());
@@ -76,13 +77,13 @@ fn check_pod(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
 }
 
 /// Warns of a finished object whose template of pods violates the standard of its namespace.
-fn check_template(write: &WriteAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
+fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
     let policy = write.registry.policy(write.target.namespace)?;
     warn(write, policy.warn, object.at(path));
     Ok(())
 }
 
-fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
+fn warn(write: &BuiltInAttributes<'_>, standard: Standard, pod: &Value) {
     let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
         write.warn(format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)));
@@ -91,7 +92,7 @@ fn warn(write: &WriteAttributes<'_>, standard: Standard, pod: &Value) {
 
 /// Refuses a namespace whose pod security labels are invalid, and warns of existing pods that violate a standard which
 /// becomes stricter.
-fn check_namespace(write: &WriteAttributes<'_>, namespace: &Value) -> ApiResult<()> {
+fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResult<()> {
     let read = |namespace: &Value| {
         let mut errors = Errors::default();
         let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();
@@ -183,14 +184,14 @@ impl Registry {
         let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
         let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());
         let all = snapshot.count(&scope).map_err(ApiError::internal)?;
-        let mut cursor = snapshot.cursor(Selection { scope, ..Selection::default() }, None);
         let mut pods = Vec::new();
-        while pods.len() < NAMESPACE_PODS_CHECKED {
-            let most = LIST_CHUNK_OBJECTS.min(NAMESPACE_PODS_CHECKED - pods.len());
-            if !cursor.read(most, &mut pods).map_err(ApiError::internal)? {
+        for chunk in scan(&snapshot, Selection { scope, ..Selection::default() }) {
+            pods.extend(chunk.map_err(ApiError::internal)?);
+            if pods.len() >= NAMESPACE_PODS_CHECKED {
                 break;
             }
         }
+        pods.truncate(NAMESPACE_PODS_CHECKED);
         Ok((pods, usize::try_from(all).unwrap_or(usize::MAX)))
     }
 }

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -14,7 +14,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let node = pod.str_at(&["spec", "nodeName"]);
     if !node.is_empty()
         && let Some(node) = write.registry.look_up("", "nodes", "", node)?

@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -29,7 +29,7 @@ fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<Decides
     (part.name() == (GROUP, RESOURCE, "") && is_written).then_some(DecidesBy::Tables)
 }
 
-fn set_priority(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn set_priority(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     if let Some(old) = write.old {
         admission::keep_priority(pod, old);
         return Ok(());
@@ -49,7 +49,7 @@ fn set_priority(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     set.map_err(|why| write.refuse(pod, &why))
 }
 
-fn check_default(write: &WriteAttributes<'_>, class: &Value) -> ApiResult<()> {
+fn check_default(write: &BuiltInAttributes<'_>, class: &Value) -> ApiResult<()> {
     if !class.is_true_at(&["globalDefault"]) {
         return Ok(());
     }

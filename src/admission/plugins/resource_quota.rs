@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission::quota::{Charge, is_counted, is_recharged};
 use crate::registry::{Target, now};
 use crate::status::{ApiError, ApiResult};
@@ -35,21 +35,21 @@ fn is_moved(pod: &Value, old: &Value) -> bool {
     Charge { group, resource, subresource, object: pod, old: Some(old), now: now() }.is_due()
 }
 
-fn charge_of<'a>(write: &WriteAttributes<'a>, object: &'a Value) -> Charge<'a> {
+fn charge_of<'a>(write: &BuiltInAttributes<'a>, object: &'a Value) -> Charge<'a> {
     let Target { served, subresource, .. } = write.target;
     let (group, resource) = (served.group(), &*served.resource.name);
     Charge { group, resource, subresource, object, old: write.old, now: now() }
 }
 
 /// Returns whether the write can change a usage, and there is any quota.
-fn applies(write: &WriteAttributes<'_>, object: &Value) -> bool {
+fn applies(write: &BuiltInAttributes<'_>, object: &Value) -> bool {
     let quotas = || write.registry.resources.of_resource("", "resourcequotas");
     charge_of(write, object).is_due() && quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty())
 }
 
 /// Charges a finished object to the quotas that match it: all of it on a create, the increase on an update. Returns 403
 /// where a quota has no room. A write that fails afterwards stays charged until the quotas are recalculated.
-fn charge<'a>(write: &'a WriteAttributes<'_>, object: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
+fn charge<'a>(write: &'a BuiltInAttributes<'_>, object: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
     Box::pin(async move {
         let (registry, namespace) = (write.registry, write.target.namespace);
         let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();

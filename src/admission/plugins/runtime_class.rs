@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::{ApiError, ApiResult};
 
@@ -16,17 +16,17 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn set_class(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn set_class(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let class = class_of(write, pod)?;
     admission::set_runtime_class(pod, class.as_ref()).map_err(|why| write.refuse(pod, &why))
 }
 
-fn check_overhead(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<()> {
+fn check_overhead(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let class = class_of(write, pod)?;
     admission::check_overhead(pod, class.as_ref()).map_err(|why| write.refuse(pod, &why))
 }
 
-fn class_of(write: &WriteAttributes<'_>, pod: &Value) -> ApiResult<Option<Value>> {
+fn class_of(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<Option<Value>> {
     match pod.at(&["spec", "runtimeClassName"]).as_str() {
         Some("") => Err(ApiError::unknown("resource name may not be empty")),
         Some(name) => write.registry.look_up("node.k8s.io", "runtimeclasses", "", name),

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::registry::suffix;
 use crate::status::ApiResult;
@@ -18,7 +18,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
-fn mutate(write: &WriteAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     if admission::is_mirror_pod(pod) {
         return admission::check_mirror_pod(pod).map_err(|why| write.refuse(pod, &why));
     }

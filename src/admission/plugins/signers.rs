@@ -3,12 +3,12 @@
 use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, ResourceAttributes};
-use crate::admission::WriteAttributes;
+use crate::admission::BuiltInAttributes;
 use crate::field::quote;
 use crate::status::ApiResult;
 
 /// Returns `Ok` if the user has the verb on the signer that the stored request names, or on all signers of its domain.
-pub(super) fn check(write: &WriteAttributes<'_>, request: &Value, verb: &str) -> ApiResult<()> {
+pub(super) fn check(write: &BuiltInAttributes<'_>, request: &Value, verb: &str) -> ApiResult<()> {
     let signer = write.old.unwrap_or(request).str_at(&["spec", "signerName"]);
     let domain = signer.split('/').next().unwrap_or("");
     let may = |name: &str| {

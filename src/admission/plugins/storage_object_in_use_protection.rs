@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -20,7 +20,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (PROTECTED.contains(&part.name()) && operation == Operation::Create).then_some(DecidesBy::Object)
 }
 
-fn mutate(write: &WriteAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     admission::protect(&write.target.served.resource.name, object);
     Ok(())
 }

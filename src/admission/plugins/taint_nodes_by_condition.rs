@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
-use crate::admission::{Operation, WriteAttributes};
+use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
 
@@ -14,7 +14,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "nodes", "") && operation == Operation::Create).then_some(DecidesBy::Object)
 }
 
-fn mutate(_: &WriteAttributes<'_>, node: &mut Value) -> ApiResult<()> {
+fn mutate(_: &BuiltInAttributes<'_>, node: &mut Value) -> ApiResult<()> {
     admission::taint_new_node(node);
     Ok(())
 }

@@ -5,17 +5,15 @@ use std::sync::Arc;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::super::{Attributes, Effort, GroupVersionKind};
+use super::super::{DynamicAttributes, Effort, GroupVersionKind};
 use super::ParamKind;
 use super::binding::ParamRef;
 use crate::limits;
 use crate::registry::{Registry, stored_tree};
 use crate::rules::labels;
+use crate::scan::scan;
 use crate::served::Served;
 use crate::unreadable::others;
-
-/// How many objects are read at a time.
-const CHUNK: usize = 64;
 
 /// Returns the resource of a kind of parameters.
 ///
@@ -53,7 +51,7 @@ impl Param {
 /// # Errors
 /// The binding requires parameters and none exist. The error has the reference's wording.
 pub async fn collect(
-    attributes: &Attributes<'_>,
+    attributes: &DynamicAttributes<'_>,
     served: Option<&Arc<Served>>,
     reference: Option<&ParamRef>,
     effort: &mut Effort,
@@ -92,11 +90,9 @@ async fn selected(
     effort: &mut Effort,
 ) -> Result<Vec<Arc<Object>>, String> {
     let scope = if namespace.is_empty() { Scope::All } else { Scope::namespace(namespace) };
-    let mut cursor = registry.table(served).snapshot().cursor(Selection { scope, ..Selection::default() }, None);
-    let (mut all, mut objects) = (Vec::new(), Vec::new());
-    loop {
-        let more = cursor.read(CHUNK, &mut objects).map_err(|error| format!("cannot read parameters: {error:?}"))?;
-        for object in objects.drain(..) {
+    let mut all = Vec::new();
+    for objects in scan(&registry.table(served).snapshot(), Selection { scope, ..Selection::default() }) {
+        for object in objects.map_err(|error| format!("cannot read parameters: {error:?}"))? {
             let is_selected = others(stored_tree(&object))
                 .is_some_and(|tree| labels::selector_matches(selector, tree.map_at(&["metadata", "labels"])));
             all.extend(is_selected.then_some(object));
@@ -104,9 +100,7 @@ async fn selected(
         if all.len() > limits::POLICY_PARAMETERS {
             return Err(format!("paramRef selects more than {} objects", limits::POLICY_PARAMETERS));
         }
-        if !more {
-            return Ok(all);
-        }
         effort.pause().await;
     }
+    Ok(all)
 }

@@ -7,7 +7,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::super::webhooks::user_info;
-use super::super::{Attributes, GroupVersionKind, GroupVersionResource, MatchedVersion, Seen};
+use super::super::{DynamicAttributes, GroupVersionKind, GroupVersionResource, MatchedVersion, Seen};
 use super::cached_authorizer::CachedAuthorizer;
 use crate::expressions::Inputs;
 use crate::status::ApiResult;
@@ -28,7 +28,7 @@ impl PolicyVariables {
     ///
     /// # Errors
     /// 404: there is no such namespace.
-    pub fn of(attributes: &Attributes<'_>) -> ApiResult<Arc<Self>> {
+    pub fn of(attributes: &DynamicAttributes<'_>) -> ApiResult<Arc<Self>> {
         if let Some(variables) = attributes.variables.get() {
             return Ok(Arc::clone(variables));
         }
@@ -36,7 +36,7 @@ impl PolicyVariables {
         Ok(Arc::clone(attributes.variables.get_or_init(|| Arc::new(variables))))
     }
 
-    fn made(attributes: &Attributes<'_>) -> ApiResult<Self> {
+    fn made(attributes: &DynamicAttributes<'_>) -> ApiResult<Self> {
         let is_namespace = attributes.kind.kind == "Namespace" && attributes.kind.group.is_empty();
         let namespace = if is_namespace || attributes.namespace.is_empty() {
             Value::Null
@@ -83,7 +83,7 @@ fn shown(namespace: &Value) -> Value {
 
 /// Returns the variable `request` with this resource and kind. Policies see those that they matched; match conditions
 /// see the resource of the request.
-pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Value {
+pub fn request(attributes: &DynamicAttributes<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Value {
     let mut request = value!({"uid": "", "kind": (kind.to_value()), "resource": (resource.to_value())});
     let texts = |request: &mut Value, fields: &[(&str, &str)]| {
         let stated = fields.iter().filter(|(_, text)| !text.is_empty());
@@ -108,7 +108,7 @@ pub fn request(attributes: &Attributes<'_>, resource: &GroupVersionResource, kin
 }
 
 /// Returns the variable `request` as match conditions see it, and as all other expressions see it.
-pub fn requests(attributes: &Attributes<'_>, matched: &MatchedVersion) -> (Value, Value) {
+pub fn requests(attributes: &DynamicAttributes<'_>, matched: &MatchedVersion) -> (Value, Value) {
     let all = request(attributes, &matched.resource, &matched.kind);
     if matched.resource == attributes.resource {
         return (all.clone(), all);

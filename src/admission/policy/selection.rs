@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Attributes, Effort, Index, MatchedVersion};
+use super::super::{DynamicAttributes, Effort, Index, MatchedVersion};
 use super::{Binding, BoundPolicy, Param, Policy, is_exempt, params};
 
 /// A policy that matches a write, through one binding.
@@ -19,7 +19,7 @@ pub struct Selected<P> {
 /// Returns the policies that match a write, in order.
 pub async fn select<P: Policy>(
     index: &Index<BoundPolicy<P>>,
-    attributes: &Attributes<'_>,
+    attributes: &DynamicAttributes<'_>,
     effort: &mut Effort,
 ) -> Vec<Selected<P>> {
     let (mut selected, write) = (Vec::new(), attributes.for_matching());

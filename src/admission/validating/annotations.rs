@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::super::Attributes;
+use super::super::DynamicAttributes;
 use crate::limits;
 
 /// How many bytes of a value are kept.
@@ -55,7 +55,7 @@ impl Collected {
     }
 
     /// Passes all annotations to the audit log.
-    pub fn tell(self, policy: &str, attributes: &Attributes<'_>) {
+    pub fn tell(self, policy: &str, attributes: &DynamicAttributes<'_>) {
         for (key, values) in self.annotations {
             attributes.annotate(format!("{policy}/{key}"), values);
         }

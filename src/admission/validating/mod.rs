@@ -23,7 +23,7 @@ use super::plugin::Plugin;
 use super::policy::{
     Action, Binding, Param, Policies, Policy as _, PolicyVariables, Selected, forbidden, requests, select,
 };
-use super::{Attributes, Effort, MatchedVersion, Seen};
+use super::{DynamicAttributes, Effort, MatchedVersion, Seen};
 use crate::expressions::Inputs;
 use crate::metrics::policies::Sort;
 use crate::status::{ApiError, ApiResult};
@@ -45,7 +45,7 @@ struct Refused {
 ///
 /// # Errors
 /// The error for the client when a policy refuses the write.
-pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attributes<'_>) -> ApiResult<()> {
+pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &DynamicAttributes<'_>) -> ApiResult<()> {
     let mut effort = Effort::default();
     let selected = select(&policies.index(), attributes, &mut effort).await;
     if selected.is_empty() {
@@ -62,7 +62,7 @@ pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Attrib
     }
 }
 
-fn refusal(attributes: &Attributes<'_>, message: &str, reason: &'static str) -> ApiError {
+fn refusal(attributes: &DynamicAttributes<'_>, message: &str, reason: &'static str) -> ApiError {
     let mut error = forbidden(attributes, message).with_cause("", message, "");
     error.reason = reason;
     error.code = match reason {
@@ -74,7 +74,7 @@ fn refusal(attributes: &Attributes<'_>, message: &str, reason: &'static str) -> 
 }
 
 struct Judge<'j, 'a> {
-    attributes: &'j Attributes<'a>,
+    attributes: &'j DynamicAttributes<'a>,
     refused: Option<Refused>,
     effort: Effort,
 }
@@ -213,7 +213,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(seen: Seen, attributes: &Attributes<'_>, matched: &MatchedVersion) -> ApiResult<Self> {
+    fn new(seen: Seen, attributes: &DynamicAttributes<'_>, matched: &MatchedVersion) -> ApiResult<Self> {
         let (variables, requests) = (PolicyVariables::of(attributes)?, requests(attributes, matched));
         Ok(Self { seen, variables, requests, holds: None })
     }

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::{Answer, RegisteredWebhook, ReviewRequest};
 use crate::admission::conditions::MatchResult;
 use crate::admission::policy::{PolicyVariables, requests};
-use crate::admission::{Attributes, Effort, MatchedVersion, Notices, Seen};
+use crate::admission::{DynamicAttributes, Effort, MatchedVersion, Notices, Seen};
 use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 
@@ -20,7 +20,11 @@ impl RegisteredWebhook {
     ///
     /// # Errors
     /// The error for the client when it cannot be decided whether the webhook matches.
-    pub(super) async fn wanted(&self, attributes: &Attributes<'_>, effort: &mut Effort) -> ApiResult<Option<Wanted>> {
+    pub(super) async fn wanted(
+        &self,
+        attributes: &DynamicAttributes<'_>,
+        effort: &mut Effort,
+    ) -> ApiResult<Option<Wanted>> {
         let Some(version) = self.criteria.find(&attributes.for_matching())? else { return Ok(None) };
         let matched = attributes.through(version);
         let seen = attributes.seen_as(&matched).await?;
@@ -31,7 +35,7 @@ impl RegisteredWebhook {
     /// Returns whether the match conditions of the webhook hold.
     async fn holds(
         &self,
-        attributes: &Attributes<'_>,
+        attributes: &DynamicAttributes<'_>,
         matched: &MatchedVersion,
         seen: &Seen,
         effort: &mut Effort,
@@ -69,7 +73,7 @@ impl RegisteredWebhook {
     /// The error for the client.
     pub(super) async fn ask(
         &self,
-        attributes: &Attributes<'_>,
+        attributes: &DynamicAttributes<'_>,
         wanted: &Wanted,
         notices: &mut Notices,
     ) -> ApiResult<Answer> {
@@ -78,7 +82,11 @@ impl RegisteredWebhook {
     }
 }
 
-fn review_request<'a>(attributes: &'a Attributes<'_>, matched: &MatchedVersion, seen: &'a Seen) -> ReviewRequest<'a> {
+fn review_request<'a>(
+    attributes: &'a DynamicAttributes<'_>,
+    matched: &MatchedVersion,
+    seen: &'a Seen,
+) -> ReviewRequest<'a> {
     ReviewRequest {
         kind: matched.kind.clone(),
         resource: matched.resource.clone(),

@@ -9,7 +9,9 @@ use futures_util::{StreamExt, stream};
 
 use super::{Answer, RegisteredWebhook};
 use crate::admission::plugin::Plugin;
-use crate::admission::{Attributes, DynamicPlugin, Effort, Index, MatchAttributes, Notices, Presence, following};
+use crate::admission::{
+    DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Notices, Presence, following,
+};
 use crate::limits;
 use crate::registry::Registry;
 use crate::status::ApiResult;
@@ -69,12 +71,12 @@ impl Webhooks {
     ///
     /// # Errors
     /// The error for the client.
-    pub async fn mutate(&self, attributes: &mut Attributes<'_>) -> ApiResult<()> {
+    pub async fn mutate(&self, attributes: &mut DynamicAttributes<'_>) -> ApiResult<()> {
         if is_exempt(&attributes.for_matching()) {
             return Ok(());
         }
         let (index, is_second) = (self.ready.load_full(), attributes.reinvocation.is_second);
-        let Attributes { reinvocation, object, .. } = attributes;
+        let DynamicAttributes { reinvocation, object, .. } = attributes;
         reinvocation.webhooks.begin(is_second, object.as_ref());
         let (resource, mut effort) = (attributes.resource.resource.clone(), Effort::default());
         for (at, registered) in index.concerned(&resource).enumerate() {
@@ -82,7 +84,7 @@ impl Webhooks {
                 mutate_by(registered, at, attributes, &mut effort).await?;
             }
         }
-        let Attributes { reinvocation, object, .. } = attributes;
+        let DynamicAttributes { reinvocation, object, .. } = attributes;
         reinvocation.webhooks.end(object.as_ref());
         Ok(())
     }
@@ -92,7 +94,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// The error for the client.
-    pub async fn validate(&self, attributes: &Attributes<'_>) -> ApiResult<()> {
+    pub async fn validate(&self, attributes: &DynamicAttributes<'_>) -> ApiResult<()> {
         if is_exempt(&attributes.for_matching()) {
             return Ok(());
         }
@@ -132,7 +134,7 @@ impl Webhooks {
 async fn mutate_by(
     registered: &RegisteredWebhook,
     at: usize,
-    attributes: &mut Attributes<'_>,
+    attributes: &mut DynamicAttributes<'_>,
     effort: &mut Effort,
 ) -> ApiResult<()> {
     let Some(wanted) = registered.wanted(attributes, effort).await? else { return Ok(()) };
@@ -164,7 +166,7 @@ async fn mutate_by(
     Ok(())
 }
 
-fn add_notices(attributes: &Attributes<'_>, notices: Notices) {
+fn add_notices(attributes: &DynamicAttributes<'_>, notices: Notices) {
     attributes.notices.lock().take_in(notices);
 }
 

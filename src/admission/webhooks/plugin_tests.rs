@@ -86,7 +86,7 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
     let dir = Scratch::new();
     let registry = registry(&dir, value!([(webhook(rule("", "v1", "pods"), &[]))])).await;
     let served = registry.resources.find("", "v1", "pods").unwrap();
-    let attributes = |ends: Option<Instant>| Attributes {
+    let attributes = |ends: Option<Instant>| DynamicAttributes {
         registry: &registry,
         served: &served,
         kind: GroupVersionKind::of(&served, ""),

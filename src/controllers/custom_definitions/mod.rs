@@ -13,9 +13,9 @@ use self::naming::Taken;
 use super::agent::Agent;
 use super::queue::{Queue, Then};
 use crate::follow::follow;
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_part};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -98,9 +98,10 @@ impl Controller {
 
     /// Returns all definitions of the same group, this one included.
     fn siblings(&self, name: &str) -> ApiResult<Vec<Arc<Object>>> {
-        let mut cursor = self.agent.registry.table(&self.definitions).snapshot().cursor(Selection::default(), None);
         let mut found = Vec::new();
-        while cursor.read(LIST_CHUNK_OBJECTS, &mut found).map_err(ApiError::internal)? {}
+        for objects in scan(&self.agent.registry.table(&self.definitions).snapshot(), Selection::default()) {
+            found.extend(objects.map_err(ApiError::internal)?);
+        }
         found.retain(|definition| group(definition.key().name()) == group(name));
         Ok(found)
     }

@@ -87,7 +87,7 @@ mod tests {
         })
     }
 
-    fn told(definition: &Value) -> Vec<String> {
+    fn conditions(definition: &Value) -> Vec<String> {
         let conditions = definition.list_at(&["status", "conditions"]).iter();
         let text = |condition: &Value| {
             ["type", "status", "reason"].map(|field| condition.str_at(&[field]).to_owned()).join(" ")
@@ -100,10 +100,10 @@ mod tests {
         let mut cats = definition();
         renew(&mut cats, &Taken::default(), NOW);
         assert_eq!(cats.at(&ACCEPTED), cats.at(&["spec", "names"]));
-        assert_eq!(told(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
+        assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         let before = cats.clone();
         renew(&mut cats, &Taken::default(), "2030-01-01T00:00:09Z");
-        assert_eq!(cats, before, "what is told already is not told anew");
+        assert_eq!(cats, before, "conditions that are stated already are not changed");
     }
 
     #[test]
@@ -112,12 +112,15 @@ mod tests {
         taken.add(&value!({"plural": "lions", "kind": "Cat", "shortNames": ["ct"]}));
         let mut cats = definition();
         renew(&mut cats, &taken, NOW);
-        assert_eq!(told(&cats), ["NamesAccepted False KindConflict", "Established False NotAccepted"]);
+        assert_eq!(conditions(&cats), ["NamesAccepted False KindConflict", "Established False NotAccepted"]);
         renew(&mut cats, &Taken::default(), NOW);
-        assert_eq!(told(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
+        assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         cats.set_at(&["spec", "names", "shortNames"], value!(["ct"]));
         renew(&mut cats, &taken, NOW);
-        assert_eq!(told(&cats), ["NamesAccepted False ShortNamesConflict", "Established True InitialNamesAccepted"]);
+        assert_eq!(
+            conditions(&cats),
+            ["NamesAccepted False ShortNamesConflict", "Established True InitialNamesAccepted"]
+        );
     }
 
     #[test]
@@ -128,7 +131,7 @@ mod tests {
         cats.set_at(&["spec", "conversion"], value!({"webhook": {"clientConfig": {"caBundle": "AAAA"}}}));
         renew(&mut cats, &Taken::default(), NOW);
         assert_eq!(
-            told(&cats),
+            conditions(&cats),
             [
                 "NamesAccepted True NoConflicts",
                 "Established False InvalidCABundle",

@@ -9,8 +9,8 @@ use futures_util::{StreamExt, stream};
 use super::conditions::Findings;
 use crate::controllers::agent::Agent;
 use crate::controllers::metadata::{is_deleting, metadata, uid};
-use crate::limits::LIST_CHUNK_OBJECTS;
 use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -95,7 +95,7 @@ async fn empty_table(
     delete_all(agent, served, namespace, objects, into).await;
     let qualified = format!("{}.{}", served.resource.name, served.group());
     let mut remaining = 0;
-    let revision = scan(&table, namespace, &mut |object| {
+    let revision = each(&table, namespace, &mut |object| {
         remaining += 1;
         // If metadata cannot be decoded, the deletion of the object fails and is reported.
         for finalizer in others(metadata(object)).unwrap_or_default().list_at(&["finalizers"]) {
@@ -117,7 +117,7 @@ type Identity = (Key, Option<String>);
 /// Returns the objects of a namespace that are not being deleted yet; `None` if it has no objects.
 async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Identity>>> {
     let (mut found, mut objects) = (false, Vec::new());
-    scan(table, namespace, &mut |object| {
+    each(table, namespace, &mut |object| {
         found = true;
         if !is_deleting(object) {
             objects.push((object.key().clone(), uid(object).map(str::to_owned)));
@@ -146,22 +146,17 @@ async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Ve
 }
 
 /// Calls `see` for every object of a namespace; returns the revision as of which they exist.
-async fn scan(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
+async fn each(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
     let snapshot = table.snapshot();
     let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
     if snapshot.count(&selection.scope).map_err(ApiError::internal)? == 0 {
         return Ok(snapshot.revision());
     }
-    let mut cursor = snapshot.cursor(selection, None);
-    loop {
-        let mut objects = Vec::new();
-        let more = cursor.read(LIST_CHUNK_OBJECTS, &mut objects).map_err(ApiError::internal)?;
-        for object in &objects {
-            see(object)?;
+    let mut chunks = scan(&snapshot, selection);
+    while let Some(objects) = chunks.next_yielding().await {
+        for object in objects.map_err(ApiError::internal)? {
+            see(&object)?;
         }
-        if !more {
-            return Ok(snapshot.revision());
-        }
-        tokio::task::yield_now().await;
     }
+    Ok(snapshot.revision())
 }

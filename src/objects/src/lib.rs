@@ -1,13 +1,14 @@
 //! What Kubernetes objects are: their kinds, the rules of their fields, schemas of custom resources, patches, owners of
 //! fields, and how objects are printed.
 //!
-//! Functions here work on trees of objects ([`flotilla_proto::value::Value`]). They know neither requests nor storage.
+//! Functions here work on trees of objects ([`flotilla_proto::value::Value`]). They know neither requests
+//! nor storage, and get the time from their callers.
 //!
 //! # Order
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` checks that.
 //!
-//! - Facts, errors and bounds: `limits`, `wall_clock`, `api_version`, `field`, `status`
+//! - Facts, errors and bounds: `limits`, `api_version`, `field`, `status`
 //! - Trees of objects: `patch`, `fieldmanager`, `printing`, `rules`
 //! - Kinds: `schemas`, `expressions`, `kinds`
 
@@ -22,4 +23,3 @@ pub mod printing;
 pub mod rules;
 pub mod schemas;
 pub mod status;
-pub mod wall_clock;

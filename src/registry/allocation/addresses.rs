@@ -12,6 +12,7 @@ use super::Owner;
 use crate::registry::{Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
 use crate::rules::addresses::{self, Block};
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
@@ -50,13 +51,15 @@ impl Registry {
         let served = self.networking("servicecidrs")?;
         let mut objects = Vec::new();
         let selection = Selection { scope: Scope::All, ..Selection::default() };
-        let snapshot = self.table(&served).snapshot();
-        let mut cursor = snapshot.cursor(selection, None);
-        while objects.len() < RANGES_MAX
-            && cursor
-                .read(RANGES_MAX - objects.len(), &mut objects)
-                .map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?
-        {}
+        for chunk in scan(&self.table(&served).snapshot(), selection) {
+            let chunk =
+                chunk.map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?;
+            objects.extend(chunk);
+            if objects.len() >= RANGES_MAX {
+                break;
+            }
+        }
+        objects.truncate(RANGES_MAX);
         let mut ranges = Ranges::default();
         for object in &objects {
             let Some(value) = others(stored_value(object)) else { continue };

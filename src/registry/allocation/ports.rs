@@ -11,10 +11,11 @@ use super::claiming::Claiming;
 use crate::config::PortRange;
 use crate::kinds::core::service_allocation::{self, Refusal};
 use crate::registry::stored_value;
+use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// How many objects or changes are read at a time.
+/// How many changes are read at a time.
 const CHUNK: usize = 512;
 
 /// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a
@@ -140,16 +141,11 @@ impl Index {
         self.seen = None;
         let snapshot = services.snapshot();
         let selection = Selection { scope: Scope::All, ..Selection::default() };
-        let (mut objects, mut cursor) = (Vec::new(), snapshot.cursor(selection, None));
-        loop {
-            let more = cursor
-                .read(CHUNK, &mut objects)
-                .map_err(|error| ApiError::internal(format!("cannot read the services: {error:?}")))?;
-            for object in objects.drain(..) {
+        for objects in scan(&snapshot, selection) {
+            let objects =
+                objects.map_err(|error| ApiError::internal(format!("cannot read the services: {error:?}")))?;
+            for object in objects {
                 self.count(&object, true)?;
-            }
-            if !more {
-                break;
             }
         }
         self.seen = Some(snapshot.revision());

@@ -6,7 +6,7 @@ use super::{Acted, Call, Pending, core};
 use crate::field::Errors;
 use crate::kinds::admission;
 use crate::kinds::core::pod::binding;
-use crate::registry::stored_value;
+use crate::registry::{now, stored_value};
 use crate::status::{ApiError, ApiResult};
 
 /// Serves POST to `bindings`, where the document names the pod.
@@ -47,8 +47,9 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     let target = super::Target { served: &pods, namespace: target.namespace, name, subresource: "" };
     let stated = |field: &str| Some(body.str_at(&["metadata", field])).filter(|text| !text.is_empty());
     let (uid, revision) = (stated("uid"), stated("resourceVersion"));
-    let assign =
-        |pod: &mut Value| binding::assign(pod, &body).map_err(|why| ApiError::conflict("", "pods/binding", name, &why));
+    let assign = |pod: &mut Value| {
+        binding::assign(pod, &body, now()).map_err(|why| ApiError::conflict("", "pods/binding", name, &why))
+    };
     registry.revise(target, uid, revision, options.dry_run, &assign).await?;
     Ok(Acted::Done)
 }

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use flotilla_cluster::{Object, Scope, Selection};
+use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
 use crate::kinds::core::pod::eviction;
-use crate::registry::update::Change;
-use crate::registry::{Registry, WriteOptions, stored_value};
+use crate::registry::change::Change;
+use crate::registry::{Registry, WriteOptions, now, stored_value};
 use crate::request::Caller;
 use crate::rules::labels;
+use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// How many budgets are read at a time.
-const CHUNK: usize = 256;
 /// The field manager under which the server counts disruptions.
 const MANAGER: &str = "kube-apiserver";
 
@@ -32,12 +31,9 @@ impl Registry {
         let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
         let table = self.table(&*self.budgets()?);
         self.barrier(&table).await?; // every acknowledged budget counts, in whichever group it is
-        let mut cursor = table.snapshot().cursor(selection, None);
         let mut found = Vec::new();
-        loop {
-            let mut objects: Vec<Arc<Object>> = Vec::new();
-            let more = cursor
-                .read(CHUNK, &mut objects)
+        for objects in scan(&table.snapshot(), selection) {
+            let objects = objects
                 .map_err(|error| ApiError::internal(format!("cannot read the disruption budgets: {error:?}")))?;
             for object in &objects {
                 // A budget that cannot be decoded may protect any pod of its namespace, so no pod there is evicted.
@@ -46,16 +42,14 @@ impl Registry {
                     found.push(budget);
                 }
             }
-            if !more {
-                return Ok(found);
-            }
         }
+        Ok(found)
     }
 
     /// Counts a disruption of a pod against a budget. Fails if the budget does not allow it.
     pub(super) async fn spend_disruption(&self, budget: &Value, pod: &str, dry_run: bool) -> ApiResult<()> {
         if dry_run {
-            return eviction::spend(&mut budget.clone(), pod, true);
+            return eviction::spend(&mut budget.clone(), pod, true, now());
         }
         let served = self.budgets()?;
         let meta = |field: &str| budget.str_at(&["metadata", field]);
@@ -78,7 +72,7 @@ struct Spend<'a> {
 impl Change for Spend<'_> {
     fn apply(&mut self, current: &Value, _: &mut Caller) -> ApiResult<Value> {
         let mut budget = current.clone();
-        eviction::spend(&mut budget, self.pod, false)?;
+        eviction::spend(&mut budget, self.pod, false, now())?;
         Ok(budget)
     }
 }

@@ -7,7 +7,7 @@ use crate::field::{Errors, Path};
 use crate::kinds::core::pod::eviction::{self, Decision};
 use crate::limits;
 use crate::registry::unsafe_deletion::OPTION;
-use crate::registry::{DeleteOptions, Registry, Target, stored_value};
+use crate::registry::{DeleteOptions, Registry, Target, now, stored_value};
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 
@@ -115,7 +115,7 @@ async fn mark_and_delete(
 ) -> ApiResult<()> {
     if !options.dry_run {
         let mark = |pod: &mut Value| {
-            eviction::mark(pod);
+            eviction::mark(pod, now());
             Ok(())
         };
         let (uid, revision) = (options.uid.as_deref(), options.resource_version.as_deref());

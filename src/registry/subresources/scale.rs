@@ -4,8 +4,8 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{value, yaml};
 
 use super::super::apply::Apply;
+use super::super::change::{Change, Replace, check_identity};
 use super::super::patch::Patched;
-use super::super::update::{Change, Replace, check_identity};
 use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions, ownership};
 use crate::field::{Errors, Path};
 use crate::fieldmanager::scale as ownership_of_replicas;

@@ -90,9 +90,9 @@ fn done(output: Output) -> String {
 fn import(snapshot: &Path, data: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
     command.args(["import", "--from-etcd-snapshot"]).arg(snapshot).arg("--data-dir").arg(data);
-    let told = done(command.output().expect("flotilla can be run"));
-    let total = told.lines().find(|line| line.split_whitespace().next() == Some("all")).unwrap_or_default();
-    assert!(total.ends_with(" 0"), "{told}");
+    let output = done(command.output().expect("flotilla can be run"));
+    let total = output.lines().find(|line| line.split_whitespace().next() == Some("all")).unwrap_or_default();
+    assert!(total.ends_with(" 0"), "{output}");
 }
 
 /// Changes, creates and deletes objects.

@@ -1,8 +1,8 @@
 //! The actors of a scenario. Each kind has a file of its own.
 
+mod churn;
 mod definitions;
 mod heartbeat;
-mod life;
 mod lister;
 mod made;
 mod reflector;
@@ -61,7 +61,7 @@ pub async fn prepare(run: &Rc<Run>, name: &str, actor: &Actor) -> Result<Prepare
         Actor::Reflector(it) => prepared.endless.push(reflector::prepare(run, name, it).await?),
         Actor::Writer(it) => prepared.tasks.push(writer::prepare(run, name, it).await?),
         Actor::Lister(it) => prepared.tasks.push(lister::prepare(run, name, it)),
-        Actor::Life(it) => prepared.tasks.push(life::prepare(run, name, it).await?),
+        Actor::Churn(it) => prepared.tasks.push(churn::prepare(run, name, it).await?),
         Actor::Definitions(it) => prepared.tasks.push(definitions::prepare(run, name, it).await?),
     }
     Ok(prepared)

@@ -1,4 +1,5 @@
-//! `fieldPath` of a rule: the field that its error names.
+//! Paths of fields in definitions, such as `.spec.replicas` and `.metadata['a.b']`: their names, and `fieldPath` of a
+//! rule, the field that its error names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,6 +15,9 @@ pub enum Error {
     /// The path ends where a name must follow.
     #[error("unexpected end of JSON path")]
     End,
+    /// Brackets in a path that must have none.
+    #[error("array notation is not allowed")]
+    Brackets,
     /// Brackets around text that is not a quoted name.
     #[error("expected single quoted string but got {0}")]
     Unquoted(String),
@@ -28,20 +32,74 @@ pub enum Error {
     Sign(String),
 }
 
-/// Takes the next part of a path: a delimiter, a quoted name with its quotes, or all text before the next delimiter.
-fn next<'p>(rest: &mut &'p str) -> Option<&'p str> {
-    let bytes = rest.as_bytes();
-    let end = match bytes.first()? {
-        b'.' | b'[' | b']' => 1,
-        b'\'' => {
-            let closes = |place: &usize| bytes[*place] == b'\'' && bytes[place - 1] != b'\\';
-            (1..bytes.len()).find(closes).map_or(bytes.len(), |place| place + 1)
+/// Reads the names of a path from left to right. No name follows an error.
+///
+/// A name in brackets is returned before its `]` is checked, so that a caller who looks the name up reports a name that
+/// does not exist before a bracket that is missing.
+#[derive(Debug)]
+pub struct Names<'p> {
+    rest: &'p str,
+    /// Whether names may stand in brackets.
+    may_be_quoted: bool,
+    /// Whether the `]` of the last name follows.
+    is_open: bool,
+}
+
+impl<'p> Names<'p> {
+    /// Begins at the start of a path. `may_be_quoted` allows names in brackets.
+    pub const fn of(path: &'p str, may_be_quoted: bool) -> Self {
+        Names { rest: path, may_be_quoted, is_open: false }
+    }
+
+    /// Takes the next part of the path: a delimiter, a quoted name with its quotes, or all text before the next
+    /// delimiter.
+    fn part(&mut self) -> Option<&'p str> {
+        let bytes = self.rest.as_bytes();
+        let end = match bytes.first()? {
+            b'.' | b'[' | b']' => 1,
+            b'\'' => {
+                let closes = |place: &usize| bytes[*place] == b'\'' && bytes[place - 1] != b'\\';
+                (1..bytes.len()).find(closes).map_or(bytes.len(), |place| place + 1)
+            }
+            _ => self.rest.find(['.', '[', ']']).unwrap_or(self.rest.len()),
+        };
+        let (part, after) = self.rest.split_at(end);
+        self.rest = after;
+        Some(part)
+    }
+
+    fn name(&mut self) -> Result<Option<Cow<'p, str>>, Error> {
+        if std::mem::take(&mut self.is_open) {
+            match self.part().ok_or(Error::End)? {
+                "]" => {}
+                other => return Err(Error::Bracket(other.to_owned())),
+            }
         }
-        _ => rest.find(['.', '[', ']']).unwrap_or(rest.len()),
-    };
-    let (part, after) = rest.split_at(end);
-    *rest = after;
-    Some(part)
+        match self.part() {
+            None => Ok(None),
+            Some(".") => Ok(Some(self.part().ok_or(Error::End)?.into())),
+            Some("[") if !self.may_be_quoted => Err(Error::Brackets),
+            Some("[") => {
+                let quoted = self.part().ok_or(Error::End)?;
+                let inner = quoted.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
+                self.is_open = true;
+                Ok(Some(unescape(inner.ok_or_else(|| Error::Unquoted(quoted.to_owned()))?)?.into()))
+            }
+            Some(other) => Err(Error::Sign(other.to_owned())),
+        }
+    }
+}
+
+impl<'p> Iterator for Names<'p> {
+    type Item = Result<Cow<'p, str>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let name = self.name();
+        if name.is_err() {
+            *self = Names::of("", false);
+        }
+        name.transpose()
+    }
 }
 
 /// Parses a path in a schema; returns it in the form of errors, without a leading point.
@@ -49,17 +107,9 @@ fn next<'p>(rest: &mut &'p str) -> Option<&'p str> {
 /// # Errors
 /// If it is invalid, or leads to no field.
 pub fn normalize(path: &str, schema: &Schema) -> Result<String, Error> {
-    let (mut rest, mut place, mut out) = (path, schema, String::new());
-    while let Some(part) = next(&mut rest) {
-        let name: Cow<'_, str> = match part {
-            "." => next(&mut rest).ok_or(Error::End)?.into(),
-            "[" => {
-                let quoted = next(&mut rest).ok_or(Error::End)?;
-                let inner = quoted.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
-                unescape(inner.ok_or_else(|| Error::Unquoted(quoted.to_owned()))?)?.into()
-            }
-            other => return Err(Error::Sign(other.to_owned())),
-        };
+    let (mut place, mut out) = (schema, String::new());
+    for name in Names::of(path, true) {
+        let name = name?;
         if !place.properties.is_empty() {
             let point = if out.is_empty() { "" } else { "." };
             let _ = write!(out, "{point}{name}");
@@ -67,12 +117,6 @@ pub fn normalize(path: &str, schema: &Schema) -> Result<String, Error> {
         } else {
             let _ = write!(out, "[{name}]");
             place = place.additional.as_deref().ok_or(Error::NoField)?;
-        }
-        if part == "[" {
-            match next(&mut rest).ok_or(Error::End)? {
-                "]" => {}
-                other => return Err(Error::Bracket(other.to_owned())),
-            }
         }
     }
     Ok(out)

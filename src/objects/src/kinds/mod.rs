@@ -21,6 +21,7 @@ mod networking;
 mod node;
 mod policy;
 mod rbac;
+mod replicas;
 mod resource;
 pub mod scheduling;
 mod storage;

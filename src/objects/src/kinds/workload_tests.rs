@@ -1,10 +1,13 @@
 //! Rules of the kinds that own pods, across kinds.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::{Strategy, strategy};
 use crate::field::Errors;
+
+const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanos: 0 };
 
 fn template() -> Value {
     value!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
@@ -52,7 +55,7 @@ fn jobs_select_their_own_pods() {
     let mut spec = value!({"template": (template()), "completionMode": "Indexed"});
     spec.set_at(&["template", "spec", "restartPolicy"], "Never");
     let mut job = object(rules, spec);
-    (rules.prepare_create)(&mut job);
+    (rules.prepare_create)(&mut job, NOW);
     assert_eq!(job.int_at(&["spec", "completions"]), Some(1));
     let label = "batch.kubernetes.io/controller-uid";
     assert_eq!(job.str_at(&["spec", "selector", "matchLabels", label]), "u");
@@ -71,7 +74,7 @@ fn generations_count_what_matters() {
     for (group, resource) in [("apps", "deployments"), ("apps", "daemonsets"), ("", "replicationcontrollers")] {
         let rules = strategy(group, resource);
         let mut old = object(rules, value!({"selector": {"a": "b"}, "template": (template())}));
-        (rules.prepare_create)(&mut old);
+        (rules.prepare_create)(&mut old, NOW);
         old.set_at(&["metadata", "generation"], 1);
         let mut new = old.clone();
         (rules.prepare_update)(&mut new, &old);

@@ -1,5 +1,6 @@
 //! [`Strategy`]: the rules of one kind, as a table of pure functions.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use crate::field::Errors;
@@ -80,20 +81,22 @@ pub struct Strategy {
     /// Sets the defaults of the kind in a decoded object. Runs on every body and on every result of a patch, before
     /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
+    /// Sets missing times to that of the write, `now`. Runs whenever `default` does, after it.
+    pub default_times: fn(object: &mut Value, now: Timestamp),
     /// Replaces `default` for objects that a client sent in another version than the stored one, after conversion.
     /// `default` then runs after validation and sets the rest. `None` if `default` fits them, too.
     pub default_converted: Option<fn(object: &mut Value)>,
     /// Whether the defaults of each member of the object follow from that member alone.
     pub defaults_by_member: bool,
     /// Clears and sets fields that a client cannot choose at creation.
-    pub prepare_create: fn(object: &mut Value),
+    pub prepare_create: fn(object: &mut Value, now: Timestamp),
     /// Writes the user who creates the object into it, and replaces what the client sent there. The user is an object
     /// of `username`, `uid`, `groups` and `extra`. `None` if the kind does not name its author.
     pub set_requester: Option<fn(object: &mut Value, user: &Value)>,
     /// Clears and restores fields that a client cannot change; the generic rules (status, generation) have run before.
     pub prepare_update: fn(object: &mut Value, old: &Value),
     /// As `prepare_update`, for writes of `/status`; the generic rule (only status changes) has run before.
-    pub prepare_status: fn(object: &mut Value, old: &Value),
+    pub prepare_status: fn(object: &mut Value, old: &Value, now: Timestamp),
     /// Checks a whole object at creation; metadata has been checked before.
     pub validate: fn(object: &Value, errors: &mut Errors),
     /// Checks an update against the old object; usually calls `validate` as well.
@@ -121,7 +124,7 @@ pub struct Strategy {
 #[derive(Debug, Clone, Copy)]
 pub struct Subresource {
     /// Restores everything that cannot change through this subresource, and sets the generation.
-    pub prepare: fn(object: &mut Value, old: &Value),
+    pub prepare: fn(object: &mut Value, old: &Value, now: Timestamp),
     /// Checks the write; the generic rules of metadata have run before.
     pub validate: fn(object: &Value, old: &Value, errors: &mut Errors),
 }
@@ -133,7 +136,7 @@ pub type Selectable = (&'static str, fn(&Value) -> String);
 impl Strategy {
     /// Returns what is wrong with a new object, after setting its defaults.
     pub(crate) fn judge(&self, mut object: Value) -> Errors {
-        (self.default)(&mut object);
+        self.set_defaults(&mut object, Timestamp { seconds: 0, nanos: 0 });
         let mut errors = Errors::default();
         (self.validate)(&object, &mut errors);
         errors
@@ -151,6 +154,12 @@ impl Strategy {
 }
 
 impl Strategy {
+    /// Sets the defaults of the kind, also those times that are `now` by default.
+    pub fn set_defaults(&self, object: &mut Value, now: Timestamp) {
+        (self.default)(object);
+        (self.default_times)(object, now);
+    }
+
     /// Returns the rules of a subresource that changes the object itself; `None` if the kind has no such subresource.
     pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
         self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
@@ -171,12 +180,13 @@ impl Strategy {
         grace_seconds: None,
         unknown_field: None,
         default: |_| {},
+        default_times: |_, _| {},
         default_converted: None,
         defaults_by_member: false,
-        prepare_create: |_| {},
+        prepare_create: |_, _| {},
         set_requester: None,
         prepare_update: |_, _| {},
-        prepare_status: |_, _| {},
+        prepare_status: |_, _, _| {},
         validate: |_, _| {},
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},

@@ -28,7 +28,7 @@ pub static VALIDATING: Strategy = Strategy {
     repeats_metadata: false,
     known_finalizers: false,
     status: true,
-    prepare_status: metadata::reset_for_status,
+    prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     default: default_policy,
     validate: |object, errors| validate_validating(object, &Value::Null, errors),
     validate_update: |object, old, errors| {

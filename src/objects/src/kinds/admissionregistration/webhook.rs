@@ -45,7 +45,7 @@ const COMMON: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Own,
     unconditional_update: false,
-    prepare_create: |object| object.set_at(&["metadata", "generation"], 1),
+    prepare_create: |object, _| object.set_at(&["metadata", "generation"], 1),
     prepare_update: |object, old| {
         let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
         let changed = object.list_at(&["webhooks"]) != old.list_at(&["webhooks"]);

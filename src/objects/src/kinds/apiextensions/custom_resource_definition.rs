@@ -38,7 +38,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     unconditional_update: false,
     default,
-    prepare_create: |object| {
+    prepare_create: |object, _| {
         let status = value!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null});
         object.set_at(&["status"], status);
         add_stored_version(object);
@@ -331,7 +331,7 @@ mod tests {
             }
         });
         (STRATEGY.default)(&mut definition);
-        (STRATEGY.prepare_create)(&mut definition);
+        (STRATEGY.prepare_create)(&mut definition, flotilla_proto::time::Timestamp { seconds: 0, nanos: 0 });
         definition
     }
 

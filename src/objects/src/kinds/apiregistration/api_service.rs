@@ -1,12 +1,12 @@
 //! APIServices: the server that answers for a version of a group.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path, quote};
 use crate::kinds::core::configmap::decoded_len;
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
-use crate::wall_clock;
 
 /// Rules of APIServices.
 pub static STRATEGY: Strategy = Strategy {
@@ -22,7 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
         }
     },
     prepare_create,
-    prepare_status: metadata::reset_for_status,
+    prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate,
     validate_update: |object, _, errors| {
         metadata::validate_again_generic(NameRule::PathSegment, false, object, errors);
@@ -42,11 +42,10 @@ pub static STRATEGY: Strategy = Strategy {
 };
 
 /// Marks an APIService without a service as available: this server answers for it itself.
-fn prepare_create(object: &mut Value) {
+fn prepare_create(object: &mut Value, now: Timestamp) {
     let mut status = Value::object();
     if object.at(&["spec", "service"]).is_null() {
-        let now = wall_clock::text();
-        let condition = value!({"type": "Available", "status": "True", "lastTransitionTime": now,
+        let condition = value!({"type": "Available", "status": "True", "lastTransitionTime": (now.to_string()),
             "reason": "Local", "message": "Local APIServices are always available"});
         status.set_at(&["conditions"], vec![condition]);
     }

@@ -14,7 +14,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create,
+    prepare_create: |object, _| prepare_create(object),
     prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,

@@ -11,9 +11,9 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create: templates::prepare_create,
+    prepare_create: |object, _| templates::prepare_create(object),
     prepare_update,
-    prepare_status: |object, old| restore::keep(object, old, &["metadata", "labels"]),
+    prepare_status: |object, old, _| restore::keep(object, old, &["metadata", "labels"]),
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
@@ -21,7 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-pub mod validation;
+mod validation;
 
 fn default(deployment: &mut Value) {
     let Some(spec) = deployment.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };

@@ -3,7 +3,7 @@
 mod controller_revision;
 mod daemon_set;
 mod deployment;
-pub mod replica_set;
+mod replica_set;
 mod stateful_set;
 
 use crate::rules::Strategy;

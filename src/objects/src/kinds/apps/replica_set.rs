@@ -11,7 +11,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create: templates::prepare_create,
+    prepare_create: |object, _| templates::prepare_create(object),
     prepare_update: templates::prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,
@@ -20,7 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-pub mod validation;
+mod validation;
 
 fn default(set: &mut Value) {
     let Some(spec) = set.as_object_mut().and_then(|map| object_or_new(map, "spec")) else { return };

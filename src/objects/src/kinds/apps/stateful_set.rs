@@ -15,7 +15,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create: |set| {
+    prepare_create: |set, _| {
         drop_max_unavailable(set, None);
         templates::prepare_create(set);
     },

@@ -1,6 +1,7 @@
 //! HorizontalPodAutoscalers (autoscaling), stored as v2.
 
 pub mod conversion;
+mod metric_conversion;
 mod metrics;
 mod validation;
 

@@ -22,7 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     default,
-    prepare_create: |cron| dropped::drop_from_spec(cron, None, &POD),
+    prepare_create: |cron, _| dropped::drop_from_spec(cron, None, &POD),
     prepare_update: |cron, old| {
         dropped::drop_from_spec(cron, Some(old), &POD);
         templates::count_spec(cron, old);

@@ -31,7 +31,7 @@ pub static STRATEGY: Strategy = Strategy {
          set propagationPolicy=Orphan to suppress this warning",
     ),
     default,
-    prepare_create,
+    prepare_create: |object, _| prepare_create(object),
     prepare_update: templates::prepare_update,
     validate,
     validate_update: update::validate,

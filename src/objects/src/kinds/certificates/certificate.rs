@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -47,7 +48,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     status: true,
-    prepare_create: |object| object.set_at(&["status"], value!({})),
+    prepare_create: |object, _| object.set_at(&["status"], value!({})),
     set_requester: Some(set_requester),
     prepare_update: |object, old| {
         for part in ["spec", "status"] {
@@ -115,7 +116,7 @@ fn set_requester(object: &mut Value, user: &Value) {
 }
 
 /// Restores the approval conditions, which a write of `/status` must not change.
-fn prepare_status(object: &mut Value, old: &Value) {
+fn prepare_status(object: &mut Value, old: &Value, now: Timestamp) {
     object.set_at(&["spec"], old.at(&["spec"]).clone());
     for kind in ["Approved", "Denied"] {
         let is = |condition: &&Value| condition.str_at(&["type"]) == kind;
@@ -128,12 +129,12 @@ fn prepare_status(object: &mut Value, old: &Value) {
             *place = before;
         }
     }
-    stamp_conditions(object, old);
+    stamp_conditions(object, old, now);
 }
 
 /// Prepares a write of `/approval`: only the conditions may change.
-pub fn prepare_approval(object: &mut Value, old: &Value) {
-    stamp_conditions(object, old);
+pub fn prepare_approval(object: &mut Value, old: &Value, now: Timestamp) {
+    stamp_conditions(object, old, now);
     let list = object.at(&["status", "conditions"]).clone();
     object.set_at(&["spec"], old.at(&["spec"]).clone());
     object.set_at(&["status"], old.at(&["status"]).clone());
@@ -156,9 +157,9 @@ fn conditions_mut(object: &mut Value) -> Option<&mut Vec<Value>> {
     object.get_mut("status")?.get_mut("conditions")?.as_array_mut()
 }
 
-/// Sets the missing times of conditions: to the time of the same condition before, else to the present time.
-fn stamp_conditions(object: &mut Value, old: &Value) {
-    let now = crate::wall_clock::text();
+/// Sets the missing times of conditions: to the time of the same condition before, else to the time `now`.
+fn stamp_conditions(object: &mut Value, old: &Value, now: Timestamp) {
+    let now = now.to_string();
     for condition in conditions_mut(object).into_iter().flatten() {
         if condition.at(&["lastUpdateTime"]).is_null() {
             condition.set_at(&["lastUpdateTime"], now.as_str());
@@ -386,9 +387,10 @@ mod tests {
         let mut errors = Errors::default();
         validate_change(&new, &old, Part::Status, &mut errors);
         assert_eq!(errors.0.len(), 1);
-        prepare_approval(&mut new, &old);
+        prepare_approval(&mut new, &old, Timestamp { seconds: 0, nanos: 0 });
         let mut errors = Errors::default();
         validate_approval(&new, &old, &mut errors);
-        assert!(errors.is_empty() && !conditions(&new)[0].at(&["lastUpdateTime"]).is_null());
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(conditions(&new)[0].str_at(&["lastUpdateTime"]), "1970-01-01T00:00:00Z");
     }
 }

@@ -14,7 +14,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     create_on_update: true,
     unconditional_update: false,
-    prepare_create: |lease| drop_coordinated(lease, None),
+    prepare_create: |lease, _| drop_coordinated(lease, None),
     prepare_update: |lease, old| drop_coordinated(lease, Some(old)),
     validate,
     validate_update: |lease, _, errors| validate(lease, errors),

@@ -17,7 +17,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     create_on_update: true,
     default,
-    prepare_create: |object| {
+    prepare_create: |object, _| {
         if object.str_at(&["metadata", "name"]).is_empty() {
             object.set_at(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
         }

@@ -15,14 +15,17 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     status: true,
     default,
-    prepare_create,
+    prepare_create: |object, _| prepare_create(object),
     prepare_update,
     validate,
     validate_update,
     validate_status,
     subresources: &[(
         "finalize",
-        Subresource { prepare: prepare_finalize, validate: |object, _, errors| validate_finalize(object, errors) },
+        Subresource {
+            prepare: |object, old, _| prepare_finalize(object, old),
+            validate: |object, _, errors| validate_finalize(object, errors),
+        },
     )],
     selectable: &[("status.phase", |object| object.str_at(&["status", "phase"]).to_owned())],
     ..Strategy::DEFAULT

@@ -1,12 +1,12 @@
 //! PersistentVolumes.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path, shown};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown};
-use crate::wall_clock;
 
 /// Access modes, as messages list them.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -47,13 +47,13 @@ fn default(object: &mut Value) {
     volume_source::default(spec);
 }
 
-fn prepare_create(object: &mut Value) {
-    object.set_at(&["status"], value!({"phase": "Pending", "lastPhaseTransitionTime": (wall_clock::text())}));
+fn prepare_create(object: &mut Value, now: Timestamp) {
+    object.set_at(&["status"], value!({"phase": "Pending", "lastPhaseTransitionTime": (now.to_string())}));
     protection::add_finalizer(object, protection::VOLUMES.finalizer);
 }
 
 /// Sets the time of the last phase change when the phase changes, else keeps it.
-fn prepare_status(object: &mut Value, old: &Value) {
+fn prepare_status(object: &mut Value, old: &Value, now: Timestamp) {
     let path = ["status", "lastPhaseTransitionTime"];
     let (phase, time) = (object.str_at(&["status", "phase"]), object.at(&path));
     let before = old.at(&path);
@@ -62,7 +62,7 @@ fn prepare_status(object: &mut Value, old: &Value) {
             object.set_at(&path, before.clone());
         }
     } else if time.is_null() || time == before {
-        object.set_at(&path, wall_clock::text());
+        object.set_at(&path, now.to_string());
     }
 }
 
@@ -297,7 +297,9 @@ mod tests {
     #[test]
     fn volumes_are_defaulted_and_guarded() {
         let mut object = volume();
-        prepare_create(&mut object);
+        prepare_create(&mut object, Timestamp { seconds: 0, nanos: 0 });
+        let since = object.str_at(&["status", "lastPhaseTransitionTime"]);
+        assert_eq!(since, "1970-01-01T00:00:00Z");
         assert_eq!(object.at(&["spec", "hostPath", "type"]), &Value::from(""));
         assert_eq!(object.str_at(&["spec", "volumeMode"]), "Filesystem");
         assert_eq!(object.list_at(&["metadata", "finalizers"]), [Value::from("kubernetes.io/pv-protection")]);

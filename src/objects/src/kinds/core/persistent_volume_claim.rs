@@ -22,7 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     returns_deleted: true,
     default,
-    prepare_create: |object| {
+    prepare_create: |object, _| {
         object.set_at(&["status"], flotilla_proto::value!({"phase": "Pending"}));
         settle_sources(object, None);
         protection::add_finalizer(object, protection::CLAIMS.finalizer);

@@ -13,7 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     returns_deleted: true,
     default,
-    prepare_create: |object| dropped::drop_from_spec(object, None, &["template", "spec"]),
+    prepare_create: |object, _| dropped::drop_from_spec(object, None, &["template", "spec"]),
     prepare_update,
     validate: |object, errors| {
         validate(object, None, errors);

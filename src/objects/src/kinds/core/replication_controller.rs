@@ -12,7 +12,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     dependents: Dependents::Orphan,
     default,
-    prepare_create: templates::prepare_create,
+    prepare_create: |object, _| templates::prepare_create(object),
     prepare_update: templates::prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,

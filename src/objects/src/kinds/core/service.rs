@@ -28,7 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     create_on_update: true,
     default,
-    prepare_create: |object| {
+    prepare_create: |object, _| {
         object.set_at(&["status"], value!({"loadBalancer": {}}));
         drop_unused_policy(object);
     },

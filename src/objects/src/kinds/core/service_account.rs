@@ -23,7 +23,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     returns_deleted: true,
     generation: Generation::ClientOwned,
-    prepare_create: keep_names,
+    prepare_create: |object, _| keep_names(object),
     prepare_update: |object, _| keep_names(object),
     validate_update,
     warnings,

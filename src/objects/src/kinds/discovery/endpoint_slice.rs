@@ -22,7 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Own,
     default,
-    prepare_create: |object| {
+    prepare_create: |object, _| {
         object.set_at(&["metadata", "generation"], 1);
         drop_topology(object, None);
     },

@@ -24,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate(object, errors);
     },
-    prepare_status: metadata::reset_for_status,
+    prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate_status: |object, _, errors| validate_conditions(object, errors),
     ..Strategy::DEFAULT
 };

@@ -15,7 +15,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     status: true,
-    prepare_create: |object| object.set_at(&["status"], flotilla_proto::value!({"loadBalancer": {}})),
+    prepare_create: |object, _| object.set_at(&["status"], flotilla_proto::value!({"loadBalancer": {}})),
     validate: |object, errors| {
         validate(object, None, errors);
         let annotation = object.at(&["metadata", "annotations", CLASS]);

@@ -13,7 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     name: NameRule::Subdomain,
     status: true,
-    prepare_status: metadata::reset_for_status,
+    prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate: |object, errors| validate(object, errors),
     validate_update,
     ..Strategy::DEFAULT

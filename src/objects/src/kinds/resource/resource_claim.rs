@@ -43,8 +43,8 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     returns_deleted: true,
     default: |object| default(object.get_mut("spec").and_then(Value::as_object_mut)),
-    prepare_create: |object| object.set_at(&["status"], Value::object()),
-    prepare_status,
+    prepare_create: |object, _| object.set_at(&["status"], Value::object()),
+    prepare_status: |object, old, _| prepare_status(object, old),
     validate: |object, errors| {
         validate_devices(object.at(&["spec", "devices"]), &Path::root("spec.devices"), errors);
     },

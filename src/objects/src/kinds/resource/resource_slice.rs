@@ -1,5 +1,6 @@
 //! ResourceSlices.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
 use self::quantities::{validate_attribute, validate_counters, validate_policy};
@@ -8,7 +9,6 @@ use crate::field::{Errors, Path, quote};
 use crate::kinds::core::volume_source;
 use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names, node_selector};
 use crate::rules::{semantic, shown};
-use crate::wall_clock;
 
 mod quantities;
 
@@ -38,8 +38,8 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::Spec,
     returns_deleted: true,
-    default,
-    prepare_create: drop_disabled,
+    default_times,
+    prepare_create: |object, _| drop_disabled(object),
     prepare_update: |object, _| drop_disabled(object),
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| validate(object, Some(old), errors),
@@ -66,10 +66,10 @@ fn devices(object: &mut Value) -> impl Iterator<Item = &mut Map> {
     spec.into_iter().flat_map(|spec| defaulting::objects(spec, "devices"))
 }
 
-fn default(object: &mut Value) {
+fn default_times(object: &mut Value, now: Timestamp) {
     for device in devices(object) {
         for taint in defaulting::objects(device, "taints") {
-            defaulting::pointer(taint, "timeAdded", wall_clock::text());
+            defaulting::pointer(taint, "timeAdded", now.to_string());
         }
     }
 }

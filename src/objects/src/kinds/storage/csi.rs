@@ -20,7 +20,7 @@ const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 pub static DRIVER: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
-    prepare_create: |object| drop_disabled(object, None),
+    prepare_create: |object, _| drop_disabled(object, None),
     prepare_update: |object, old| {
         drop_disabled(object, Some(old));
         if object.at(&["spec"]) != old.at(&["spec"]) {
@@ -85,8 +85,8 @@ pub static ATTACHMENT: Strategy = Strategy {
     status: true,
     unconditional_update: false,
     returns_deleted: true,
-    prepare_create: |object| object.set_at(&["status"], flotilla_proto::value!({"attached": false})),
-    prepare_status: metadata::reset_for_status,
+    prepare_create: |object, _| object.set_at(&["status"], flotilla_proto::value!({"attached": false})),
+    prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate: validate_attachment,
     validate_update: |object, old, errors| {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);

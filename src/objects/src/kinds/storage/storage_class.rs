@@ -38,7 +38,7 @@ pub static ATTRIBUTES: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     returns_deleted: true,
-    prepare_create: |object| protection::add_finalizer(object, protection::CLASSES.finalizer),
+    prepare_create: |object, _| protection::add_finalizer(object, protection::CLASSES.finalizer),
     validate: validate_attributes,
     validate_update: |object, old, errors| {
         for field in ["driverName", "parameters"] {

@@ -1,5 +1,6 @@
-//! Field paths in definitions: `.spec.replicas`, `.metadata['a.b']`.
+//! Follows field paths through the schema of a definition.
 
+use flotilla_cel::schema::field_path::{Error, Names};
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL};
@@ -13,84 +14,27 @@ pub struct Found<'a> {
     pub schema: Option<&'a Value>,
 }
 
-const UNKNOWN: &str = "does not refer to a valid field";
-const END: &str = "unexpected end of JSON path";
-
-/// Follows a path through a schema. `brackets` allows names in brackets. `Err` is the reason why the path leads to no
-/// field.
-pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<Found<'a>, String> {
+/// Follows a path through a schema. `brackets` allows names in brackets.
+///
+/// # Errors
+/// The path is invalid, or leads to no field.
+pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<Found<'a>, Error> {
     let mut found = Found { names: Vec::new(), schema: Some(schema) };
-    let mut rest = path;
-    while let Some(token) = next(&mut rest) {
-        match token {
-            "." => {
-                let name = next(&mut rest).ok_or(END)?;
-                found.step(name.to_owned())?;
-            }
-            "[" if !brackets => return Err("array notation is not allowed".to_owned()),
-            "[" => {
-                let quoted = next(&mut rest).ok_or(END)?;
-                let inner = quoted.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
-                let inner = inner.ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
-                found.step(unescape(inner)?)?;
-                match next(&mut rest).ok_or(END)? {
-                    "]" => {}
-                    other => return Err(format!("expected ] but got {other}")),
-                }
-            }
-            other => return Err(format!("expected [ or . but got: {other}")),
-        }
+    for name in Names::of(path, brackets) {
+        found.step(name?.into_owned())?;
     }
     Ok(found)
 }
 
-/// Takes the next delimiter, quoted text or name off `rest`.
-fn next<'a>(rest: &mut &'a str) -> Option<&'a str> {
-    let text = *rest;
-    let first = text.chars().next()?;
-    let end = match first {
-        '.' | '[' | ']' => 1,
-        '\'' => {
-            let bytes = text.as_bytes();
-            (1..bytes.len()).find(|&at| bytes[at] == b'\'' && bytes[at - 1] != b'\\').map_or(text.len(), |at| at + 1)
-        }
-        _ => text.find(['.', '[', ']']).unwrap_or(text.len()),
-    };
-    let (token, left) = text.split_at(end);
-    *rest = left;
-    Some(token)
-}
-
-fn unescape(text: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        let escaped = if c == '\\' { chars.next() } else { None };
-        out.push(match escaped {
-            None => c,
-            Some('a') => '\u{7}',
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            Some('v') => '\u{b}',
-            Some(itself @ ('\'' | '\\')) => itself,
-            Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
-        });
-    }
-    Ok(out)
-}
-
 impl Found<'_> {
-    fn step(&mut self, name: String) -> Result<(), String> {
-        let schema = self.schema.ok_or(UNKNOWN)?;
+    fn step(&mut self, name: String) -> Result<(), Error> {
+        let schema = self.schema.ok_or(Error::NoField)?;
         self.schema = if parts::is_filled(schema, "properties") {
-            Some(parts::property(schema, &name).ok_or(UNKNOWN)?)
+            Some(parts::property(schema, &name).ok_or(Error::NoField)?)
         } else if parts::has(schema, ADDITIONAL) {
             parts::additional(schema)
         } else {
-            return Err(UNKNOWN.to_owned());
+            return Err(Error::NoField);
         };
         self.names.push(name);
         Ok(())
@@ -111,7 +55,8 @@ mod tests {
             "open": {"additionalProperties": true}
         }});
         let kind = |path: &str, brackets: bool| {
-            find(path, &schema, brackets).map(|found| found.schema.map_or("", parts::kind).to_owned())
+            let found = find(path, &schema, brackets).map_err(|error| error.to_string());
+            found.map(|found| found.schema.map_or("", parts::kind).to_owned())
         };
         let fine = [
             (".spec.a", "string"),

@@ -3,10 +3,9 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
-use crate::kinds::apps::deployment::validation::unsupported;
-use crate::kinds::templates;
+use crate::kinds::{replicas, templates};
 use crate::rules::labels::{self, SelectorOptions};
-use crate::rules::{metadata, numbers, selector};
+use crate::rules::{numbers, selector};
 
 const COUNTS: [&str; 9] = [
     "currentNumberScheduled",
@@ -25,9 +24,7 @@ pub(super) fn validate(set: &Value, errors: &mut Errors) {
 }
 
 pub(super) fn validate_update(set: &Value, old: &Value, errors: &mut Errors) {
-    let spec = Path::root("spec");
-    let (new, was) = (set.at(&["spec", "selector"]), old.at(&["spec", "selector"]));
-    metadata::immutable(&spec.child("selector"), new, was, errors);
+    replicas::validate_same_selector(set, old, errors);
     check(set, Some(old), errors);
 }
 
@@ -61,7 +58,10 @@ fn strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
         "OnDelete" => {}
         "RollingUpdate" if rolling.is_null() => errors.required(&rolling_path, ""),
         "RollingUpdate" => self::rolling(rolling, &rolling_path, errors),
-        _ => unsupported(path, "DaemonSetUpdateStrategy", strategy, &["RollingUpdate", "OnDelete"], errors),
+        _ => {
+            let allowed = ["RollingUpdate", "OnDelete"];
+            replicas::strategy_not_supported(path, "DaemonSetUpdateStrategy", strategy, &allowed, errors);
+        }
     }
 }
 

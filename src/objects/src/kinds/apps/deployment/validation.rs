@@ -2,9 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::templates;
-use crate::rules::{metadata, numbers, selector, shown};
+use crate::field::{Errors, Path};
+use crate::kinds::{replicas, templates};
+use crate::rules::numbers;
 
 const COUNTS: [&str; 8] = [
     "observedGeneration",
@@ -16,7 +16,7 @@ const COUNTS: [&str; 8] = [
     "terminatingReplicas",
     "collisionCount",
 ];
-const MORE: &str = "cannot be greater than status.replicas";
+const PARTS: [&str; 3] = ["updatedReplicas", "readyReplicas", "availableReplicas"];
 
 pub(super) fn validate(deployment: &Value, errors: &mut Errors) {
     check(deployment, None, errors);
@@ -24,16 +24,14 @@ pub(super) fn validate(deployment: &Value, errors: &mut Errors) {
 
 pub(super) fn validate_update(deployment: &Value, old: &Value, errors: &mut Errors) {
     check(deployment, Some(old), errors);
-    let (new, was) = (deployment.at(&["spec", "selector"]), old.at(&["spec", "selector"]));
-    let spec = Path::root("spec");
-    metadata::immutable(&spec.child("selector"), new, was, errors);
+    replicas::validate_same_selector(deployment, old, errors);
 }
 
 fn check(deployment: &Value, old: Option<&Value>, errors: &mut Errors) {
     let spec = deployment.at(&["spec"]);
     let path = Path::root("spec");
     numbers::not_negative(&path.child("replicas"), spec.at(&["replicas"]), errors);
-    replica_template(spec, "deployment", &templates::options(old), errors);
+    replicas::validate_selector_and_template(spec, &templates::options(old), errors);
     strategy(spec.at(&["strategy"]), &path.child("strategy"), errors);
     numbers::all_not_negative(&path, spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
     rollback(deployment, &path, errors);
@@ -51,25 +49,6 @@ fn rollback(deployment: &Value, path: &Path<'_>, errors: &mut Errors) {
         let why = "must be greater than or equal to 0";
         errors.invalid(&path.child("rollback").child("version"), &revision.into(), why);
     }
-}
-
-/// Checks selector and template of a Deployment or ReplicaSet.
-pub fn replica_template(
-    spec: &Value,
-    kind: &str,
-    options: &crate::kinds::core::pod::spec::Options,
-    errors: &mut Errors,
-) {
-    let path = Path::root("spec");
-    let own = spec.at(&["selector"]);
-    selector::required(own, kind, &path.child("selector"), errors);
-    if !selector::is_understood(own) {
-        return errors.invalid(&path.child("selector"), own, "invalid label selector");
-    }
-    let template = spec.at(&["template"]);
-    let path = path.child("template");
-    selector::matches_template(own, template, &path, errors);
-    templates::validate_endless(template, "ReplicaSet", &path, options, errors);
 }
 
 fn strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -93,27 +72,15 @@ fn strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
             }
             numbers::at_most_whole(&gone_path, gone, errors);
         }
-        _ => unsupported(path, "DeploymentStrategy", strategy, &["Recreate", "RollingUpdate"], errors),
+        _ => {
+            let allowed = ["Recreate", "RollingUpdate"];
+            replicas::strategy_not_supported(path, "DeploymentStrategy", strategy, &allowed, errors);
+        }
     }
 }
 
-/// Adds the error that the type of a strategy is not allowed; the message shows the whole strategy.
-pub fn unsupported(path: &Path<'_>, structure: &str, strategy: &Value, allowed: &[&str], errors: &mut Errors) {
-    let allowed: Vec<String> = allowed.iter().map(|word| crate::field::quote(word)).collect();
-    let detail = format!("supported values: {}", allowed.join(", "));
-    errors.push(ErrorKind::NotSupported, path, shown::text(structure, strategy), detail);
-}
-
 pub(super) fn validate_status(deployment: &Value, old: &Value, errors: &mut Errors) {
-    let path = Path::root("status");
-    let status = deployment.at(&["status"]);
-    numbers::all_not_negative(&path, status, &COUNTS, errors);
-    let pairs = [
-        ("updatedReplicas", "replicas", MORE),
-        ("readyReplicas", "replicas", MORE),
-        ("availableReplicas", "replicas", MORE),
-        ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
-    ];
-    numbers::ordered(&path, status, &pairs, errors);
+    let more_than_ready = "cannot be greater than readyReplicas";
+    replicas::validate_counts(deployment.at(&["status"]), &COUNTS, &PARTS, more_than_ready, errors);
     numbers::collision_count(deployment, old, errors);
 }

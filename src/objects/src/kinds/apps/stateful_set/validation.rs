@@ -7,7 +7,7 @@ use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::core::persistent_volume_claim;
 use crate::kinds::core::pod::spec::Options;
 use crate::kinds::core::pod::{template, volume_warnings};
-use crate::kinds::templates;
+use crate::kinds::{replicas, templates};
 use crate::rules::{labels, metadata, names, numbers, selector, semantic, shown};
 
 const COUNTS: [&str; 7] = [
@@ -31,7 +31,7 @@ const MUTABLE: [&str; 7] = [
 ];
 const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
-const MORE: &str = "cannot be greater than status.replicas";
+const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
 
 /// Checks that an update skips, because the field cannot change or was wrong before.
 #[derive(Clone, Copy, Default)]
@@ -181,17 +181,8 @@ fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
 
 pub(super) fn validate_status(set: &Value, old: &Value, errors: &mut Errors) {
     let repeated = metadata::take_repeated(set, old, errors);
-    let path = Path::root("status");
-    let status = set.at(&["status"]);
-    numbers::all_not_negative(&path, status, &COUNTS, errors);
-    let pairs = [
-        ("readyReplicas", "replicas", MORE),
-        ("currentReplicas", "replicas", MORE),
-        ("updatedReplicas", "replicas", MORE),
-        ("availableReplicas", "replicas", MORE),
-        ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
-    ];
-    numbers::ordered(&path, status, &pairs, errors);
+    let more_than_ready = "cannot be greater than status.readyReplicas";
+    replicas::validate_counts(set.at(&["status"]), &COUNTS, &PARTS, more_than_ready, errors);
     errors.append(repeated.0);
     numbers::collision_count(set, old, errors);
 }

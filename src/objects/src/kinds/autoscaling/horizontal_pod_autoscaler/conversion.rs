@@ -4,8 +4,9 @@ use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use super::metric_conversion::{self, Part};
 use super::{CPU_PERCENT, cpu_metric};
-use crate::rules::{resources, shown};
+use crate::rules::shown;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -41,16 +42,6 @@ fn put(object: &mut Value, path: &[&str], value: &Value) {
     }
 }
 
-/// Returns an object of the members that are not null.
-fn object(members: &[(&str, &Value)]) -> Value {
-    let present = members.iter().filter(|(_, value)| !value.is_null());
-    Value::Object(present.map(|(key, value)| (*key, (*value).clone())).collect::<Map>())
-}
-
-fn or_zero(value: &Value) -> Value {
-    if value.is_null() { "0".into() } else { value.clone() }
-}
-
 fn is_cpu_utilization(metric: &Value) -> bool {
     metric.str_at(&["type"]) == "Resource"
         && metric.str_at(&["resource", "name"]) == "cpu"
@@ -81,10 +72,16 @@ pub fn to_v1(scaler: &mut Value) {
         scaler.set_at(&["metadata", "annotations", key], text);
     };
     if !others.is_empty() {
-        annotate(METRICS, Value::Array(others.into_iter().map(metric_to_v1).collect()));
+        annotate(
+            METRICS,
+            Value::Array(others.into_iter().map(|metric| metric_conversion::to_v1(metric, Part::Spec)).collect()),
+        );
     }
     if !current.is_empty() {
-        annotate(CURRENT_METRICS, Value::Array(current.iter().map(metric_status_to_v1).collect()));
+        annotate(
+            CURRENT_METRICS,
+            Value::Array(current.iter().map(|metric| metric_conversion::to_v1(metric, Part::Status)).collect()),
+        );
     }
     if !spec.at(&["behavior"]).is_null() {
         annotate(BEHAVIOR, shown::internal("HorizontalPodAutoscalerBehavior", spec.at(&["behavior"])));
@@ -95,85 +92,6 @@ pub fn to_v1(scaler: &mut Value) {
     if let Some(annotations) = scaler.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations")) {
         annotations.as_object_mut().into_iter().for_each(Map::sort);
     }
-}
-
-fn metric_to_v1(metric: &Value) -> Value {
-    let mut converted = value!({"type": (metric.at(&["type"]).clone())});
-    for key in ["object", "pods", "resource", "containerResource", "external"] {
-        let source = metric.at(&[key]);
-        if source.is_null() {
-            continue;
-        }
-        let of = |path: &[&str]| source.at(path);
-        let (name, selector) = (of(&["metric", "name"]), of(&["metric", "selector"]));
-        let (total, average) = (of(&["target", "value"]), of(&["target", "averageValue"]));
-        let utilization = of(&["target", "averageUtilization"]);
-        let members = match key {
-            "object" => object(&[
-                ("target", of(&["describedObject"])),
-                ("metricName", name),
-                ("targetValue", &or_zero(total)),
-                ("selector", selector),
-                ("averageValue", average),
-            ]),
-            "pods" => {
-                object(&[("metricName", name), ("targetAverageValue", &or_zero(average)), ("selector", selector)])
-            }
-            "external" => object(&[
-                ("metricName", name),
-                ("metricSelector", selector),
-                ("targetValue", total),
-                ("targetAverageValue", average),
-            ]),
-            _ => object(&[
-                ("name", of(&["name"])),
-                ("targetAverageUtilization", utilization),
-                ("targetAverageValue", average),
-                ("container", of(&["container"])),
-            ]),
-        };
-        converted.set_at(&[key], members);
-    }
-    converted
-}
-
-fn metric_status_to_v1(metric: &Value) -> Value {
-    let mut converted = value!({"type": (metric.at(&["type"]).clone())});
-    for key in ["object", "pods", "resource", "containerResource", "external"] {
-        let source = metric.at(&[key]);
-        if source.is_null() {
-            continue;
-        }
-        let of = |path: &[&str]| source.at(path);
-        let (name, selector) = (of(&["metric", "name"]), of(&["metric", "selector"]));
-        let (total, average) = (or_zero(of(&["current", "value"])), of(&["current", "averageValue"]));
-        let members = match key {
-            "object" => object(&[
-                ("target", of(&["describedObject"])),
-                ("metricName", name),
-                ("currentValue", &total),
-                ("selector", selector),
-                ("averageValue", average),
-            ]),
-            "pods" => {
-                object(&[("metricName", name), ("currentAverageValue", &or_zero(average)), ("selector", selector)])
-            }
-            "external" => object(&[
-                ("metricName", name),
-                ("metricSelector", selector),
-                ("currentValue", &total),
-                ("currentAverageValue", average),
-            ]),
-            _ => object(&[
-                ("name", of(&["name"])),
-                ("currentAverageUtilization", of(&["current", "averageUtilization"])),
-                ("currentAverageValue", &or_zero(average)),
-                ("container", of(&["container"])),
-            ]),
-        };
-        converted.set_at(&[key], members);
-    }
-    converted
 }
 
 /// Returns the list or object in an annotation; `None` if it has none.
@@ -188,7 +106,7 @@ pub fn to_v2(scaler: &mut Value) {
     let current_cpu = scaler.remove_at(&CURRENT_CPU_FIELD).filter(|percent| !percent.is_null());
     let mut metrics: Vec<Value> = Vec::new();
     if let Some(Value::Array(others)) = annotation(scaler, METRICS) {
-        metrics.extend(others.iter().map(metric_to_v2));
+        metrics.extend(others.iter().map(|metric| metric_conversion::to_v2(metric, Part::Spec)));
     }
     metrics.extend(cpu.map(cpu_metric));
     if metrics.is_empty() {
@@ -200,7 +118,9 @@ pub fn to_v2(scaler: &mut Value) {
     }
     scaler.set_at(&["spec", "metrics"], metrics);
     let current = match (annotation(scaler, CURRENT_METRICS), current_cpu) {
-        (Some(Value::Array(list)), _) => Value::Array(list.iter().map(metric_status_to_v2).collect()),
+        (Some(Value::Array(list)), _) => {
+            Value::Array(list.iter().map(|metric| metric_conversion::to_v2(metric, Part::Status)).collect())
+        }
         (_, Some(percent)) => {
             let current = value!({"averageUtilization": percent});
             let metric = value!({"type": "Resource", "resource": {"name": "cpu", "current": current}});
@@ -232,104 +152,6 @@ fn lower_keys(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(lower_keys).collect()),
         other => other.clone(),
     }
-}
-
-fn target(kind: &str, members: &[(&str, &Value)]) -> Value {
-    let kind = Value::from(kind);
-    let mut all = vec![("type", &kind)];
-    all.extend_from_slice(members);
-    object(&all)
-}
-
-/// Returns the name and selector of a metric.
-fn identifier(source: &Value, selector: &str) -> Value {
-    let name = source.str_at(&["metricName"]).into();
-    object(&[("name", &name), ("selector", source.at(&[selector]))])
-}
-
-fn metric_to_v2(metric: &Value) -> Value {
-    let mut converted = value!({"type": (metric.str_at(&["type"]))});
-    for key in ["object", "pods", "resource", "containerResource", "external"] {
-        let source = metric.at(&[key]);
-        if source.is_null() {
-            continue;
-        }
-        let of = |key: &str| source.at(&[key]);
-        let members = match key {
-            "object" => {
-                let (total, average) = (of("targetValue"), of("averageValue"));
-                let nothing = resources::amount(total).sign() == 0;
-                let target = match (average.is_null(), nothing) {
-                    (true, _) => target("Value", &[("value", &or_zero(total))]),
-                    (false, true) => target("AverageValue", &[("averageValue", average)]),
-                    (false, false) => target("AverageValue", &[("value", total), ("averageValue", average)]),
-                };
-                let described = of("target");
-                object(&[
-                    ("describedObject", described),
-                    ("target", &target),
-                    ("metric", &identifier(source, "selector")),
-                ])
-            }
-            "pods" => {
-                let target = target("AverageValue", &[("averageValue", &or_zero(of("targetAverageValue")))]);
-                object(&[("metric", &identifier(source, "selector")), ("target", &target)])
-            }
-            "external" => {
-                let (total, average) = (of("targetValue"), of("targetAverageValue"));
-                let kind = if total.is_null() { "AverageValue" } else { "Value" };
-                let target = target(kind, &[("value", total), ("averageValue", average)]);
-                object(&[("metric", &identifier(source, "metricSelector")), ("target", &target)])
-            }
-            _ => {
-                let (utilization, average) = (of("targetAverageUtilization"), of("targetAverageValue"));
-                let kind = if utilization.is_null() { "AverageValue" } else { "Utilization" };
-                let target = target(kind, &[("averageValue", average), ("averageUtilization", utilization)]);
-                object(&[("name", of("name")), ("target", &target), ("container", of("container"))])
-            }
-        };
-        converted.set_at(&[key], members);
-    }
-    converted
-}
-
-fn metric_status_to_v2(metric: &Value) -> Value {
-    let mut converted = value!({"type": (metric.str_at(&["type"]))});
-    for key in ["object", "pods", "resource", "containerResource", "external"] {
-        let source = metric.at(&[key]);
-        if source.is_null() {
-            continue;
-        }
-        let of = |key: &str| source.at(&[key]);
-        let members = match key {
-            "object" => {
-                let current = object(&[("value", &or_zero(of("currentValue"))), ("averageValue", of("averageValue"))]);
-                object(&[
-                    ("metric", &identifier(source, "selector")),
-                    ("current", &current),
-                    ("describedObject", of("target")),
-                ])
-            }
-            "pods" => {
-                let current = object(&[("averageValue", &or_zero(of("currentAverageValue")))]);
-                object(&[("metric", &identifier(source, "selector")), ("current", &current)])
-            }
-            "external" => {
-                let average = of("currentAverageValue");
-                let current = object(&[("value", &or_zero(of("currentValue"))), ("averageValue", average)]);
-                object(&[("metric", &identifier(source, "metricSelector")), ("current", &current)])
-            }
-            _ => {
-                let current = object(&[
-                    ("averageValue", &or_zero(of("currentAverageValue"))),
-                    ("averageUtilization", of("currentAverageUtilization")),
-                ]);
-                object(&[("name", of("name")), ("current", &current), ("container", of("container"))])
-            }
-        };
-        converted.set_at(&[key], members);
-    }
-    converted
 }
 
 #[cfg(test)]

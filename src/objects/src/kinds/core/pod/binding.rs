@@ -1,5 +1,6 @@
 //! The `binding` subresource: a scheduler assigns a pod to a node.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
 use super::conditions;
@@ -17,9 +18,10 @@ pub fn validate(binding: &Value, errors: &mut Errors) {
     }
 }
 
-/// Assigns a pod to the binding's target. Copies the binding's annotations to the pod, and its labels, which admission
-/// may have copied from the node. `Err` is the reason of a conflict, because of which the pod cannot be assigned.
-pub fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
+/// Assigns a pod to the binding's target, at the time `now`. Copies the binding's annotations to the pod, and its
+/// labels, which admission may have copied from the node. `Err` is the reason of a conflict, because of which the pod
+/// cannot be assigned.
+pub fn assign(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), String> {
     let name = pod.str_at(&["metadata", "name"]);
     if !pod.at(&["metadata", "deletionTimestamp"]).is_null() {
         return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -38,6 +40,6 @@ pub fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
             pod.set_at(&["metadata", key, name], value.clone());
         }
     }
-    conditions::set(pod, conditions::condition("PodScheduled", "True", "", ""));
+    conditions::set(pod, conditions::condition("PodScheduled", "True", "", "", now));
     Ok(())
 }

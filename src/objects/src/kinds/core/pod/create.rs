@@ -1,5 +1,6 @@
 //! Prepares a new pod: the fields that the server sets at creation.
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
@@ -7,7 +8,7 @@ use super::{app_armor, conditions, dropped, pod_resources};
 use crate::rules::defaulting::{items, object, object_or_new, objects};
 
 /// Sets status, generation and all fields that are derived at creation only.
-pub fn prepare(pod: &mut Value) {
+pub fn prepare(pod: &mut Value, now: Timestamp) {
     let class = match pod.str_at(&["status", "qosClass"]) {
         "" => Value::from(pod_resources::quality_of_service(pod)),
         sent => Value::from(sent),
@@ -15,7 +16,7 @@ pub fn prepare(pod: &mut Value) {
     let mut status = value!({"phase": "Pending"});
     if !pod.list_at(&["spec", "schedulingGates"]).is_empty() {
         let message = "Scheduling is blocked due to non-empty scheduling gates";
-        let condition = conditions::condition("PodScheduled", "False", "SchedulingGated", message);
+        let condition = conditions::condition("PodScheduled", "False", "SchedulingGated", message, now);
         status.set_at(&["conditions"], vec![condition]);
     }
     status.set_at(&["qosClass"], class);

@@ -1,5 +1,6 @@
 //! The `eviction` subresource: a deletion that a disruption budget may refuse (policy/v1 Eviction).
 
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::conditions;
@@ -75,8 +76,8 @@ fn refused(retry_seconds: u32) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(429, "TooManyRequests", REFUSAL) }
 }
 
-/// Spends a disruption of a budget for a pod. `Err` says why there is none left.
-pub fn spend(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), ApiError> {
+/// Spends a disruption of a budget for a pod, at the time `now`. `Err` says why there is none left.
+pub fn spend(budget: &mut Value, pod: &str, dry_run: bool, now: Timestamp) -> Result<(), ApiError> {
     let name = budget.str_at(&["metadata", "name"]).to_owned();
     let number = |path: &[&str]| budget.int_at(path).unwrap_or(0);
     if number(&["status", "observedGeneration"]) < number(&["metadata", "generation"]) {
@@ -95,10 +96,10 @@ pub fn spend(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), ApiErro
     }
     budget.set_at(&["status", "disruptionsAllowed"], allowed - 1);
     if allowed == 1 {
-        set_insufficient(budget);
+        set_insufficient(budget, now);
     }
     if !dry_run {
-        budget.set_at(&["status", "disruptedPods", pod], crate::wall_clock::text());
+        budget.set_at(&["status", "disruptedPods", pod], now.to_string());
     }
     Ok(())
 }
@@ -124,9 +125,9 @@ fn why_none(budget: &Value, name: &str) -> String {
 }
 
 /// Sets the budget's condition to "no disruption is left".
-fn set_insufficient(budget: &mut Value) {
+fn set_insufficient(budget: &mut Value, now: Timestamp) {
     let generation = budget.int_at(&["status", "observedGeneration"]).unwrap_or(0);
-    let mut condition = conditions::condition("DisruptionAllowed", "False", "InsufficientPods", "");
+    let mut condition = conditions::condition("DisruptionAllowed", "False", "InsufficientPods", "", now);
     condition.remove_at(&["lastProbeTime"]);
     condition.set_at(&["message"], "");
     if generation != 0 {
@@ -136,8 +137,8 @@ fn set_insufficient(budget: &mut Value) {
 }
 
 /// Sets the condition of an evicted pod, before it is deleted.
-pub fn mark(pod: &mut Value) {
+pub fn mark(pod: &mut Value, now: Timestamp) {
     let condition =
-        conditions::condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting");
+        conditions::condition("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", now);
     conditions::set(pod, condition);
 }

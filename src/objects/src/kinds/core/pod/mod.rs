@@ -59,7 +59,7 @@ pub static STRATEGY: Strategy = Strategy {
     defaults_by_member: true,
     prepare_create: create::prepare,
     prepare_update,
-    prepare_status: status::prepare,
+    prepare_status: |object, old, _| status::prepare(object, old),
     validate: validation::create,
     validate_update: update::validate,
     validate_status: status::validate,
@@ -70,8 +70,11 @@ pub static STRATEGY: Strategy = Strategy {
     },
     status_warnings: status::warn,
     subresources: &[
-        ("ephemeralcontainers", Subresource { prepare: ephemeral::prepare, validate: ephemeral::validate }),
-        ("resize", Subresource { prepare: resize::prepare, validate: resize::validate }),
+        (
+            "ephemeralcontainers",
+            Subresource { prepare: |pod, old, _| ephemeral::prepare(pod, old), validate: ephemeral::validate },
+        ),
+        ("resize", Subresource { prepare: |pod, old, _| resize::prepare(pod, old), validate: resize::validate }),
     ],
     selectable: SELECTABLE,
     aliases: &[("spec.host", "spec.nodeName")],

@@ -1,8 +1,11 @@
+use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::STRATEGY;
 use crate::field::Errors;
+
+const NOW: Timestamp = Timestamp { seconds: 1_700_000_000, nanos: 0 };
 
 fn pod(container: Value) -> Value {
     let mut pod = value!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"containers": [container]}});
@@ -87,7 +90,7 @@ fn resizes_take_resources_alone() {
     old.set_at(&["metadata", "generation"], 1);
     let mut new = pod(value!({"name": "c", "image": "b", "resources": {"requests": {"cpu": "2"}}}));
     let resize = STRATEGY.subresource("resize").unwrap();
-    (resize.prepare)(&mut new, &old);
+    (resize.prepare)(&mut new, &old, NOW);
     let container = &new.list_at(&["spec", "containers"])[0];
     assert_eq!((container.str_at(&["image"]), container.str_at(&["resources", "requests", "cpu"])), ("a", "2"));
     assert_eq!(new.int_at(&["metadata", "generation"]), Some(2));
@@ -130,10 +133,12 @@ fn ended_containers_stay_ended() {
 fn bindings_assign_once() {
     let binding = value!({"metadata": {"labels": {"z": "1"}}, "target": {"name": "node"}});
     let mut pod = pod(value!({"name": "c", "image": "a"}));
-    super::binding::assign(&mut pod, &binding).unwrap();
+    super::binding::assign(&mut pod, &binding, NOW).unwrap();
     assert_eq!(pod.str_at(&["spec", "nodeName"]), "node");
-    assert_eq!(pod.list_at(&["status", "conditions"])[0].str_at(&["type"]), "PodScheduled");
-    let again = super::binding::assign(&mut pod, &binding).unwrap_err();
+    let condition = &pod.list_at(&["status", "conditions"])[0];
+    let stated = ["type", "lastTransitionTime"].map(|key| condition.str_at(&[key]));
+    assert_eq!(stated, ["PodScheduled", "2023-11-14T22:13:20Z"]);
+    let again = super::binding::assign(&mut pod, &binding, NOW).unwrap_err();
     assert_eq!(again, "pod a is already assigned to node \"node\"");
 }
 
@@ -143,9 +148,9 @@ fn budgets_are_spent() {
         "metadata": {"name": "b", "generation": 1},
         "status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1}
     });
-    super::eviction::spend(&mut budget, "a", false).unwrap();
+    super::eviction::spend(&mut budget, "a", false, NOW).unwrap();
     assert_eq!(budget.int_at(&["status", "disruptionsAllowed"]), Some(0));
-    let refused = super::eviction::spend(&mut budget, "a", false).unwrap_err();
+    let refused = super::eviction::spend(&mut budget, "a", false, NOW).unwrap_err();
     assert_eq!(refused.code, 429);
     let causes = &refused.details.as_ref().unwrap().causes;
     assert_eq!(causes[0].message, "The disruption budget b needs 1 healthy pods and has 1 currently");

@@ -3,8 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path};
-use crate::kinds::apps::replica_set::validation::counts;
-use crate::kinds::templates;
+use crate::kinds::{replicas, templates};
 use crate::rules::{numbers, selector, semantic};
 
 /// Prefix of annotations that hold fields which a conversion between versions could not convert.
@@ -51,5 +50,5 @@ fn check(controller: &Value, old: Option<&Value>, errors: &mut Errors) {
 }
 
 pub(super) fn validate_status(controller: &Value, _: &Value, errors: &mut Errors) {
-    counts(controller.at(&["status"]), errors);
+    replicas::validate_set_counts(controller.at(&["status"]), errors);
 }

@@ -1,4 +1,4 @@
-//! The actor `life`: objects that are created, become ready and are deleted.
+//! The actor `churn`: objects that are created, become ready and are deleted.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Task, made, node_name};
 use crate::connection::{Call, Error};
 use crate::objects;
-use crate::scenario::file::{Life, Made};
+use crate::scenario::file::{Churn, Made};
 use crate::scenario::mark::{ANNOTATION, Mark, Object};
 use crate::scenario::record::{Kind, Times};
 use crate::scenario::result::Since;
@@ -30,15 +30,15 @@ struct Kinds {
     delete: Kind,
 }
 
-struct Lives {
+struct Churner {
     run: Rc<Run>,
     name: String,
-    how: Life,
+    how: Churn,
     kinds: Kinds,
 }
 
 /// Creates what the objects need. Returns the task that creates the objects.
-pub async fn prepare(run: &Rc<Run>, name: String, how: &Life) -> Result<Task, Error> {
+pub async fn prepare(run: &Rc<Run>, name: String, how: &Churn) -> Result<Task, Error> {
     if how.object == Made::Sandbox {
         made::define(run, SANDBOXES, "Sandbox").await?;
     }
@@ -58,18 +58,18 @@ pub async fn prepare(run: &Rc<Run>, name: String, how: &Life) -> Result<Task, Er
             delete: kind("delete", Since::Due),
         }
     };
-    let (pace, lives) =
-        (how.pace.clone(), Rc::new(Lives { run: run.clone(), name: name.clone(), how: how.clone(), kinds }));
-    Ok(Box::pin(stream::run(run.clone(), name, pace, move |number, due| lives.clone().live(number, due))))
+    let (pace, churner) =
+        (how.pace.clone(), Rc::new(Churner { run: run.clone(), name: name.clone(), how: how.clone(), kinds }));
+    Ok(Box::pin(stream::run(run.clone(), name, pace, move |number, due| churner.clone().add(number, due))))
 }
 
-impl Lives {
+impl Churner {
     fn mark(&self, name: &str, sequence: u32, due: Instant, payload: &str) -> Mark {
         Mark::new(sequence, self.run.unix_micros(due), &self.run.namespace, name, payload)
     }
 
     /// Creates an object and makes it ready. Schedules its deletion.
-    async fn live(self: Rc<Self>, number: usize, due: Instant) {
+    async fn add(self: Rc<Self>, number: usize, due: Instant) {
         let name = format!("{}-{}-{number}", self.name, self.run.id);
         let namespace = &self.run.namespace;
         let made = match self.how.object {
@@ -91,8 +91,8 @@ impl Lives {
         let done = Instant::now();
         self.run.recorder.borrow_mut().success(self.kinds.ready, Times { due, sent: due, done });
         if let Some(seconds) = self.how.hold_seconds {
-            let lives = self.clone();
-            self.run.later(async move { lives.end(&name, done + Duration::from_secs_f64(seconds.max(0.0))).await });
+            let churner = self.clone();
+            self.run.later(async move { churner.end(&name, done + Duration::from_secs_f64(seconds.max(0.0))).await });
         }
     }
 

@@ -9,9 +9,10 @@
 //! its size: its cost is then not linear.
 //!
 //! By default, the test tries a few hundred inputs, always the same ones, and those whose cost earlier searches found
-//! not to be linear. `FLOTILLA_DEAREST_SECONDS=1800 cargo test --release --test black_box dearest -- --nocapture`
-//! searches for that many seconds, with bodies of up to 3 MB. `FLOTILLA_DEAREST_SEED=N` starts a different search. What
-//! a search finds depends on measured times, and therefore on the machine; for that reason the default does not search.
+//! not to be linear. `FLOTILLA_WORST_CASE_SECONDS=1800 cargo test --release --test black_box worst_case -- --nocapture`
+//! searches for that many seconds, with bodies of up to 3 MB. `FLOTILLA_WORST_CASE_SEED=N` starts a different search.
+//! What a search finds depends on measured times, and therefore on the machine; for that reason the default does not
+//! search.
 
 mod beside;
 mod recipe;
@@ -25,7 +26,7 @@ use self::ways::{Place, WAYS, Way};
 use crate::support::{Connection, DataDir, Server};
 use crate::unreadable::define_widgets;
 
-/// The number of inputs if FLOTILLA_DEAREST_SECONDS is not set.
+/// The number of inputs if FLOTILLA_WORST_CASE_SECONDS is not set.
 const TRIES: usize = 300;
 /// The sizes of these inputs, in bytes.
 const SIZES: [usize; 2] = [4_000, 16_000];
@@ -37,9 +38,9 @@ const BYTES_MIN: usize = 4_000;
 const LINE_BYTES_MAX: usize = 60_000;
 /// How many times as expensive per byte as a plain object an input may be. Three bytes of a name may make a field with
 /// an owner, an error with a path, or a rule with a cost. No byte justifies more than that.
-const DEARER_MAX: f64 = 60.0;
+const COST_RATIO_MAX: f64 = 60.0;
 /// How many times as expensive per byte an input that is four times as large may be.
-const STEEPER_MAX: f64 = 2.0;
+const GROWTH_MAX: f64 = 2.0;
 /// The number of expensive inputs that the search keeps and changes.
 const KEPT: usize = 24;
 /// How often an expensive input is sent. The smallest time counts, because the machine also does other work.
@@ -149,16 +150,16 @@ impl Search<'_> {
         // Other work may have disturbed the first measurement. An input that is expensive stays so when it is measured
         // again.
         let score = self.score(way, recipe, *size, LOOKS).min(tried.score);
-        if score > DEARER_MAX * plain {
+        if score > COST_RATIO_MAX * plain {
             return Some(format!("{tried:?}: {:.0} times as expensive as a plain object", score / plain));
         }
-        let steeper = self.steepness(way, recipe, *size)?;
-        (steeper > STEEPER_MAX).then(|| format!("{tried:?}: a byte costs {steeper:.1} times as much in a larger input"))
+        let growth = self.growth(way, recipe, *size)?;
+        (growth > GROWTH_MAX).then(|| format!("{tried:?}: a byte costs {growth:.1} times as much in a larger input"))
     }
 
     /// Returns how many times as expensive per byte an input that is four times as large is. `None` if the times are
     /// too short to compare.
-    fn steepness(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
+    fn growth(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
         let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
         let (small, large) = (self.cost_of(way, recipe, size), self.cost_of(way, recipe, larger));
         let of_a_byte = |(time, bytes): (Duration, usize)| time.as_nanos() as f64 / bytes as f64;
@@ -175,15 +176,15 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn the_dearest_input_is_not_much_dearer_than_a_plain_one() {
-    let seconds = number("FLOTILLA_DEAREST_SECONDS");
+fn the_most_expensive_input_costs_little_more_than_a_plain_one() {
+    let seconds = number("FLOTILLA_WORST_CASE_SECONDS");
     let sizes: &[usize] = if seconds.is_some() { &LONG_SIZES } else { &SIZES };
     let directory = DataDir::new();
     let server = directory.start_with(&["--embedded-controllers=false"]);
     let mut client = server.connect();
     define_widgets(&mut client);
     ways::prepare(&mut client);
-    let random = Random::new(number("FLOTILLA_DEAREST_SEED").unwrap_or(1));
+    let random = Random::new(number("FLOTILLA_WORST_CASE_SEED").unwrap_or(1));
     let mut search =
         Search { server: &server, client, random, sizes, kept: Vec::new(), tries: 0, climbs: seconds.is_some() };
     let began = Instant::now();
@@ -195,14 +196,14 @@ fn the_dearest_input_is_not_much_dearer_than_a_plain_one() {
         search.step();
     }
     for (way, recipe) in ways::found() {
-        let steeper = search.steepness(way, &recipe, sizes[1]);
-        assert!(steeper.is_none_or(|steeper| steeper <= STEEPER_MAX), "{way:?} with {recipe:?}: {steeper:?}");
+        let growth = search.growth(way, &recipe, sizes[1]);
+        assert!(growth.is_none_or(|growth| growth <= GROWTH_MAX), "{way:?} with {recipe:?}: {growth:?}");
     }
     assert!(!server.messages().contains("panicked at"), "{}", server.messages());
     let plain = search.score(&WAYS[0], &Recipe::plain(), sizes[sizes.len() - 1], LOOKS);
     let mut kept = std::mem::take(&mut search.kept);
     kept.sort_by(|one, other| other.score.total_cmp(&one.score));
-    eprintln!("{} inputs; {plain:.0} ns a byte of a plain object; the dearest:", search.tries);
+    eprintln!("{} inputs; {plain:.0} ns a byte of a plain object; the most expensive:", search.tries);
     kept.iter().take(12).for_each(|tried| eprintln!("{tried:?}"));
     let findings: Vec<_> = kept.iter().filter_map(|tried| search.finding(tried, plain)).collect();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
