@@ -52,18 +52,20 @@ impl FlagFiles {
         let signing = config.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
         let keys = KeySet::read(&config.service_account_key_file);
         let admission = config.admission_control_config_file.as_deref().map(Configuration::read).transpose();
+        let admission = admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default();
+        admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
         Ok(Self {
             proxy: FrontProxy::from_config(config).map_err(wrong("requestheader-client-ca-file"))?,
             tokens: tokens.map_err(wrong("token-auth-file"))?.unwrap_or_default(),
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
-            admission: admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default(),
+            admission,
         })
     }
 }
 
 /// Returns a function that makes the error about the file of an option.
-fn wrong<E: Error + Send + Sync + 'static>(option: &'static str) -> impl Fn(E) -> ConfigError {
-    move |source| ConfigError::FlagFile { option, source: Box::new(source) }
+fn wrong<E: Into<Box<dyn Error + Send + Sync>>>(option: &'static str) -> impl Fn(E) -> ConfigError {
+    move |source| ConfigError::FlagFile { option, source: source.into() }
 }

@@ -4,8 +4,8 @@ use super::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step, Validatin
 use super::plugins::{
     always_pull_images, certificate_approval, certificate_signing, certificate_subject_restriction,
     default_ingress_class, default_storage_class, default_toleration_seconds, deny_service_external_ips,
-    extended_resource_toleration, limit_pod_hard_anti_affinity_topology, limit_ranger, namespace_lifecycle,
-    node_declared_feature_validator, node_restriction, owner_references_permission_enforcement,
+    event_rate_limit, extended_resource_toleration, limit_pod_hard_anti_affinity_topology, limit_ranger,
+    namespace_lifecycle, node_declared_feature_validator, node_restriction, owner_references_permission_enforcement,
     persistent_volume_claim_resize, pod_node_selector, pod_security, pod_topology_labels, priority, resource_quota,
     runtime_class, service_account, storage_object_in_use_protection, taint_nodes_by_condition,
 };
@@ -32,7 +32,7 @@ pub static CHAIN: [Plugin; 41] = [
     priority::PLUGIN,
     default_toleration_seconds::PLUGIN,
     Plugin::absent("PodTolerationRestriction"),
-    Plugin::absent("EventRateLimit"),
+    event_rate_limit::PLUGIN,
     extended_resource_toleration::PLUGIN,
     default_storage_class::PLUGIN,
     storage_object_in_use_protection::PLUGIN,

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
+use super::event_rates::EventRates;
 use super::{Presence, chain};
+use crate::field::Errors;
+use crate::kinds::admission::pod_security;
 use crate::pki::{KubeconfigError, PkiError, read_credential};
 use crate::webhooks::Users;
 
@@ -24,7 +27,23 @@ const OF_WEBHOOKS: [(&str, &str); 2] = [
 pub struct Configuration {
     mutating: Users,
     validating: Users,
+    /// The standards of namespaces without labels, and exemptions.
+    pub pod_security: pod_security::Settings,
+    /// The rates of events.
+    pub event_rates: EventRates,
 }
+
+/// Versions and kind of the configuration of PodSecurity.
+const OF_POD_SECURITY: (&[&str], &str) = (
+    &[
+        "pod-security.admission.config.k8s.io/v1",
+        "pod-security.admission.config.k8s.io/v1beta1",
+        "pod-security.admission.config.k8s.io/v1alpha1",
+    ],
+    "PodSecurityConfiguration",
+);
+/// Version and kind of the configuration of EventRateLimit.
+const OF_EVENT_RATES: (&[&str], &str) = (&["eventratelimit.admission.k8s.io/v1alpha1"], "Configuration");
 
 /// The reasons why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +104,17 @@ impl Configuration {
         Ok(configuration)
     }
 
+    /// Checks that the plugins that are switched on have the configuration that they cannot do without.
+    ///
+    /// # Errors
+    /// States which one is missing.
+    pub fn suffices(&self, enabled: &[String]) -> Result<(), &'static str> {
+        if enabled.iter().any(|plugin| plugin == "EventRateLimit") && self.event_rates.is_empty() {
+            return Err("EventRateLimit has no limits: name them in --admission-control-config-file");
+        }
+        Ok(())
+    }
+
     /// Returns the users for mutating webhooks, or for validating ones.
     pub const fn users(&self, mutating: bool) -> &Users {
         if mutating { &self.mutating } else { &self.validating }
@@ -94,9 +124,8 @@ impl Configuration {
         match plugin {
             "MutatingAdmissionWebhook" => self.mutating = document.users()?,
             "ValidatingAdmissionWebhook" => self.validating = document.users()?,
-            "PodSecurity" if document.demands_security() => {
-                return Err(document.wrong("PodSecurity: only the labels of namespaces count here".into()));
-            }
+            "PodSecurity" => self.pod_security = document.settings(OF_POD_SECURITY, pod_security::Settings::read)?,
+            "EventRateLimit" => self.event_rates = document.settings(OF_EVENT_RATES, EventRates::read)?,
             "ResourceQuota" if !document.root.list_at(&["limitedResources"]).is_empty() => {
                 return Err(document.wrong("ResourceQuota: limitedResources cannot be used here".into()));
             }
@@ -172,12 +201,23 @@ impl Document {
             .map_err(|source| ConfigurationError::Kubeconfig { path: self.path.clone(), source })
     }
 
-    /// Returns whether the configuration of PodSecurity differs from its defaults.
-    fn demands_security(&self) -> bool {
-        let is_stricter = |mode: &str| !matches!(self.root.str_at(&["defaults", mode]), "" | "privileged");
-        let exempts = |what: &str| !self.root.list_at(&["exemptions", what]).is_empty();
-        ["enforce", "audit", "warn"].into_iter().any(is_stricter)
-            || ["usernames", "runtimeClasses", "namespaces"].into_iter().any(exempts)
+    /// Returns the settings of a plugin, which `read` takes from a document of these versions and this kind.
+    fn settings<T>(
+        &self,
+        (versions, kind): (&[&str], &str),
+        read: fn(&Value, &mut Errors) -> T,
+    ) -> Result<T, ConfigurationError> {
+        let (stated_version, stated) = (self.text("apiVersion"), self.text("kind"));
+        if !versions.contains(&stated_version) || stated != kind {
+            let why = format!("no kind {stated:?} is registered for version {stated_version:?}: it must be {kind:?}");
+            return Err(self.wrong(why));
+        }
+        let mut errors = Errors::default();
+        let settings = read(&self.root, &mut errors);
+        match errors.is_empty() {
+            true => Ok(settings),
+            false => Err(self.wrong(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
+        }
     }
 }
 
@@ -205,18 +245,28 @@ mod tests {
     }
 
     #[test]
+    fn standards_have_a_version_and_a_kind() {
+        let configured = |settings: &str| {
+            let head = "apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration";
+            read(&format!("[{{name: PodSecurity, configuration: {{{head}, {settings}}}}}]"))
+        };
+        let read = configured("exemptions: {namespaces: [kube-system]}").unwrap();
+        assert!(read.pod_security.exempts_namespace("kube-system"));
+        let error = configured("defaults: {enforce: strict}").unwrap_err();
+        assert!(error.contains("defaults.enforce: Invalid value: \"strict\": must be one of"), "{error}");
+    }
+
+    #[test]
     fn what_changes_nothing_is_taken() {
-        read("[{name: PodSecurity, configuration: {defaults: {enforce: privileged, enforce-version: latest}}}]")
-            .unwrap();
         read("[{name: ResourceQuota, configuration: {limitedResources: []}}, {name: Priority}, {name: None}]").unwrap();
     }
 
     #[test]
     fn what_cannot_be_done_is_refused() {
         for (plugins, part) in [
-            ("[{name: EventRateLimit, configuration: {limits: []}}]", "\"EventRateLimit\" is not here"),
-            ("[{name: PodSecurity, configuration: {defaults: {enforce: baseline}}}]", "only the labels"),
-            ("[{name: PodSecurity, configuration: {exemptions: {namespaces: [a]}}}]", "only the labels"),
+            ("[{name: ImagePolicyWebhook, configuration: {}}]", "\"ImagePolicyWebhook\" is not here"),
+            ("[{name: EventRateLimit, configuration: {limits: []}}]", "no kind \"\""),
+            ("[{name: PodSecurity, configuration: {defaults: {enforce: baseline}}}]", "no kind \"\""),
             ("[{name: ResourceQuota, configuration: {limitedResources: [{resource: pods}]}}]", "limitedResources"),
             ("[{name: MutatingAdmissionWebhook, configuration: {kind: X}}]", "no kind \"X\""),
             ("[{name: MutatingAdmissionWebhook, path: none}]", "cannot use"),

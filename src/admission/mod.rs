@@ -29,6 +29,7 @@ pub mod chain;
 pub mod conditions;
 mod configuration;
 mod effort;
+mod event_rates;
 pub mod following;
 mod index;
 mod lookup;

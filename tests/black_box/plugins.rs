@@ -146,3 +146,71 @@ fn quotas_and_webhooks_can_be_switched_off() {
     client.post("/api/v1/namespaces/default/resourcequotas", &quota).expect(201);
     client.post(MAPS, &json!({"metadata": {"name": "m"}})).expect(201);
 }
+
+const ADMISSION: &str = r#"
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline, warn: restricted}
+    exemptions: {usernames: [ann], namespaces: [exempt], runtimeClasses: [vm]}
+- name: EventRateLimit
+  configuration:
+    apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+    kind: Configuration
+    limits:
+    - {type: Namespace, qps: 1, burst: 1000}
+    - {type: User, qps: 1, burst: 2}
+"#;
+
+/// Returns the warnings of an answer.
+fn warnings(answer: &crate::support::Answer) -> Vec<&str> {
+    answer.headers.iter().filter(|(name, _)| name == "warning").map(|(_, value)| value.as_str()).collect()
+}
+
+#[test]
+fn the_file_of_admission_configures_pod_security_and_rates_of_events() {
+    let directory = DataDir::new();
+    let file = directory.path().with_extension("admission");
+    std::fs::write(&file, ADMISSION).unwrap();
+    let file = format!("--admission-control-config-file={}", file.display());
+    let refused = directory.try_start_with(&["--enable-admission-plugins=EventRateLimit"]).err().expect("a refusal");
+    assert!(refused.messages.contains("EventRateLimit has no limits"), "{}", refused.messages);
+    let server = directory.start_with(&[&file, "--enable-admission-plugins=EventRateLimit"]);
+    let mut client = server.connect();
+    await_account(&mut client);
+    let runtime = json!({"metadata": {"name": "vm"}, "handler": "vm"});
+    client.post("/apis/node.k8s.io/v1/runtimeclasses", &runtime).expect(201);
+
+    let host = json!({"hostNetwork": true});
+    let refused = client.post(PODS, &pod("a", &host)).expect(403);
+    let message =
+        "pods \"a\" is forbidden: violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)";
+    assert_eq!(refused["message"], message);
+    client.post(PODS, &pod("a", &json!({"hostNetwork": true, "runtimeClassName": "vm"}))).expect(201);
+    let warned = client.post(PODS, &pod("b", &json!({})));
+    warned.expect(201);
+    assert!(warnings(&warned)[0].contains("would violate PodSecurity \\\"restricted:latest\\\""), "{warned:?}");
+
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let namespace = json!({"metadata": {"name": "exempt", "labels": labels}});
+    let made = client.post("/api/v1/namespaces", &namespace);
+    made.expect(201);
+    let warning = "namespace \\\"exempt\\\" is exempt from Pod Security, and the policy (enforce=restricted:latest) will \
+                   be ignored";
+    assert!(warnings(&made)[0].contains(warning), "{made:?}");
+
+    let events = "/api/v1/namespaces/default/events";
+    let event = |name: &str| {
+        let about = json!({"kind": "Pod", "namespace": "default", "name": "a", "apiVersion": "v1"});
+        json!({"metadata": {"name": name}, "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"})
+    };
+    // At one event in a second, a machine that is busy may earn some more. It does not earn a hundred.
+    let mut refused = (0..100).map(|number| client.post(events, &event(&format!("e{number}"))));
+    let refused = refused.find(|answer| answer.status != 201).expect("a refusal").expect(429);
+    let message = "Too many requests: limit reached on type User for key kubernetes-admin";
+    assert_eq!((&refused["message"], &refused["reason"]), (&json!(message), &json!("TooManyRequests")));
+}

@@ -8,8 +8,10 @@ use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
-use crate::field::Errors;
-use crate::kinds::admission::pod_security::{Level, Policy, Standard, in_detail, in_short, is_significant, violations};
+use crate::field::{Errors, quote};
+use crate::kinds::admission::pod_security::{
+    Level, Policy, Settings, Standard, in_detail, in_short, is_significant, violations,
+};
 use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
 use crate::scan::scan;
@@ -61,8 +63,23 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     }
 }
 
+/// Returns whether no standard is demanded of a pod or of a template of pods.
+fn is_exempt(write: &BuiltInAttributes<'_>, spec: &Value) -> bool {
+    let settings = settings(write.registry);
+    settings.exempts_namespace(write.target.namespace)
+        || settings.exempts_user(&write.caller.user.name)
+        || settings.exempts_pod(spec)
+}
+
+fn settings(registry: &Registry) -> &Settings {
+    &registry.admission.configuration.pod_security
+}
+
 /// Refuses a finished pod that violates the standard of its namespace.
 fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
+    if is_exempt(write, pod.at(&["spec"])) {
+        return Ok(());
+    }
     let policy = write.registry.policy(write.target.namespace)?;
     if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
         return Ok(());
@@ -78,8 +95,11 @@ fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
 
 /// Warns of a finished object whose template of pods violates the standard of its namespace.
 fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
-    let policy = write.registry.policy(write.target.namespace)?;
-    warn(write, policy.warn, object.at(path));
+    let template = object.at(path);
+    if !is_exempt(write, template.at(&["spec"])) {
+        let policy = write.registry.policy(write.target.namespace)?;
+        warn(write, policy.warn, template);
+    }
     Ok(())
 }
 
@@ -90,13 +110,14 @@ fn warn(write: &BuiltInAttributes<'_>, standard: Standard, pod: &Value) {
     }
 }
 
-/// Refuses a namespace whose pod security labels are invalid, and warns of existing pods that violate a standard which
-/// becomes stricter.
+/// Refuses a namespace whose pod security labels are invalid. Warns of existing pods that violate a standard which
+/// becomes stricter, and of labels that have no effect because the namespace is exempt.
 fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResult<()> {
+    let settings = settings(write.registry);
     let read = |namespace: &Value| {
         let mut errors = Errors::default();
         let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();
-        (Policy::read(label, &mut errors), errors)
+        (settings.defaults.read(label, &mut errors), errors)
     };
     let (policy, errors) = read(namespace);
     let before = write.old.map(read);
@@ -105,13 +126,30 @@ fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResul
     if !errors.is_empty() && !is_known {
         return Err(ApiError::invalid("", "Namespace", name, &errors.0));
     }
-    let Some((before, _)) = before else { return Ok(()) };
-    let (enforce, before) = (policy.enforce, before.enforce);
-    let is_less = enforce.version == before.version && enforce.level <= before.level;
-    if enforce != before && enforce.level != Level::Privileged && !is_less {
-        write.registry.pods_that_violate(name, enforce)?.into_iter().for_each(|warning| write.warn(warning));
+    if before.is_some_and(|(before, _)| !is_stricter(policy.enforce, before.enforce)) {
+        return Ok(());
+    }
+    if settings.exempts_namespace(name) {
+        warn_of_exemption(write, &policy, namespace);
+    } else if write.old.is_some() {
+        write.registry.pods_that_violate(name, policy.enforce)?.into_iter().for_each(|warning| write.warn(warning));
     }
     Ok(())
+}
+
+/// Returns whether pods that met a standard may violate another one.
+fn is_stricter(standard: Standard, before: Standard) -> bool {
+    let is_less = standard.version == before.version && standard.level <= before.level;
+    standard != before && standard.level != Level::Privileged && !is_less
+}
+
+fn warn_of_exemption(write: &BuiltInAttributes<'_>, policy: &Policy, namespace: &Value) {
+    if policy.is_privileged() || policy.is_equivalent(&settings(write.registry).defaults) {
+        return;
+    }
+    let stated = policy.stated(|key| namespace.at(&["metadata", "labels", key]).as_str());
+    let name = quote(namespace.str_at(&["metadata", "name"]));
+    write.warn(format!("namespace {name} is exempt from Pod Security, and the policy ({stated}) will be ignored"));
 }
 
 /// Pods that violate a standard in the same way.
@@ -128,7 +166,7 @@ impl Registry {
         let namespace = self.current(&served, "", namespace);
         let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
         // Labels that are invalid, though stored, are read as their fallback.
-        Ok(Policy::read(label, &mut Errors::default()))
+        Ok(settings(self).defaults.read(label, &mut Errors::default()))
     }
 
     /// Returns warnings about the pods of a namespace that violate a standard. Pods with the same violations share one.
@@ -139,6 +177,9 @@ impl Registry {
         for pod in &pods {
             checked += 1;
             let Some(pod) = others(stored_value(pod)) else { continue };
+            if settings(self).exempts_pod(pod.at(&["spec"])) {
+                continue;
+            }
             let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
             if !found.is_empty() {
                 let (reasons, name) = (in_short(&found), pod.str_at(&["metadata", "name"]));

@@ -3,12 +3,14 @@
 
 mod baseline;
 mod restricted;
+mod settings;
 mod violation;
 
 use std::fmt;
 
 use flotilla_proto::value::Value;
 
+pub use settings::Settings;
 use violation::Pod;
 pub use violation::Violation;
 
@@ -18,6 +20,8 @@ use crate::field::{Errors, Path};
 const NEWEST: u32 = 35;
 /// Prefix of the labels of a namespace that state its standards.
 const PREFIX: &str = "pod-security.kubernetes.io/";
+const WRONG_LEVEL: &str = "must be one of privileged, baseline, restricted";
+const WRONG_VERSION: &str = "must be \"latest\" or \"v1.x\"";
 
 /// A level of the standards, ordered from the most to the least permissive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,10 +53,12 @@ pub struct Standard {
 }
 
 /// The standards that a namespace demands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Pods that do not meet it are refused.
     pub enforce: Standard,
+    /// Pods that do not meet it would be noted in an audit log.
+    pub audit: Standard,
     /// Clients that create pods, or templates of pods, that do not meet it get a warning.
     pub warn: Standard,
 }
@@ -71,20 +77,31 @@ impl fmt::Display for Standard {
     }
 }
 
+impl Default for Standard {
+    fn default() -> Self {
+        Self { level: Level::Privileged, version: Version::Latest }
+    }
+}
+
+impl Standard {
+    /// Returns whether two standards demand the same of pods.
+    fn is_equivalent(self, other: Self) -> bool {
+        self == other || (self.level == Level::Privileged && other.level == Level::Privileged)
+    }
+}
+
 impl Policy {
     /// Reads the standards from the labels of a namespace, which `label` looks up by key; adds an error for each label
     /// that cannot be parsed.
-    pub fn read<'l>(label: impl Fn(&str) -> Option<&'l str>, errors: &mut Errors) -> Self {
-        let privileged = Standard { level: Level::Privileged, version: Version::Latest };
+    pub fn read<'l>(self, label: impl Fn(&str) -> Option<&'l str>, errors: &mut Errors) -> Self {
         let path = Path::root("metadata.labels");
         let mut wrong = |key: &str, text: &str, why: &str| errors.invalid_str(&path.key(key), text, why);
-        let mut read = |mode: &str, fallback: Level| {
-            let mut standard = privileged;
+        let mut read = |mode: &str, mut standard: Standard, fallback: Level| {
             let (key, version_key) = (format!("{PREFIX}{mode}"), format!("{PREFIX}{mode}-version"));
             let level = label(&key).map(|text| {
                 let level = Level::parse(text);
                 if level.is_none() {
-                    wrong(&key, text, "must be one of privileged, baseline, restricted");
+                    wrong(&key, text, WRONG_LEVEL);
                 }
                 level
             });
@@ -94,28 +111,46 @@ impl Policy {
             let version = label(&version_key);
             if let Some(text) = version {
                 standard.version = Version::parse(text).unwrap_or_else(|| {
-                    wrong(&version_key, text, "must be \"latest\" or \"v1.x\"");
+                    wrong(&version_key, text, WRONG_VERSION);
                     Version::Latest
                 });
             }
             (standard, level, version.is_some())
         };
-        let (enforce, enforced, _) = read("enforce", Level::Restricted);
-        // There is no audit log, so the standard is not used; its label must be valid all the same.
-        read("audit", Level::Privileged);
-        let (mut warn, warned, versioned) = read("warn", Level::Privileged);
+        let (enforce, enforced, _) = read("enforce", self.enforce, Level::Restricted);
+        let (audit, _, _) = read("audit", self.audit, Level::Privileged);
+        let (mut warn, warned, versioned) = read("warn", self.warn, Level::Privileged);
         if warned.is_none() && matches!(enforced, Some(Some(_))) && enforce.level > warn.level {
             warn.level = enforce.level;
             if !versioned {
                 warn.version = enforce.version;
             }
         }
-        Self { enforce, warn }
+        Self { enforce, audit, warn }
     }
 
-    /// Returns whether neither standard demands anything.
+    /// Returns whether no standard demands anything of pods.
     pub fn is_privileged(&self) -> bool {
-        self.enforce.level == Level::Privileged && self.warn.level == Level::Privileged
+        [self.enforce, self.audit, self.warn].iter().all(|standard| standard.level == Level::Privileged)
+    }
+
+    /// Returns whether two policies demand the same of pods.
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        self.enforce.is_equivalent(other.enforce)
+            && self.audit.is_equivalent(other.audit)
+            && self.warn.is_equivalent(other.warn)
+    }
+
+    /// Returns the standards that the labels of a namespace state and that demand something, as
+    /// `enforce=baseline:latest, warn=restricted:latest`.
+    pub fn stated<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> String {
+        let modes = [("enforce", self.enforce), ("audit", self.audit), ("warn", self.warn)];
+        let is_stated = |mode: &str| {
+            let key = format!("{PREFIX}{mode}");
+            label(&key).is_some() || label(&format!("{key}-version")).is_some()
+        };
+        let stated = modes.iter().filter(|(mode, of)| of.level != Level::Privileged && is_stated(mode));
+        stated.map(|(mode, of)| format!("{mode}={of}")).collect::<Vec<_>>().join(", ")
     }
 }
 

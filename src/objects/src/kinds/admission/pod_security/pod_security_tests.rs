@@ -16,7 +16,7 @@ fn policy(labels: &[(&str, &str)]) -> (Policy, Vec<String>) {
         let own = key.strip_prefix(PREFIX).unwrap();
         labels.iter().find(|(name, _)| *name == own).map(|(_, value)| *value)
     };
-    let policy = Policy::read(label, &mut errors);
+    let policy = Policy::default().read(label, &mut errors);
     (policy, errors.0.iter().map(ToString::to_string).collect())
 }
 
