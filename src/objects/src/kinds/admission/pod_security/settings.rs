@@ -1,5 +1,5 @@
-//! The configuration of PodSecurity: standards of namespaces without labels, and exemptions (PodSecurityConfiguration of
-//! `pod-security.admission.config.k8s.io`).
+//! The configuration of PodSecurity: standards of namespaces without labels, and exemptions (PodSecurityConfiguration
+//! of `pod-security.admission.config.k8s.io`).
 
 use flotilla_proto::value::Value;
 
