@@ -3,7 +3,7 @@
 mod actor;
 mod count;
 mod pace;
-mod phase;
+pub mod phase;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::limits;
 
 pub use actor::{Actor, Churn, Definitions, Heartbeat, Lister, Made, Reflector, Sync, Verb, Writer};
 pub use pace::{Arrivals, Pace};
-pub use phase::{Factor, Phase};
+pub use phase::Phase;
 
 /// Why a scenario cannot be used.
 #[derive(Debug, thiserror::Error)]

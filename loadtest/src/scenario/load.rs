@@ -73,7 +73,7 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::Factor;
+    use super::super::file::phase::Factor;
     use super::*;
 
     fn load(phases: &[(f64, [f64; 2])]) -> Load {
