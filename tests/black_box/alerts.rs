@@ -3,8 +3,7 @@
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
 //! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes
-//! `FlotillaWatchesLate`, `FlotillaThreadStalls` and `FlotillaHistoryLarge`, which take minutes of an overloaded
-//! machine.
+//! `FlotillaWatchesLate`, which takes minutes of an overloaded machine, and `FlotillaHistoryLarge`, which takes 2 GB.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -20,11 +19,13 @@ use crate::cluster::{Places, until};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map};
 
 /// Stands before the C library's functions. Where the files that the variables name exist, an fsync takes 2.2 s longer,
-/// and the clock is 2 s ahead.
-const SLOW_DISK_AND_WRONG_CLOCK: &str = r#"
+/// sending takes 0.4 s longer, and the clock is 2 s ahead.
+const FRAGILE_LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 static int is_there(const char *variable) {
@@ -37,6 +38,14 @@ static int slowly(long number, int file) {
 }
 int fsync(int file) { return slowly(SYS_fsync, file); }
 int fdatasync(int file) { return slowly(SYS_fdatasync, file); }
+ssize_t send(int socket, const void *bytes, size_t length, int flags) {
+    if (is_there("SLOW_SEND")) usleep(400000);
+    return syscall(SYS_sendto, socket, bytes, length, flags, NULL, 0);
+}
+ssize_t writev(int file, const struct iovec *parts, int count) {
+    if (is_there("SLOW_SEND")) usleep(400000);
+    return syscall(SYS_writev, file, parts, count);
+}
 int clock_gettime(clockid_t clock, struct timespec *time) {
     int result = syscall(SYS_clock_gettime, clock, time);
     if (result == 0 && clock == CLOCK_REALTIME && is_there("WRONG_CLOCK")) time->tv_sec += 2;
@@ -89,18 +98,32 @@ impl Metrics {
     }
 }
 
-/// Starts a server whose disk gets slow and whose clock gets wrong once files of these names are in the folder.
-fn start_fragile(directory: &DataDir) -> (Server, PathBuf, PathBuf) {
-    let folder = directory.path().with_extension("fragile");
-    fs::create_dir_all(&folder).expect("a directory");
-    let [source, library, slow, wrong] = ["fragile.c", "fragile.so", "slow", "wrong"].map(|name| folder.join(name));
-    fs::write(&source, SLOW_DISK_AND_WRONG_CLOCK).expect("a file");
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
-    assert!(compiled.expect("the C compiler that the build takes").success());
-    let text = |path: &PathBuf| path.to_str().expect("a path").to_owned();
-    let (library, slow_path, wrong_path) = (text(&library), text(&slow), text(&wrong));
-    let environment = [("LD_PRELOAD", &*library), ("SLOW_FSYNC", &*slow_path), ("WRONG_CLOCK", &*wrong_path)];
-    (directory.try_start_in(&environment).expect("a server"), slow, wrong)
+/// A server whose machine gets worse, in each way while a file exists.
+struct Fragile {
+    server: Server,
+    slow_fsync: PathBuf,
+    slow_send: PathBuf,
+    wrong_clock: PathBuf,
+}
+
+impl Fragile {
+    fn start(directory: &DataDir) -> Self {
+        let folder = directory.path().with_extension("fragile");
+        fs::create_dir_all(&folder).expect("a directory");
+        let [source, library] = ["fragile.c", "fragile.so"].map(|name| folder.join(name));
+        fs::write(&source, FRAGILE_LIBRARY).expect("a file");
+        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+        assert!(compiled.expect("the C compiler that the build takes").success());
+        let variables = ["SLOW_FSYNC", "SLOW_SEND", "WRONG_CLOCK"];
+        let files = variables.map(|name| folder.join(name));
+        let text = |path: &PathBuf| path.to_str().expect("a path").to_owned();
+        let (library, paths) = (text(&library), files.each_ref().map(text));
+        let mut environment = vec![("LD_PRELOAD", &*library)];
+        environment.extend(variables.into_iter().zip(paths.iter().map(String::as_str)));
+        let server = directory.try_start_in(&environment).expect("a server");
+        let [slow_fsync, slow_send, wrong_clock] = files;
+        Self { server, slow_fsync, slow_send, wrong_clock }
+    }
 }
 
 #[test]
@@ -136,7 +159,7 @@ fn absent_members_are_down_unreachable_behind_and_missed_by_the_majority() {
 #[test]
 fn a_slow_disk_makes_fsyncs_and_writes_slow() {
     let directory = DataDir::new();
-    let (server, slow, _) = start_fragile(&directory);
+    let Fragile { server, slow_fsync: slow, .. } = Fragile::start(&directory);
     let mut client = server.connect();
     let before = Metrics::of(&mut client);
     File::create(&slow).expect("a file");
@@ -157,9 +180,24 @@ fn a_slow_disk_makes_fsyncs_and_writes_slow() {
 }
 
 #[test]
+fn threads_that_are_stuck_in_a_call_are_stalled() {
+    let directory = DataDir::new();
+    let Fragile { server, slow_send: slow, .. } = Fragile::start(&directory);
+    let mut client = server.connect();
+    let mut stalls = || Metrics::of(&mut client).sum("flotilla_thread_stalls_total", &[]);
+    let before = stalls();
+    until("threads have stalled", || {
+        File::create(&slow).expect("a file");
+        server.connect().get("/version");
+        fs::remove_file(&slow).expect("a file");
+        fires("FlotillaThreadStalls", stalls() - before)
+    });
+}
+
+#[test]
 fn a_wrong_clock_is_off() {
     let directory = DataDir::new();
-    let (server, _, wrong) = start_fragile(&directory);
+    let Fragile { server, wrong_clock: wrong, .. } = Fragile::start(&directory);
     let mut client = server.connect();
     let mut offset = || {
         let clock = Metrics::of(&mut client).sum("flotilla_clock_seconds", &[]);

@@ -57,9 +57,14 @@ impl Chunks {
         self.ready.len()
     }
 
-    /// Returns the whole text if it is ready and need not be copied for that.
-    pub(super) fn whole(self) -> Result<Bytes, Self> {
-        if self.done && self.ready.is_one() { Ok(self.ready.whole()) } else { Err(self) }
+    /// Returns whether the whole text is ready, in one piece.
+    pub(super) fn is_whole(&self) -> bool {
+        self.done && self.ready.is_one()
+    }
+
+    /// Returns the text that is ready.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.ready.whole()
     }
 
     /// Returns the text as a stream, which ends after an error.
@@ -113,12 +118,12 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::thread::{self, ThreadId};
 
     use flotilla_cluster::{Options, Store};
     use flotilla_proto::value;
     use futures_util::TryStreamExt as _;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::access::User;
@@ -140,7 +145,7 @@ mod tests {
         }
 
         fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
-            self.threads.lock().unwrap().push(thread::current().id());
+            self.threads.lock().push(thread::current().id());
             out.text().extend_from_slice(object.key().name().as_bytes());
             Ok(())
         }
@@ -186,7 +191,7 @@ mod tests {
             let text: Vec<Bytes> = chunks.stream().try_collect().await.unwrap();
             assert_eq!(text.concat(), b"<abc>");
             let here = thread::current().id();
-            let are_here: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
+            let are_here: Vec<bool> = threads.lock().iter().map(|thread| *thread == here).collect();
             assert_eq!(are_here, [true, copies, true]);
         }
         store.shutdown().await;

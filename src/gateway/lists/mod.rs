@@ -61,14 +61,12 @@ pub(super) async fn respond(
     }
     let writer = items::writer(registry, served, show)?;
     let chunks = Chunks::of(writer, page, Arc::clone(&gateway.aside))?.fill().await?;
-    let gzip = show.gzip && !(chunks.is_last() && chunks.len() <= limits::GZIP_BYTES_MIN);
-    match chunks.whole() {
-        Ok(bytes) => {
-            let encoded = Encoded { bytes, content_type: representation.media.name() };
-            Ok(answer::respond_compressed(200, encoded, show.gzip, warnings))
-        }
-        Err(chunks) => Ok(respond_stream(representation.media, chunks.stream(), gzip, warnings)),
+    if chunks.is_whole() {
+        let encoded = Encoded { bytes: chunks.into_bytes(), content_type: representation.media.name() };
+        return Ok(answer::respond_compressed(200, encoded, show.gzip, warnings));
     }
+    let gzip = show.gzip && !(chunks.is_last() && chunks.len() <= limits::GZIP_BYTES_MIN);
+    Ok(respond_stream(representation.media, chunks.stream(), gzip, warnings))
 }
 
 fn respond_messages(messages: Messages, show: Show<'_>, warnings: &[String]) -> ApiResult<HttpResponse> {
