@@ -216,6 +216,36 @@ fn errors_name_the_structs_in_between() {
     );
 }
 
+#[test]
+fn the_error_of_a_type_that_decodes_itself_comes_first() {
+    let error = |kind_of: &str, mut body: crate::value::Value| {
+        let of = &kind("", "v1", kind_of).unwrap().of;
+        crate::conform::conform(of, &mut body).unwrap_err().to_string()
+    };
+    let node = crate::value!({"spec": {"podCIDR": 1}, "status": {"capacity": {"cpu": "x"}}});
+    assert!(error("Node", node).starts_with("quantities must match"));
+    let two = crate::value!({"spec": {"podCIDR": 1, "unschedulable": "x"}});
+    assert_eq!(
+        error("Node", two),
+        "json: cannot unmarshal number into Go struct field NodeSpec.spec.podCIDR of type string"
+    );
+    let port = crate::value!({"spec": {"ports": [{"port": true, "targetPort": {}}]}});
+    assert_eq!(
+        error("Service", port),
+        "json: cannot unmarshal object into Go struct field ServicePort.spec.ports.targetPort of type int32"
+    );
+}
+
+#[test]
+fn schemas_of_another_form_are_read_as_the_reference_reads_them() {
+    let of = &kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap().of;
+    let definition = |schema: crate::value::Value| crate::value!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}});
+    let mut neither = definition(crate::value!({"items": "x", "dependencies": {"a": 1}}));
+    assert!(crate::conform::conform(of, &mut neither).is_ok());
+    let mut wrong = definition(crate::value!({"additionalItems": 1, "title": 1}));
+    assert_eq!(crate::conform::conform(of, &mut wrong).unwrap_err().to_string(), "boolean or JSON schema expected");
+}
+
 /// Returns the amounts of a quota whose body states an amount in this form.
 fn amounts(mut quota: crate::value::Value) -> Result<String, crate::conform::Error> {
     let of = &kind("", "v1", "ResourceQuota").expect("a kind").of;

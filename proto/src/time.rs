@@ -16,7 +16,7 @@ pub struct Timestamp {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A part does not fit the layout.
-    #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")]
+    #[error("parsing time {} as {layout:?}: cannot parse {} as {part:?}", quoted(text), quoted(rest))]
     Part {
         /// The whole text.
         text: String,
@@ -28,7 +28,7 @@ pub enum Error {
         part: &'static str,
     },
     /// A part is out of its range.
-    #[error("parsing time {text:?}: {part} out of range")]
+    #[error("parsing time {}: {part} out of range", quoted(text))]
     Range {
         /// The whole text.
         text: String,
@@ -36,13 +36,27 @@ pub enum Error {
         part: &'static str,
     },
     /// There is more text after the time.
-    #[error("parsing time {text:?}: extra text: {rest:?}")]
+    #[error("parsing time {}: extra text: {}", quoted(text), quoted(rest))]
     Extra {
         /// The whole text.
         text: String,
         /// The text after the time.
         rest: String,
     },
+}
+
+/// Quotes a text as errors of Go's package `time` do: bytes beyond ASCII and control characters by their numbers.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..=0x7f => quoted.push(char::from(byte)),
+            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
@@ -278,6 +292,10 @@ mod tests {
                 r#"parsing time "2024-01-02T3:4:05Z" as "2006-01-02T15:04:05Z07:00": cannot parse "4:05Z" as "04""#,
             ),
             ("2020-02-30T00:00:00Z", r#"parsing time "2020-02-30T00:00:00Z": day out of range"#),
+            (
+                "a\n\u{e9}",
+                r#"parsing time "a\x0a\xc3\xa9" as "2006-01-02T15:04:05Z07:00": cannot parse "a\x0a\xc3\xa9" as "2006""#,
+            ),
             ("2020-01-01", r#"parsing time "2020-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#),
         ] {
             assert_eq!(Timestamp::parse(text).unwrap_err().to_string(), want);

@@ -292,10 +292,10 @@ const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<()> {
     let api_version = value.str_at(&["apiVersion"]);
     let kind = if stated.kind.is_empty() { &*expected.name } else { stated.kind.as_str() };
-    let (group, version) = match api_version.split_once('/') {
-        Some((group, version)) => (group, version),
-        None if api_version.is_empty() => (&*expected.group, &*expected.version),
-        None => ("", api_version),
+    let (group, version) = match api_version.split_once('/').unwrap_or(("", api_version)) {
+        ("", "") => (&*expected.group, &*expected.version),
+        (group, "") if group == expected.group => (group, &*expected.version),
+        stated => stated,
     };
     if kind == expected.name && group == expected.group && version == expected.version {
         return Ok(());
@@ -311,7 +311,7 @@ fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<
         let why = format!(
             "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
             quote(kind),
-            quote(if api_version.is_empty() { version } else { api_version })
+            quote(&if group.is_empty() { version.into() } else { format!("{group}/{version}") })
         );
         return Err(stated.refuse(expected, &why));
     }
@@ -351,14 +351,26 @@ pub fn decode_delete_options(body: &[u8], content_type: &str) -> ApiResult<Optio
     if value.is_null() {
         value = Value::object();
     }
-    let stated = value.str_at(&["kind"]);
-    if !matches!(stated, "" | "DeleteOptions") {
-        let version = value.str_at(&["apiVersion"]);
-        let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
-        return Err(bad(format!("no kind {} is registered for version {} {scheme}", quote(stated), quote(version))));
-    }
+    check_delete_options(value.str_at(&["kind"]), value.str_at(&["apiVersion"]))?;
     conform::conform(&kind.of, &mut value).map_err(|error| bad(error.to_string()))?;
     Ok(Some(value))
+}
+
+/// Refuses a body of another kind than `DeleteOptions`.
+fn check_delete_options(kind: &str, version: &str) -> ApiResult<()> {
+    if matches!(kind, "" | "DeleteOptions") {
+        return Ok(());
+    }
+    let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
+    let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
+    let why = match (kind, version) {
+        // Of these kinds, the reference knows how to read them, but not how to convert them.
+        ("Status", "v1" | "meta.k8s.io/v1") | ("CreateOptions" | "ListOptions" | "UpdateOptions", "meta.k8s.io/v1") => {
+            format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
+        }
+        _ => format!("no kind {} is registered for version {} {scheme}", quote(kind), quote(version)),
+    };
+    Err(ApiError::bad_request(why))
 }
 
 /// Returns the error 415 of a patch whose format is unknown.

@@ -6,6 +6,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::body;
+use super::lists;
 use super::resources::Request;
 use super::uploads::Body;
 use super::writes::patch_format;
@@ -17,7 +18,7 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{
     self, Acted, Action, Call, Connect, Connected, Connection, Handler, Shown, Tokens,
 };
-use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, ownership, place};
+use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, ownership, place, wipe};
 use crate::representation;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
@@ -59,6 +60,7 @@ impl Request<'_> {
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let mut document = decoded.value;
+        wipe(&mut document);
         place(target, &mut document)?;
         self.gateway.registry.admit_action(target, &mut document, self.caller)?;
         part.strategy.set_defaults(&mut document, now());
@@ -121,9 +123,9 @@ impl Request<'_> {
         let (representation, entity) = match verb {
             Verb::Update => {
                 let representation = head.representation_of(&self.served, Offer::Objects)?;
-                let media = body::media(head.content_type)?;
                 let bytes = body.read()?;
                 let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
+                let media = body::media(head.content_type)?;
                 let decoded = body::decode(&bytes, media, part, options.validation)?;
                 self.caller.warnings.extend(decoded.warnings.iter().cloned());
                 (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
@@ -162,6 +164,7 @@ impl Request<'_> {
     async fn shown_list(self, shown: Shown) -> ApiResult<HttpResponse> {
         let representation = self.head.representation(Offer::Collection)?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
+        lists::refuse_single(&self.served, representation)?;
         let terms = Terms::new(Vec::new(), Vec::new());
         let mut items = shown(&self.gateway.registry).await;
         items.retain(|object| listing.selection.matches("", object.str_at(&["metadata", "name"]), &terms));

@@ -31,9 +31,12 @@ impl<'r> Request<'r> {
         options: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
+        let read_options = || WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false);
+        // A create refuses the media type first, an update the options.
+        let early = if options == "UpdateOptions" { Some(read_options()?) } else { None };
         let media = body::media(self.head.content_type)?;
         let bytes = body.read()?;
-        let options = WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false)?;
+        let options = early.map_or_else(read_options, Ok)?;
         let (served, validation) = (Arc::clone(&self.served), options.validation);
         Ok((representation, options, move || body::decode(&bytes, media, &served, validation)))
     }
@@ -66,8 +69,9 @@ impl<'r> Request<'r> {
     pub(super) async fn update(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "UpdateOptions").await?;
         let decoded = object()?;
-        body::check_stated(&self.served, &decoded.value)
-            .inspect_err(|_| self.caller.warnings.extend(decoded.warnings.iter().cloned()))?;
+        // Also a refusal, as of an object that does not exist, comes with what the decoder found.
+        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        body::check_stated(&self.served, &decoded.value)?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },

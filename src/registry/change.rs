@@ -46,8 +46,7 @@ pub trait Change: Send {
 pub(super) struct Replace(pub(super) Incoming);
 
 impl Change for Replace {
-    fn apply(&mut self, _: &Value, caller: &mut Caller) -> ApiResult<Value> {
-        caller.warnings.extend(self.0.warnings.iter().cloned());
+    fn apply(&mut self, _: &Value, _: &mut Caller) -> ApiResult<Value> {
         Ok(self.0.value.clone())
     }
 

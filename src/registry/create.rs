@@ -78,6 +78,7 @@ impl Registry {
         let served = target.served;
         let mut object = incoming.value;
         self.refuse_undefined(target, &object)?;
+        wipe(&mut object);
         place(target, &mut object)?;
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
@@ -307,11 +308,20 @@ pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Sets the fields that the server decides for a new object, and clears those that a client may not set.
-fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+/// Metadata that clients cannot set on new objects.
+const SYSTEM_FIELDS: [&str; 5] =
+    ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// Clears metadata of a new object that a client may not set, so that nobody owns it either.
+pub fn wipe(object: &mut Value) {
+    for field in SYSTEM_FIELDS {
         object.remove_at(&["metadata", field]);
     }
+}
+
+/// Sets the fields that the server decides for a new object, and clears those that a client may not set.
+fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
+    wipe(object);
     if strategy.status {
         reset_status(of, object);
     }

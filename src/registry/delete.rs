@@ -276,7 +276,9 @@ fn check_preconditions(target: Target<'_>, options: &DeleteOptions, old: &Value,
                 "the {what} in the precondition ({stated}) does not match the {what} in record ({own}). The object might have been {since}"
             )
         };
-        Err(ApiError::conflict(target.served.group(), resource, target.name, &why))
+        // Events are stored as those of the core group.
+        let group = Some(target.served.group()).filter(|group| *group != "events.k8s.io").unwrap_or_default();
+        Err(ApiError::conflict(group, resource, target.name, &why))
     };
     let own = old.str_at(&["metadata", "uid"]);
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != own) {

@@ -43,11 +43,8 @@ impl Listing {
         let limit = query.int("limit")?.unwrap_or(0).max(0);
         let timeout_seconds = query.int("timeoutSeconds")?;
         let labels = LabelSelector::parse(query.text("labelSelector"))?;
-        let mut fields = FieldSelector::parse(query.text("fieldSelector"))?;
-        fields.check(served)?;
-        fields.rename(served.strategy.selectors);
-        fields.rename(served.strategy.aliases);
-        let listing = Self {
+        let fields = FieldSelector::parse(query.text("fieldSelector"))?;
+        let mut listing = Self {
             selection: Selection { labels, fields },
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             token: query.text("continue").into(),
@@ -64,11 +61,14 @@ impl Listing {
         } else {
             listing.check_list(&mut errors)
         }
-        if errors.is_empty() {
-            Ok(listing)
-        } else {
-            Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0))
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0));
         }
+        let fields = &mut listing.selection.fields;
+        fields.check(served)?;
+        fields.rename(served.strategy.selectors);
+        fields.rename(served.strategy.aliases);
+        Ok(listing)
     }
 
     /// Returns the revision that is asked for; 0 for none.
@@ -113,7 +113,9 @@ impl Listing {
                 errors.not_supported(&path, wanted, &["NotOlderThan"]);
             }
         }
-        if !self.token.is_empty() {
+        // A watch that does not say where it begins counts as one that states this option.
+        let stated_by_default = self.initial_events.is_none() && matches!(self.revision.as_str(), "" | "0");
+        if !self.token.is_empty() && (!wanted.is_empty() || stated_by_default) {
             errors.forbidden(&path, "resourceVersionMatch is forbidden when continue is provided");
         }
     }

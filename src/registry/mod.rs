@@ -49,7 +49,7 @@ use flotilla_proto::value::Value;
 pub use adopt::adopt;
 pub use allocation::{NodePorts, claimant, held_addresses};
 pub use change::Change;
-pub use create::{place, suffix};
+pub use create::{place, suffix, wipe};
 pub use delete::{FOREGROUND, ORPHAN};
 pub use encode::{
     mentions, metadata_alone, order_members, show_metadata, stored_part, stored_tree, stored_value, text as stored_text,

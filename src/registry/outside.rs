@@ -16,10 +16,6 @@ use crate::fieldmanager;
 use crate::request::Caller;
 use crate::status::ApiResult;
 
-/// Metadata that clients cannot set on new objects.
-const SYSTEM_FIELDS: [&str; 5] =
-    ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
-
 /// A write about which policies and webhooks are asked.
 pub(super) struct Question<'a> {
     pub(super) target: Target<'a>,
@@ -163,9 +159,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        for field in SYSTEM_FIELDS {
-            object.remove_at(&["metadata", field]);
-        }
+        super::create::wipe(object);
         let again = async |object: &mut Value, caller: &mut Caller| self.mutate_new_within(target, object, caller);
         *object = self.mutate_outside(Question::create(target, object, options), caller, again).await?;
         super::place(target, object)

@@ -45,6 +45,9 @@ pub enum Error {
     /// An error in an embedded object of a custom resource.
     #[error("{0}")]
     Embedded(String),
+    /// Neither a schema nor a boolean, where a definition of a resource allows both.
+    #[error("boolean or JSON schema expected")]
+    SchemaOrBool,
     /// The text is not base64.
     #[error("illegal base64 data at input byte {0}")]
     Base64(usize),
@@ -58,10 +61,18 @@ pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
 
 /// Does what [`conform`] does, for a value that was made from a conformed one: parts that both share are skipped.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
-    let mut walk = Walk { unknown: Complaints::default() };
+    let mut walk = Walk { unknown: Complaints::default(), first: None };
     let root = Place { parent: None, step: Step::Root };
-    walk.structure(of, value, before, &root).map(drop)?;
-    Ok(walk.unknown.into_vec())
+    walk.structure(of, value, before, &root)?;
+    match walk.first {
+        Some(error) => Err(error),
+        None => Ok(walk.unknown.into_vec()),
+    }
+}
+
+/// Conforms a scalar that is decoded for itself, so that its errors do not state its place.
+pub fn conform_scalar(shape: &Shape, value: &mut Value) -> Result<(), Error> {
+    scalar(shape, value, &Place { parent: None, step: Step::Root })
 }
 
 /// Returns the value of a type in which no field is set.
@@ -74,6 +85,8 @@ pub fn zero(of: &Type) -> Value {
 
 struct Walk {
     unknown: Complaints,
+    /// The first error that does not end the walk.
+    first: Option<Error>,
 }
 
 /// The methods return whether a value and everything in it has the form in which it is stored, as long as it is not
@@ -84,7 +97,7 @@ impl Walk {
             return Ok(false);
         }
         let Value::Object(map) = value else {
-            return Err(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
+            return self.go_on(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
         };
         debug_assert!(of.fields.len() <= 128, "the set of seen fields has 128 places");
         let (mut seen, mut ordered, mut next) = (0_u128, true, 0);
@@ -174,7 +187,17 @@ impl Walk {
             Shape::Map(map) => return self.map((map, shape), value, before, place),
             _ => {}
         }
-        scalar(shape, value, place).map(|()| true)
+        match scalar(shape, value, place) {
+            Ok(()) => Ok(true),
+            Err(error) if decodes_itself(shape) => Err(error),
+            Err(error) => self.go_on(error),
+        }
+    }
+
+    /// Notes an error, and walks on, as Go's decoder does: a later error of a type with its own decoder counts more.
+    fn go_on(&mut self, error: Error) -> Result<bool, Error> {
+        self.first.get_or_insert(error);
+        Ok(false)
     }
 
     fn list(
@@ -185,7 +208,7 @@ impl Walk {
         place: &Place<'_>,
     ) -> Result<bool, Error> {
         let Value::Array(items) = value else {
-            return Err(mismatch(value, place, || go_type(shape)));
+            return self.go_on(mismatch(value, place, || go_type(shape)));
         };
         let mut conformed = true;
         for (index, item) in items.iter_mut().enumerate() {
@@ -212,7 +235,7 @@ impl Walk {
             return Ok(false);
         }
         let Value::Object(members) = value else {
-            return Err(mismatch(value, place, || go_type(shape)));
+            return self.go_on(mismatch(value, place, || go_type(shape)));
         };
         let mut conformed = true;
         for (key, member) in members.iter_mut() {
@@ -230,6 +253,12 @@ impl Walk {
         members.sort();
         Ok(conformed)
     }
+}
+
+/// Returns whether Go's type decodes itself. An error of such a type ends the decoding.
+fn decodes_itself(shape: &Shape) -> bool {
+    use Shape::{Any, Duration, IntOrString, MicroTime, Quantity, Time};
+    matches!(shape, Any(_) | Duration | IntOrString | MicroTime | Quantity | Time)
 }
 
 /// Returns an item of a list; null if there is none.

@@ -44,7 +44,7 @@ pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Res
         },
         Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
         Shape::Duration => duration(value, place),
-        Shape::Any(kind) => free_form(*kind, value, place),
+        Shape::Any(kind) => free_form(*kind, value),
         Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => Ok(()),
     }
 }
@@ -169,21 +169,29 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
 }
 
 /// Conforms a free-form value, which keeps its content, with numbers by their value.
-fn free_form(kind: AnyKind, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
     value.resolve_literals();
-    let fits = match kind {
+    match kind {
         // This kind is converted from JSON by a decoder of its own. Other free-form values stay text until they are
         // read.
         AnyKind::Json => match value.hole() {
             Some(Hole::Number(text)) => {
                 let (found, place) = (format!("number {text}"), "value".into());
-                return Err(Error::Type { found, place, wanted: "float64".into() });
+                Err(Error::Type { found, place, wanted: "float64".into() })
             }
-            _ => true,
+            _ => Ok(()),
         },
-        AnyKind::RawExtension | AnyKind::FieldsV1 => true,
-        AnyKind::SchemaOrBool => matches!(value, Value::Object(_) | Value::Bool(_)),
-        AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => matches!(value, Value::Object(_) | Value::Array(_)),
-    };
-    if fits { Ok(()) } else { Err(mismatch(value, place, || go_type(&Shape::Any(kind)))) }
+        AnyKind::RawExtension | AnyKind::FieldsV1 => Ok(()),
+        AnyKind::SchemaOrBool => match value {
+            Value::Object(_) | Value::Bool(_) => Ok(()),
+            _ => Err(Error::SchemaOrBool),
+        },
+        AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => {
+            if !matches!(value, Value::Object(_) | Value::Array(_)) {
+                // Go's decoder reads anything else as neither of both.
+                *value = Value::Null;
+            }
+            Ok(())
+        }
+    }
 }

@@ -27,7 +27,8 @@ pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiRes
         return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
     }
     let audiences = texts(review.list_at(&["spec", "audiences"]));
-    let mut status = Map::new();
+    // What the client states of the status stays, unless the answer states it, too.
+    let mut status = review.map_at(&["status"]).cloned().unwrap_or_default();
     let owner = authenticator.review(token.as_bytes(), &audiences);
     match &owner {
         Ok(owner) => {
@@ -36,7 +37,10 @@ pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiRes
             status.insert("audiences", owner.audiences.iter().map(|text| text.as_str().into()).collect::<Vec<Value>>());
         }
         Err(refused) => {
-            status.insert("user", Value::object());
+            status.remove("authenticated");
+            if !status.contains_key("user") {
+                status.insert("user", Value::object());
+            }
             status.insert("error", refused.text.as_str());
         }
     }

@@ -10,6 +10,7 @@ use super::bound::{BoundKind, BoundObjects, Found};
 use super::issue::{Account, IssueRequest, Issuer};
 use super::legacy::SECONDS_PER_DAY;
 use crate::field::{Errors, Path};
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 /// Validity of a token in seconds, if the request states none.
@@ -124,19 +125,22 @@ fn bind(objects: &dyn BoundObjects, account: &Account, request: &Value, issue: &
     }
     let text = |member: &str| reference.str_at(&[member]);
     let (kind, name, api_version) = (text("kind"), text("name"), text("apiVersion"));
-    let (bound, resource) = match (api_version, kind) {
-        ("" | "v1", "Pod") => (BoundKind::Pod, "pods"),
-        ("" | "v1", "Secret") => (BoundKind::Secret, "secrets"),
-        ("" | "v1", "Node") => (BoundKind::Node, "nodes"),
+    let (group, version) = match api_version.matches('/').count() {
+        0 => ("", api_version),
+        1 => api_version.split_once('/').unwrap_or_default(),
+        _ => ("", ""),
+    };
+    // The version does not matter.
+    let (bound, resource) = match (group, kind) {
+        ("", "Pod") => (BoundKind::Pod, "pods"),
+        ("", "Secret") => (BoundKind::Secret, "secrets"),
+        ("", "Node") => (BoundKind::Node, "nodes"),
         _ => {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
             return Err(ApiError::bad_request(message));
         }
     };
-    if name.is_empty() {
-        return Err(ApiError::bad_request("Name parameter required."));
-    }
+    names::check_parameter(name)?;
     let namespace = if bound == BoundKind::Node { "" } else { &account.namespace };
     let found = objects.find(bound, namespace, name).ok_or_else(|| ApiError::not_found("", resource, name))?;
     let pair = Some((name.to_owned(), found.uid.to_string()));

@@ -75,6 +75,10 @@ fn what_is_refused() {
         "cannot bind token for serviceaccount \"other\" to pod running with different serviceaccount name."
     );
     assert_eq!(refusal("bot", value!({"kind": "Secret"})), (400, "Name parameter required.".into()));
+    let odd = value!({"kind": "Secret", "name": "a/b"});
+    assert_eq!(refusal("bot", odd), (400, "Name parameter invalid: \"a/b\": may not contain '/'".into()));
+    let later = value!({"kind": "Pod", "apiVersion": "v2", "name": "missing"});
+    assert_eq!(refusal("bot", later).1, "pods \"missing\" not found");
     let other = value!({"kind": "ConfigMap", "apiVersion": "v1", "name": "s"});
     assert_eq!(refusal("bot", other).1, "cannot bind token to object of type /v1, Kind=ConfigMap");
     let replaced = value!({"kind": "Secret", "name": "s", "uid": "x"});

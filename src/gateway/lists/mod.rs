@@ -24,9 +24,17 @@ use crate::answer::{self, Encoded};
 use crate::limits;
 use crate::registry::Page;
 use crate::representation::{self, Show};
-use crate::request::{Form, Media};
+use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+
+/// Refuses to represent a list as the metadata of one object.
+pub(super) fn refuse_single(served: &Served, representation: Representation) -> ApiResult<()> {
+    let Form::Metadata { list: false, .. } = representation.form else { return Ok(()) };
+    let kind = format!("{}List", representation::internal_name(served));
+    let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
+    Err(ApiError::new(406, "NotAcceptable", message))
+}
 
 /// Answers with a page of a list.
 pub(super) async fn respond(
@@ -37,11 +45,7 @@ pub(super) async fn respond(
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
     let (registry, representation) = (&gateway.registry, show.representation);
-    if let Form::Metadata { list: false, .. } = representation.form {
-        let kind = format!("{}List", representation::internal_name(served));
-        let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
-        return Err(ApiError::new(406, "NotAcceptable", message));
-    }
+    refuse_single(served, representation)?;
     if !matches!(representation.form, Form::Metadata { .. }) {
         registry.refuse_unreadable(served, |object| page.may_have(object))?;
     }

@@ -7,6 +7,7 @@ use crate::field::Errors;
 use crate::kinds::admission;
 use crate::kinds::core::pod::binding;
 use crate::registry::{now, stored_value};
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 /// Serves POST to `bindings`, where the document names the pod.
@@ -43,6 +44,7 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     if !errors.is_empty() {
         return Err(ApiError::unknown(aggregate(&errors)));
     }
+    names::check_parameter(name)?;
     let pods = core(registry, "pods")?;
     let target = super::Target { served: &pods, namespace: target.namespace, name, subresource: "" };
     let stated = |field: &str| Some(body.str_at(&["metadata", field])).filter(|text| !text.is_empty());

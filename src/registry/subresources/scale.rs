@@ -5,6 +5,7 @@ use flotilla_proto::{value, yaml};
 
 use super::super::apply::Apply;
 use super::super::change::{Change, Replace, check_identity};
+use super::super::create::place;
 use super::super::patch::Patched;
 use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions, ownership};
 use crate::field::{Errors, Path};
@@ -139,10 +140,11 @@ impl Registry {
     pub async fn replace_scale(
         &self,
         of: ScaleOf<'_>,
-        incoming: Incoming,
+        mut incoming: Incoming,
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Entity> {
+        place(of.target(), &mut incoming.value)?;
         check_identity(of.target(), &incoming.value)?;
         self.rescale(of, &mut Replace(incoming), options, caller).await
     }
@@ -190,6 +192,18 @@ impl Registry {
     }
 }
 
+/// Returns 409 if the client changes the Scale of another object with this name.
+fn check_uid(of: ScaleOf<'_>, scale: &Value, parent: &Value) -> ApiResult<()> {
+    let (stated, own) = (scale.str_at(&["metadata", "uid"]), parent.str_at(&["metadata", "uid"]));
+    if stated.is_empty() || stated == own {
+        return Ok(());
+    }
+    let served = of.parent.served;
+    let resource = format!("{}/{}", served.resource.name, of.parent.subresource);
+    let why = format!("Precondition failed: UID in precondition: {stated}, UID in object meta: {own}");
+    Err(ApiError::conflict(served.group(), &resource, of.parent.name, &why))
+}
+
 /// A change of an object through its Scale.
 struct Rescale<'a, 'c> {
     of: ScaleOf<'a>,
@@ -220,9 +234,12 @@ impl Change for Rescale<'_, '_> {
                 untracked,
             );
         }
+        place(self.of.target(), &mut new)?;
+        check_identity(self.of.target(), &new)?;
         if self.of.parent.served.custom.is_none() {
             validate(&new)?; // the schema of a custom resource validates its own replicas
         }
+        check_uid(self.of, &new, current)?;
         let mut parent = current.clone();
         parent.set_at(&paths.replicas, new.int_at(&REPLICAS).unwrap_or(0));
         match new.at(&["metadata", "uid"]) {

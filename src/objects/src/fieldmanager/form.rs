@@ -61,8 +61,9 @@ impl<'t> Form<'t> {
             Shape::Bool => Self::Scalar(Scalar::Boolean),
             Shape::Int32 | Shape::Int64 | Shape::Uint(_) | Shape::Double => Self::Scalar(Scalar::Numeric),
             Shape::String { .. } | Shape::Bytes | Shape::Duration => Self::Scalar(Scalar::Text),
-            Shape::Quantity | Shape::IntOrString | Shape::Time | Shape::MicroTime => Self::Scalar(Scalar::Untyped),
-            Shape::Any(AnyKind::RawExtension) => Self::Opaque,
+            Shape::Quantity | Shape::Time | Shape::MicroTime => Self::Scalar(Scalar::Untyped),
+            // The schema of the reference does not say of either what it holds.
+            Shape::IntOrString | Shape::Any(AnyKind::RawExtension) => Self::Opaque,
             Shape::Any(_) => Self::Deduced,
             Shape::Struct(of) => Self::of_type(of),
             Shape::List(list) => Self::List(list),

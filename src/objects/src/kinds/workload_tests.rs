@@ -98,3 +98,36 @@ fn finished_jobs_are_checked() {
     let expected = ["status.completionTime", "status.conditions", "status.active", "status.startTime"];
     assert_eq!(fields, expected);
 }
+
+#[test]
+fn a_job_that_does_not_count_ready_pods_may_have_any_number() {
+    let rules = strategy("batch", "jobs");
+    let old = value!({"metadata": {"name": "x"}, "spec": {"completionMode": "NonIndexed"}});
+    let broken = |status: Value| {
+        let mut new = old.clone();
+        new.set_at(&["status"], status);
+        let mut errors = Errors::default();
+        (rules.validate_status)(&new, &old, &mut errors);
+        errors.0.iter().map(|error| error.field.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(broken(value!({"active": (-1)})), ["status.active"]);
+    assert_eq!(broken(value!({"active": (-1), "ready": 0})), ["status.active", "status.ready"]);
+}
+
+#[test]
+fn a_status_write_keeps_the_count_of_templates() {
+    let rules = strategy("apps", "daemonsets");
+    let path = ["metadata", "annotations", "deprecated.daemonset.template.generation"];
+    let old = value!({"metadata": {"annotations": {"deprecated.daemonset.template.generation": "3"}}});
+    let mut new = value!({"metadata": {"annotations": {"deprecated.daemonset.template.generation": "7"}}});
+    (rules.prepare_status)(&mut new, &old, NOW);
+    assert_eq!(new.str_at(&path), "3");
+}
+
+#[test]
+fn overhead_of_a_class_may_be_finer_than_thousandths() {
+    let class = value!({"metadata": {"name": "x"}, "handler": "h", "overhead": {"podFixed": {"cpu": "1n"}}});
+    let mut defaulted = class.clone();
+    (strategy("node.k8s.io", "runtimeclasses").default)(&mut defaulted);
+    assert_eq!(defaulted, class);
+}

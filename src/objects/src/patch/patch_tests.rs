@@ -278,6 +278,19 @@ fn what_cannot_be_decoded_is_shown() {
         error.message,
         r#" "" is invalid: patch: Invalid value: "map[spec:map[replicas:many]]": unrecognized type: int32"#
     );
+    for (spec, why) in [
+        (
+            r#"{"revisionHistoryLimit":"x","strategy":{"rollingUpdate":{"maxSurge":{"x":1}}}}"#,
+            "json: cannot unmarshal object into Go value of type int32",
+        ),
+        (r#"{"replicas":"x","strategy":{"rollingUpdate":{"maxSurge":{"x":1}}}}"#, "unrecognized type: int32"),
+    ] {
+        let body = format!(r#"{{"spec":{spec}}}"#);
+        let patch = Patch::parse(Format::Strategic, body.as_bytes(), true).expect("a patch");
+        let result = patch.apply(Some(of), value!({"kind": "Deployment"})).expect("it merges");
+        let message = patch.undecodable(Some(of), &Value::Null, &result, "unused").message;
+        assert!(message.ends_with(&format!(": {why}")), "{message}");
+    }
     let patch = Patch::parse(Format::Merge, br#"{"b":{"z":1,"a":5,"l":[{"y":1,"x":2}]}}"#, true).expect("a patch");
     let result = patch.apply(Some(of), value!({"kind": "x", "b": {"q": 1}})).expect("it merges");
     let error = patch.undecodable(Some(of), &Value::Null, &result, "why");

@@ -1,17 +1,15 @@
 //! Finds the value of a merged object that does not fit its type. The texts are those of strategic merge and apply.
 
+use flotilla_proto::conform::conform_scalar;
 use flotilla_proto::schema::{Shape, Type};
 use flotilla_proto::value::Value;
 
 use super::go_text::kind_of;
 
-/// Describes the first value that does not fit. If all types fit and only the syntax of a text is wrong, as in a time
-/// or a quantity, the description is `why`, the decoder's complaint.
+/// Describes the first value that does not fit, in the order of the type's fields. If there is none, the description
+/// is `why`, the decoder's complaint.
 pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
-    check_struct(of, object).err().unwrap_or_else(|| match why.starts_with("illegal base64") {
-        true => format!("error decoding from json: {why}"),
-        false => why.to_owned(),
-    })
+    check_struct(of, object).err().unwrap_or_else(|| why.to_owned())
 }
 
 /// Converts numbers as the reference's converter does: whole floats become integers where the type has integers, and
@@ -108,15 +106,16 @@ fn check(shape: &Shape, value: &Value) -> Result<(), String> {
             other => Err(format!("cannot restore map from {}", kind_of(other))),
         },
         Shape::Bytes if !matches!(value, Value::Str(_)) => Err(format!("cannot restore slice from {}", kind_of(value))),
-        // These shapes decode JSON by themselves, and the decoder's complaint stands for them.
-        Shape::Bytes
-        | Shape::Quantity
-        | Shape::IntOrString
-        | Shape::Time
-        | Shape::MicroTime
-        | Shape::Duration
-        | Shape::Any(_) => Ok(()),
+        Shape::Bytes => decoded(shape, value).map_err(|why| format!("error decoding from json: {why}")),
+        Shape::Quantity | Shape::IntOrString | Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Any(_) => {
+            decoded(shape, value)
+        }
     }
+}
+
+/// Checks a value that decodes JSON by itself.
+fn decoded(shape: &Shape, value: &Value) -> Result<(), String> {
+    conform_scalar(shape, &mut value.clone()).map_err(|error| error.to_string())
 }
 
 fn whole(value: &Value, kind: &str) -> Result<(), String> {

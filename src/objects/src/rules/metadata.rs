@@ -58,8 +58,9 @@ pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Message
         (NameRule::Subdomain, _) => names::dns1123_subdomain,
         (NameRule::Label | NameRule::Service, _) => names::dns1123_label,
         (NameRule::Label1035, _) => names::dns1035_label,
-        (NameRule::PathSegment | NameRule::Own, true) => return names::path_segment_prefix(name),
-        (NameRule::PathSegment | NameRule::Own, false) => return names::path_segment(name),
+        (NameRule::PathSegment, true) => return names::path_segment_prefix(name),
+        (NameRule::PathSegment, false) => return names::path_segment(name),
+        (NameRule::Own, _) => return names::Messages::default(),
     };
     if prefix { form(&names::without_trailing_dash(name)) } else { form(name) }
 }

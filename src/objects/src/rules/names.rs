@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::field::{Errors, Path};
+use crate::field::{Errors, Path, quote};
+use crate::status::{ApiError, ApiResult};
 
 /// The messages about what is wrong with a text; empty if it is valid.
 pub type Messages = Vec<Cow<'static, str>>;
@@ -253,6 +254,21 @@ pub fn label_value(text: &str) -> Messages {
         messages.push(LABEL_VALUE.into());
     }
     messages
+}
+
+/// Checks the name of another object that a body states.
+///
+/// # Errors
+/// 400 if no path can contain the name.
+pub fn check_parameter(name: &str) -> ApiResult<()> {
+    if name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
+    let wrong = path_segment(name);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("Name parameter invalid: {}: {}", quote(name), wrong.join(";"))))
 }
 
 /// Anything that can be a segment of a path.

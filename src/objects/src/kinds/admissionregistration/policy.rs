@@ -8,6 +8,7 @@ use super::expressions::{Expressions, are_conditions_kept, validate_conditions};
 use super::rules::{check_optional, check_set, default_match, validate_match};
 use crate::expressions::{Sees, Wanted};
 use crate::field::{Errors, Path};
+use crate::printing::jsonpath;
 use crate::rules::{Generation, NameRule, Strategy, conditions, metadata, names};
 
 const AUDITS_MAX: usize = 20;
@@ -302,10 +303,14 @@ fn validate_warnings(object: &Value, errors: &mut Errors) {
     let warnings = object.list_at(&["status", "typeChecking", "expressionWarnings"]);
     for (index, warning) in warnings.iter().enumerate() {
         let place = path.index(index);
-        for field in ["warning", "fieldRef"] {
-            if warning.str_at(&[field]).trim().is_empty() {
-                errors.required(&place.child(field), "");
-            }
+        if warning.str_at(&["warning"]).trim().is_empty() {
+            errors.required(&place.child("warning"), "");
+        }
+        let (place, field) = (place.child("fieldRef"), warning.str_at(&["fieldRef"]));
+        if field.trim().is_empty() {
+            errors.required(&place, "");
+        } else if let Err(why) = jsonpath::Path::parse(field) {
+            errors.invalid_str(&place, field, format!("invalid JSONPath: {why}"));
         }
     }
 }
@@ -326,6 +331,21 @@ mod tests {
             ["spec.matchConstraints", "spec.validations", "spec.auditAnnotations"]
         );
     }
+
+    #[test]
+    fn warnings_name_fields_by_paths() {
+        let complaints = |field: &str| {
+            let warnings = value!([{"warning": "w", "fieldRef": field}]);
+            let mut errors = Errors::default();
+            validate_warnings(&value!({"status": {"typeChecking": {"expressionWarnings": warnings}}}), &mut errors);
+            errors.0.iter().map(|error| error.detail.to_string()).collect::<Vec<_>>()
+        };
+        assert!(complaints("spec.validations[0].expression").is_empty());
+        assert_eq!(complaints("/x"), ["invalid JSONPath: unrecognized character in action: U+002F '/'"]);
+        assert_eq!(complaints("a\nb"), ["invalid JSONPath: unclosed action"]);
+        assert_eq!(complaints("a["), ["invalid JSONPath: unterminated array"]);
+    }
+
     #[test]
     fn expressions_are_checked_where_they_stand() {
         let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});

@@ -296,8 +296,10 @@ fn validate_stored(object: &Value, errors: &mut Errors) {
         return;
     }
     let versions = object.list_at(&["spec", "versions"]);
-    for version in versions.iter().filter(|version| version.is_true_at(&["storage"])) {
-        if !names.contains(version.at(&["name"])) {
+    for (index, version) in versions.iter().enumerate().filter(|(_, version)| version.is_true_at(&["storage"])) {
+        // The reference finds each stored version once, so that it misses those that are repeated.
+        let is_repeated = versions[..index].iter().any(|other| other.at(&["name"]) == version.at(&["name"]));
+        if is_repeated || !names.contains(version.at(&["name"])) {
             let why = format!("must have the storage version {}", version.str_at(&["name"]));
             errors.invalid(&path, stored, why);
         }
@@ -380,6 +382,19 @@ mod tests {
         let items = r#"{"type":"object","required":["k"],"properties":{"k":{"type":"string","enum":["b"]},"z":{"type":"string"}}}"#;
         assert!(text.contains(&format!("\"items\":{items}")), "{text}");
         assert!(text.contains(r#""default":{"a":[{"b":2,"y":1}],"z":1}"#), "{text}");
+    }
+
+    #[test]
+    fn a_repeated_storage_version_is_not_among_those_stored() {
+        let complaints = |versions: Value| {
+            let mut errors = Errors::default();
+            let definition = value!({"spec": {"versions": versions}, "status": {"storedVersions": ["v1"]}});
+            validate_stored(&definition, &mut errors);
+            errors.0.iter().map(|error| error.detail.to_string()).collect::<Vec<_>>()
+        };
+        let version = value!({"name": "v1", "storage": true});
+        assert!(complaints(value!([(version.clone())])).is_empty());
+        assert_eq!(complaints(value!([(version.clone()), version])), ["must have the storage version v1"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_update,
     validate: validation::validate,
     validate_update: validation::validate_update,
+    prepare_status: |set, old, _| set.set_at(&TEMPLATE_GENERATION, old.str_at(&TEMPLATE_GENERATION)),
     validate_status: validation::validate_status,
     warnings,
     ..Strategy::DEFAULT

@@ -117,6 +117,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_that_is_no_address_has_one_cause() {
+        let address =
+            value!({"metadata": {"name": "../x"}, "spec": {"parentRef": {"resource": "services", "name": "s"}}});
+        let mut errors = Errors::default();
+        metadata::validate_create(ADDRESS_STRATEGY.name, false, &address, &mut errors);
+        validate_address(&address, &mut errors);
+        assert_eq!(errors.0.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["metadata.name"]);
+    }
+
+    #[test]
     fn ranges_grow_but_do_not_change() {
         let object = |blocks: Value| value!({"metadata": {"name": "r"}, "spec": {"cidrs": blocks}});
         let (one, two) = (object(value!(["10.0.0.0/24"])), object(value!(["10.0.0.0/24", "fd00::/112"])));

@@ -8,7 +8,7 @@ use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::core::pod::spec::Options;
 use crate::kinds::core::pod::{requirements, scheduling};
 use crate::rules::node_selector::deprecation;
-use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, resources, shown};
+use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, shown};
 
 /// Rules of RuntimeClasses.
 pub static STRATEGY: Strategy = Strategy {
@@ -16,7 +16,6 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     create_on_update: true,
     unconditional_update: false,
-    default: |class| resources::round_up(class.get_mut("overhead").and_then(|overhead| overhead.get_mut("podFixed"))),
     validate,
     validate_update,
     warnings: |class, _, into| warn(class, into),

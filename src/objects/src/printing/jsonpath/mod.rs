@@ -14,8 +14,11 @@ pub enum Error {
     /// A bracket, quote or filter is not closed.
     #[error("unterminated {0}")]
     Unterminated(&'static str),
+    /// A line ends before the expression.
+    #[error("unclosed action")]
+    Unclosed,
     /// A character has no meaning at its position.
-    #[error("unrecognized character in action: {0:?}")]
+    #[error("unrecognized character in action: {}", code_point(*.0))]
     Character(char),
     /// The text in brackets is not an index, slice or key.
     #[error("invalid array index {0}")]
@@ -29,6 +32,11 @@ pub enum Error {
     /// Filters and unions are nested too deeply.
     #[error("nested too deeply")]
     Depth,
+}
+
+/// Writes a character with its code point, as `%#U` does in Go.
+fn code_point(character: char) -> String {
+    format!("U+{:04X} '{character}'", u32::from(character))
 }
 
 /// A parsed path.

@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
                     _ => Node::Word,
                 });
             }
-            '\n' | '\r' => return Err(Error::Unterminated("action")),
+            '\n' | '\r' => return Err(Error::Unclosed),
             c => return Err(Error::Character(c)),
         }
         Ok(())

@@ -202,7 +202,8 @@ fn rest(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
         refuse(path, "terminating", terminating.to_string(), "terminating>0 is invalid for finished job", errors);
     }
     let ready = write.count("ready");
-    if (write.changes("ready") || write.changes("active")) && ready > write.count("active") {
+    let may_exceed = write.sent("ready").is_null() || !write.changes("ready") && !write.changes("active");
+    if !may_exceed && ready > write.count("active") {
         refuse(path, "ready", ready.to_string(), "cannot set more ready pods than active", errors);
     }
     if now.criteria && now.failed {
