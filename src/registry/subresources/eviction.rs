@@ -50,7 +50,7 @@ fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
 fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
     let stated = body.at(&["deleteOptions"]);
     let own = stated.list_at(&["dryRun"]);
-    if dry_run && !matches!(own, [] | [_]) || dry_run && own.iter().any(|value| value.as_str() != Some("All")) {
+    if dry_run && (own.len() > 1 || own.iter().any(|value| value.as_str() != Some("All"))) {
         let own: Vec<&str> = own.iter().filter_map(Value::as_str).collect();
         let why = format!("Non-matching dry-run options in request and content: [All] and [{}]", own.join(" "));
         return Err(ApiError::unknown(&why));
