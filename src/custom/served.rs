@@ -203,12 +203,31 @@ impl Custom {
         Ok(stored)
     }
 
-    /// Converts an object to another version, served or not. Returns the object and its type there.
+    /// Converts an object to another version, served or not. If a webhook converts, the result must already have been
+    /// fetched.
+    ///
+    /// # Errors
+    /// 500 if the definition has no such version, 503 if the conversion by webhook was not fetched before.
+    pub fn convert(&self, object: Value, api_version: &str) -> ApiResult<Value> {
+        let to = self.target(&object, api_version)?;
+        self.translated(object, to)
+    }
+
+    /// Interprets an object as one of another version, served or not, as the conversion strategy `None` does. Returns
+    /// the object and its type there.
     ///
     /// # Errors
     /// 500 if the definition has no such version.
-    pub fn convert(&self, object: &Value, api_version: &str) -> ApiResult<(Ref<Type>, Value)> {
-        let to = self.definition.of_api_version(api_version).ok_or_else(|| {
+    pub fn interpret(&self, object: &Value, api_version: &str) -> ApiResult<(Ref<Type>, Value)> {
+        let to = self.target(object, api_version)?;
+        let mut interpreted = object.clone();
+        translate(&mut interpreted, to);
+        Ok((to.kind.of.clone(), interpreted))
+    }
+
+    /// Returns the version to which an object is converted.
+    fn target(&self, object: &Value, api_version: &str) -> ApiResult<&Version> {
+        self.definition.of_api_version(api_version).ok_or_else(|| {
             let group = api_version.split_once('/').map_or("", |(group, _)| group);
             ApiError::unknown(if group == self.definition.group {
                 format!("request to convert CR to an invalid group/version: {api_version}")
@@ -216,10 +235,7 @@ impl Custom {
                 let own = format!("{}, Kind={}", object.str_at(&["apiVersion"]), self.definition.kind);
                 format!("{own} is unstructured and is not suitable for converting to {}", quote(api_version))
             })
-        })?;
-        let mut converted = object.clone();
-        translate(&mut converted, to);
-        Ok((to.kind.of.clone(), converted))
+        })
     }
 
     /// Validates a new object. `errors` holds what other checks found.

@@ -40,8 +40,8 @@ fn versions_keep_what_they_know_of_each_other() {
         (error.code, &*error.message),
         (500, "request to convert CR from an invalid group/version: g.example/v4")
     );
-    assert!(v1.convert(&stored, "g.example/v3").is_ok());
-    let refused = |api_version: &str| v1.convert(&stored, api_version).unwrap_err().message;
+    assert!(v1.interpret(&stored, "g.example/v3").is_ok());
+    let refused = |api_version: &str| v1.interpret(&stored, api_version).unwrap_err().message;
     assert_eq!(refused("g.example/v4"), "request to convert CR to an invalid group/version: g.example/v4");
     assert!(refused("other.example/v1").ends_with("is not suitable for converting to \"other.example/v1\""));
 }

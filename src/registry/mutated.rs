@@ -23,7 +23,7 @@ impl Registry {
             if let Some(definition) = custom.converted_by_webhook() {
                 self.convert_ahead(definition, &to, vec![object.clone()]).await?;
             }
-            return custom.convert(object, &to).map(|(_, converted)| converted);
+            return custom.convert(object.clone(), &to);
         }
         let of = |api_version: &str, kind: &str| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -15,7 +15,7 @@ pub(super) struct ServedVersions<'a>(pub &'a Served);
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>> {
         if let Some(custom) = &self.0.custom {
-            return custom.convert(object, api_version).map(Some);
+            return custom.interpret(object, api_version).map(Some);
         }
         let own = self.0.kind();
         let find = |api_version: &str| {

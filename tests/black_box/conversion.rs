@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::{Connection, DataDir, Reply, Webhook};
+use crate::webhooks::{MUTATING, answer, asked, but_probes, configure, hook, patch};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const V1: &str = "/apis/example.com/v1/namespaces/default/pots";
@@ -102,6 +103,37 @@ fn objects_are_shown_and_stored_as_the_webhook_says() {
     client.get(V1).expect(200);
     assert_eq!(webhook.asked().len(), before + 1, "cached conversions need no review");
     client.delete(&format!("{V2}/a")).expect(200);
+}
+
+#[test]
+fn admission_webhooks_see_and_change_what_the_conversion_webhook_made() {
+    let (data, converting) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
+    let admitting = but_probes(|review| {
+        let value = review["request"]["object"]["spec"]["one"].as_str().unwrap_or("nothing");
+        let change = json!([{"op": "add", "path": "/spec/one", "value": format!("{value}, seen")}]);
+        answer(review, true, patch(&change))
+    });
+    let server = data.start();
+    let mut client = server.connect();
+    define(&mut client, &converting.config("/"));
+    let rules = json!([{
+        "operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["pots"]
+    }]);
+    configure(&mut client, MUTATING, "m", &[hook("m.example.com", &rules, json!({}))], &admitting);
+    let made = client.post(V2, &pot("v2", "a", "x")).expect(201);
+    assert_eq!((&made["apiVersion"], &made["spec"]), (&json!("example.com/v2"), &json!({"two": "x, seen"})));
+    let merge = br#"{"spec": {"two": "y"}}"#;
+    let changed = client.request("PATCH", &format!("{V2}/a"), "application/merge-patch+json", merge).expect(200);
+    assert_eq!(changed["spec"], json!({"two": "y, seen"}));
+    assert_eq!(client.get(&format!("{V1}/a")).expect(200)["spec"], json!({"one": "y, seen"}));
+    let seen = asked(&admitting);
+    assert_eq!(seen.len(), 2, "one review for each write: {seen:?}");
+    for (review, spec, old) in [(&seen[0], "x", Value::Null), (&seen[1], "y", json!({"one": "x, seen"}))] {
+        assert_eq!((&review["kind"]["version"], &review["requestKind"]["version"]), (&json!("v1"), &json!("v2")));
+        let object = &review["object"];
+        assert_eq!((&object["apiVersion"], &object["spec"]), (&json!("example.com/v1"), &json!({"one": spec})));
+        assert_eq!(review["oldObject"]["spec"], old);
+    }
 }
 
 #[test]
