@@ -316,7 +316,7 @@ pub struct Config {
     pub requestheader_extra_headers_prefix: Vec<String>,
 
     /// Admission plugins to use besides those that are on by default: AlwaysPullImages, DenyServiceExternalIPs,
-    /// ExtendedResourceToleration, LimitPodHardAntiAffinityTopology, NodeRestriction,
+    /// EventRateLimit, ExtendedResourceToleration, LimitPodHardAntiAffinityTopology, NodeRestriction,
     /// OwnerReferencesPermissionEnforcement, PodNodeSelector.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]

@@ -213,6 +213,16 @@ impl Custom {
         self.translated(object, to)
     }
 
+    /// Does the same as [`Custom::convert`], and returns the type of the other version as well. `None` if a webhook
+    /// converts and its result was not fetched.
+    ///
+    /// # Errors
+    /// 500 if the definition has no such version.
+    pub fn known_conversion(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>> {
+        let to = self.target(object, api_version)?;
+        Ok(self.translated(object.clone(), to).ok().map(|converted| (to.kind.of.clone(), converted)))
+    }
+
     /// Interprets an object as one of another version, served or not, as the conversion strategy `None` does. Returns
     /// the object and its type there.
     ///

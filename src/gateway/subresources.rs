@@ -14,11 +14,12 @@ use crate::access::{Attributes, Decision, ResourceAttributes};
 use crate::admission::Operation;
 use crate::answer::{self, respond};
 use crate::printing;
+use crate::registry::ownership::Recorded;
 use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{
     self, Acted, Action, Call, Connect, Connected, Connection, Handler, Shown, Tokens,
 };
-use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, ownership, place, wipe};
+use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, place, wipe};
 use crate::representation;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
@@ -64,7 +65,8 @@ impl Request<'_> {
         place(target, &mut document)?;
         self.gateway.registry.admit_action(target, &mut document, self.caller)?;
         part.strategy.set_defaults(&mut document, now());
-        ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
+        let (subresource, untracked) = (self.subresource, decoded.untracked);
+        Recorded { served: part, subresource, options: &options, live: None, untracked }.record(&mut document);
         self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
         let gateway = self.gateway;
         let tokens = Tokens { authenticator: &gateway.authenticator, issuer: &gateway.issuer };

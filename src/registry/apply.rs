@@ -5,6 +5,7 @@ use flotilla_proto::{conform, yaml};
 
 use super::change::{Change, check_identity};
 use super::options::FieldValidation;
+use super::ownership::{Missing, ServedVersions};
 use super::precondition::MODIFIED;
 use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
@@ -64,7 +65,7 @@ impl Registry {
             let creates =
                 target.subresource.is_empty() && is_absent() && self.confirm_basis(target, None, caller).await?;
             let written = match creates {
-                true => self.create_applied(target, &change, options, caller).await,
+                true => self.create_applied(target, &mut change, options, caller).await,
                 false => self.update(target, &mut change, options, caller).await,
             };
             match written {
@@ -83,7 +84,7 @@ impl Registry {
     async fn create_applied(
         &self,
         target: Target<'_>,
-        change: &Apply<'_>,
+        change: &mut Apply<'_>,
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
@@ -115,19 +116,27 @@ pub(super) struct Apply<'a> {
     now: String,
     /// The complaints of strict decoding about duplicate keys. The caller reports conflicts first.
     repeated: Vec<String>,
+    /// The conversions by webhook that the last merge lacked.
+    missing: Vec<Missing>,
 }
 
 impl<'a> Apply<'a> {
     pub(super) fn new(target: Target<'a>, configuration: Value, options: &'a WriteOptions) -> Self {
-        Self { target, configuration, options, now: now().to_string(), repeated: Vec::new() }
+        Self { target, configuration, options, now: now().to_string(), repeated: Vec::new(), missing: Vec::new() }
     }
 
     /// Returns the merged object with its `managedFields`, or the live object if the merge changes nothing. `None` when
     /// there is neither.
-    fn merge(&self, live: Option<&Value>) -> ApiResult<Option<Value>> {
+    fn merge(&mut self, live: Option<&Value>) -> ApiResult<Option<Value>> {
+        let versions = ServedVersions::converted(self.target.served);
+        let merged = self.merge_by(&versions, live);
+        self.missing = versions.into_missing();
+        merged
+    }
+
+    fn merge_by(&self, versions: &ServedVersions<'_>, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let served = self.target.served;
-        let versions = ownership::ServedVersions(served);
-        let field_target = ownership::target(served, self.target.subresource, &versions);
+        let field_target = ownership::target(served, self.target.subresource, versions);
         let write = fieldmanager::Write {
             manager: &self.options.manager,
             subresource: self.target.subresource,
@@ -177,6 +186,10 @@ fn decode(served: &Served, object: &mut Value, before: &Value) -> Result<(), con
 impl Change for Apply<'_> {
     fn apply(&mut self, current: &Value, _caller: &mut Caller) -> ApiResult<Value> {
         Ok(self.merge(Some(current))?.unwrap_or_else(|| current.clone()))
+    }
+
+    fn missing_conversions(&mut self) -> Vec<Missing> {
+        std::mem::take(&mut self.missing)
     }
 
     fn owns_managed_fields(&self) -> bool {

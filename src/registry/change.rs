@@ -2,6 +2,7 @@
 
 use flotilla_proto::value::Value;
 
+use super::ownership::Missing;
 use super::{Incoming, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -11,6 +12,11 @@ use crate::status::{ApiError, ApiResult};
 pub trait Change: Send {
     /// Makes the changed object.
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value>;
+
+    /// Returns the conversions by webhook that the last [`Change::apply`] lacked. If there are any, its result is void.
+    fn missing_conversions(&mut self) -> Vec<Missing> {
+        Vec::new()
+    }
 
     /// Returns whether the change maintains `managedFields` itself.
     fn owns_managed_fields(&self) -> bool {

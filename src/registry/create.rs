@@ -9,9 +9,9 @@ use flotilla_proto::value::Value;
 use rand::Rng;
 
 use super::allocation::Allocation;
+use super::ownership::Recorded;
 use super::{
-    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, ownership,
-    stored_tree,
+    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, stored_tree,
 };
 use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::Operation;
@@ -83,7 +83,8 @@ impl Registry {
         owners::dedup(&mut object, &mut caller.warnings);
         if !incoming.owned {
             convert::default(served, &mut object)?;
-            ownership::record(served, "", options, None, &mut object, incoming.untracked);
+            let untracked = incoming.untracked;
+            Recorded { served, subresource: "", options, live: None, untracked }.record(&mut object);
         }
         let mut object = convert::to_stored(served, object);
         self.mutate_new(target, &mut object, options, caller).await?;

@@ -3,21 +3,54 @@
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Type};
 use flotilla_proto::value::Value;
+use parking_lot::Mutex;
 
-use super::{Served, WriteOptions, now};
+use super::{Registry, Served, WriteOptions, now};
 use crate::fieldmanager::{self, Target, Versions, Write};
 use crate::kinds::conversion;
-use crate::status::ApiResult;
+use crate::limits;
+use crate::status::{ApiError, ApiResult};
+
+/// A conversion by webhook that was needed and not fetched before: the object, and the version.
+pub(super) type Missing = (Value, String);
 
 /// The versions in which the objects of a resource can be served.
-pub(super) struct ServedVersions<'a>(pub &'a Served);
+pub(super) struct ServedVersions<'a> {
+    served: &'a Served,
+    /// The conversions by webhook that were not fetched before. `None` if the caller cannot wait for them: objects are
+    /// then interpreted in other versions without conversion.
+    missing: Option<Mutex<Vec<Missing>>>,
+}
+
+impl<'a> ServedVersions<'a> {
+    /// For a caller that fetches what is missing, and begins again.
+    pub fn converted(served: &'a Served) -> Self {
+        Self { served, missing: Some(Mutex::default()) }
+    }
+
+    /// For a caller that cannot wait.
+    pub fn interpreted(served: &'a Served) -> Self {
+        Self { served, missing: None }
+    }
+
+    /// Returns the conversions that were missing. If there are any, the caller's result is void.
+    pub fn into_missing(self) -> Vec<Missing> {
+        self.missing.map(Mutex::into_inner).unwrap_or_default()
+    }
+}
 
 impl Versions for ServedVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> ApiResult<Option<(Ref<Type>, Value)>> {
-        if let Some(custom) = &self.0.custom {
-            return custom.interpret(object, api_version).map(Some);
+        if let Some(custom) = &self.served.custom {
+            let Some(missing) = &self.missing else { return custom.interpret(object, api_version).map(Some) };
+            let known = custom.known_conversion(object, api_version)?;
+            if known.is_none() {
+                missing.lock().push((object.clone(), api_version.to_owned()));
+                return Err(ApiError::unavailable("the object was not converted in time", 1));
+            }
+            return Ok(known);
         }
-        let own = self.0.kind();
+        let own = self.served.kind();
         let find = |api_version: &str| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             catalogue::kind(group, version, &own.name)
@@ -46,19 +79,66 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
     }
 }
 
-/// Records in `managedFields` which manager set which fields of a new or changed object. Both objects are in the
-/// version of the request.
-pub fn record(
-    served: &Served,
-    subresource: &str,
-    options: &WriteOptions,
-    live: Option<&Value>,
-    new: &mut Value,
-    untracked: bool,
-) {
-    let versions = ServedVersions(served);
-    let target = target(served, subresource, &versions);
-    let now = now().to_string();
-    let write = Write { manager: &options.manager, subresource, now: &now };
-    fieldmanager::update(&target, &write, live, new, untracked);
+/// A write whose fields get an owner.
+pub struct Recorded<'a> {
+    /// The resource.
+    pub served: &'a Served,
+    /// Subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// The options, which name the manager.
+    pub options: &'a WriteOptions,
+    /// The object before; `None` for a create.
+    pub live: Option<&'a Value>,
+    /// Whether the client turns the tracking of field owners off.
+    pub untracked: bool,
+}
+
+impl Recorded<'_> {
+    /// Records in `managedFields` which manager set which fields of a new or changed object. Both objects are in the
+    /// version of the request.
+    pub fn record(&self, new: &mut Value) {
+        self.record_by(&ServedVersions::interpreted(self.served), new);
+    }
+
+    fn record_by(&self, versions: &ServedVersions<'_>, new: &mut Value) {
+        let target = target(self.served, self.subresource, versions);
+        let now = now().to_string();
+        let write = Write { manager: &self.options.manager, subresource: self.subresource, now: &now };
+        fieldmanager::update(&target, &write, self.live, new, self.untracked);
+    }
+}
+
+impl Registry {
+    /// Does the same as [`Recorded::record`], and has webhooks convert objects for that. Nobody owns the fields of an
+    /// object that they cannot convert, as in the reference.
+    pub(super) async fn record(&self, write: Recorded<'_>, new: &mut Value) {
+        if write.served.custom.as_ref().is_none_or(|custom| custom.converted_by_webhook().is_none()) {
+            return write.record(new);
+        }
+        for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
+            let versions = ServedVersions::converted(write.served);
+            let mut recorded = new.clone();
+            write.record_by(&versions, &mut recorded);
+            let missing = versions.into_missing();
+            let is_complete = missing.is_empty();
+            if is_complete || self.convert_missing(write.served, missing).await.is_err() {
+                *new = recorded;
+                return;
+            }
+        }
+    }
+
+    /// Has webhooks make the conversions that were missing.
+    ///
+    /// # Errors
+    /// A webhook fails to convert an object.
+    pub(super) async fn convert_missing(&self, served: &Served, missing: Vec<Missing>) -> ApiResult<()> {
+        let Some(definition) = served.custom.as_ref().and_then(|custom| custom.converted_by_webhook()) else {
+            return Ok(());
+        };
+        for (object, to) in missing {
+            self.convert_ahead(definition, &to, vec![object]).await?;
+        }
+        Ok(())
+    }
 }

@@ -9,8 +9,9 @@ use flotilla_proto::value::{Map, Value};
 use super::carry_over::prepare;
 use super::change::{Change, check_identity};
 use super::create::place;
+use super::ownership::Recorded;
 use super::precondition::{MODIFIED, check_revision, check_uid};
-use super::{Entity, Registry, Target, WriteOptions, Written, convert, encode, owners, ownership};
+use super::{Entity, Registry, Served, Target, WriteOptions, Written, convert, encode, owners};
 use crate::fieldmanager;
 use crate::limits;
 use crate::metrics::admission::Phase;
@@ -73,7 +74,7 @@ impl Registry {
         } else {
             Cow::Owned(convert::to_served(served, old.clone())?)
         };
-        let mut new = change.apply(&shown, caller)?;
+        let mut new = self.applied(served, change, &shown, caller).await?;
         owners::dedup(&mut new, &mut caller.warnings);
         share(&mut new, &shown);
         place(target, &mut new)?;
@@ -86,7 +87,8 @@ impl Registry {
             return Ok(None);
         }
         if !change.owns_managed_fields() {
-            ownership::record(served, target.subresource, options, Some(&shown), &mut new, change.untracked());
+            let (subresource, untracked) = (target.subresource, change.untracked());
+            self.record(Recorded { served, subresource, options, live: Some(&shown), untracked }, &mut new).await;
         }
         convert::forget_equal(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
@@ -121,6 +123,27 @@ impl Registry {
         }
         // A change with a revision is refused when the next attempt compares it with the newer state.
         Ok(None)
+    }
+
+    /// Applies a change to an object, and has webhooks make the conversions that it needs for that.
+    async fn applied(
+        &self,
+        served: &Served,
+        change: &mut dyn Change,
+        shown: &Value,
+        caller: &mut Caller,
+    ) -> ApiResult<Value> {
+        let warned = caller.warnings.len();
+        for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
+            let applied = change.apply(shown, caller);
+            let missing = change.missing_conversions();
+            if missing.is_empty() {
+                return applied;
+            }
+            caller.warnings.truncate(warned);
+            self.convert_missing(served, missing).await?;
+        }
+        Err(ApiError::internal("the owners of fields have too many versions"))
     }
 
     /// Stores a changed object. Writes nothing if it did not change, and removes it if it waited only for its

@@ -136,6 +136,38 @@ fn admission_webhooks_see_and_change_what_the_conversion_webhook_made() {
     }
 }
 
+/// Returns the managers that own something of the `spec`, each with the version and the fields.
+fn owners_of_spec(pot: &Value) -> Vec<(&str, &str, &Value)> {
+    let entries = pot["metadata"]["managedFields"].as_array().expect("owners").iter();
+    let own = entries.filter(|entry| !entry["fieldsV1"]["f:spec"].is_null()).map(|entry| {
+        let [manager, version] = ["manager", "apiVersion"].map(|name| entry[name].as_str().expect("a text"));
+        (manager, version, &entry["fieldsV1"]["f:spec"])
+    });
+    own.collect()
+}
+
+#[test]
+fn owners_of_fields_are_found_in_every_version() {
+    let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
+    let server = data.start();
+    let mut client = server.connect();
+    define(&mut client, &webhook.config("/"));
+    let apply = "application/apply-patch+yaml";
+    let first = pot("v1", "a", "x").to_string();
+    client.request("PATCH", &format!("{V1}/a?fieldManager=one"), apply, first.as_bytes()).expect(201);
+    let second = pot("v2", "a", "y").to_string();
+    let conflict = client.request("PATCH", &format!("{V2}/a?fieldManager=two"), apply, second.as_bytes()).expect(409);
+    let message = "Apply failed with 1 conflict: conflict with \"one\" using example.com/v1: .spec.one";
+    assert_eq!(conflict["message"], message);
+    let path = format!("{V2}/a?fieldManager=two&force=true");
+    let forced = client.request("PATCH", &path, apply, second.as_bytes()).expect(200);
+    assert_eq!(owners_of_spec(&forced), [("two", "example.com/v2", &json!({"f:two": {}}))]);
+    let merge = br#"{"spec": {"one": "z"}}"#;
+    let path = format!("{V1}/a?fieldManager=three");
+    let changed = client.request("PATCH", &path, "application/merge-patch+json", merge).expect(200);
+    assert_eq!(owners_of_spec(&changed), [("three", "example.com/v1", &json!({"f:one": {}}))]);
+}
+
 #[test]
 fn many_watchers_have_an_object_converted_once() {
     let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));

@@ -6,8 +6,9 @@ use flotilla_proto::{value, yaml};
 use super::super::apply::Apply;
 use super::super::change::{Change, Replace, check_identity};
 use super::super::create::place;
+use super::super::ownership::Recorded;
 use super::super::patch::Patched;
-use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions, ownership};
+use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions};
 use crate::field::{Errors, Path};
 use crate::fieldmanager::scale as ownership_of_replicas;
 use crate::printing::selector;
@@ -224,15 +225,9 @@ impl Change for Rescale<'_, '_> {
         }
         let mut new = self.change.apply(&scale, caller)?;
         if !self.change.owns_managed_fields() {
-            let untracked = self.change.untracked();
-            ownership::record(
-                self.of.part,
-                self.of.parent.subresource,
-                self.options,
-                Some(&scale),
-                &mut new,
-                untracked,
-            );
+            let (served, subresource) = (self.of.part, self.of.parent.subresource);
+            let (options, untracked) = (self.options, self.change.untracked());
+            Recorded { served, subresource, options, live: Some(&scale), untracked }.record(&mut new);
         }
         place(self.of.target(), &mut new)?;
         check_identity(self.of.target(), &new)?;
