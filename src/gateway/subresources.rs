@@ -61,6 +61,7 @@ impl Request<'_> {
         let mut document = decoded.value;
         wipe(&mut document);
         place(target, &mut document)?;
+        crate::registry::order_members(&mut document, part.of());
         self.gateway.registry.admit_action(target, &mut document, self.caller)?;
         (part.strategy.default)(&mut document);
         ownership::record(part, self.subresource, &options, None, &mut document, decoded.untracked);
