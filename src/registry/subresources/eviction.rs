@@ -19,8 +19,15 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         refuse_unsafe(&body, target.name)?;
-        let delete = delete_options(&body, options.dry_run)?;
         let target = Target { subresource: "", ..target };
+        let delete = match delete_options(&body, options.dry_run) {
+            Err(error) if error.code == 422 => {
+                // The options are those of the deletion, which finds the pod first.
+                registry.get(target.served, target.namespace, target.name, None).await?;
+                return Err(error);
+            }
+            read => read?,
+        };
         let Some(pod) = delete_if_free(registry, target, &delete, caller).await? else { return Ok(Acted::Done) };
         let unready = ask_budget(registry, target, &pod, delete.dry_run).await?;
         let unready = unready.filter(|_| delete.resource_version.is_none());
