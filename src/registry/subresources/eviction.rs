@@ -57,7 +57,12 @@ fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
 fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
     let stated = body.at(&["deleteOptions"]);
     let own = stated.list_at(&["dryRun"]);
-    if dry_run && !matches!(own, [] | [_]) || dry_run && own.iter().any(|value| value.as_str() != Some("All")) {
+    let agrees = match own {
+        [] => true,
+        [one] => one.as_str() == Some("All"),
+        _ => false,
+    };
+    if dry_run && !agrees {
         let own: Vec<&str> = own.iter().filter_map(Value::as_str).collect();
         let why = format!("Non-matching dry-run options in request and content: [All] and [{}]", own.join(" "));
         return Err(ApiError::unknown(&why));

@@ -24,8 +24,8 @@ pub fn copy_topology_labels(object: &mut Value, node: &Value) {
 /// Returns why a pod cannot be resized on its node: it would request more than the node can ever give.
 pub fn beyond_node(pod: &Value, node: &Value) -> Option<String> {
     let requested = requests_of_pod(pod);
-    let count: [(&str, fn(&Quantity) -> i64); 2] = [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
-    let missing = count.into_iter().filter_map(|(name, count)| {
+    let missing = ["cpu", "memory"].into_iter().filter_map(|name| {
+        let count = |amount: &Quantity| if name == "cpu" { amount.milli_value() } else { amount.value() };
         let requested = requested.get(name).map_or(0, count);
         let allocatable = count(&amount(node.at(&["status", "allocatable", name])));
         (requested > allocatable).then(|| format!("{name}, requested: {requested}, allocatable: {allocatable}"))
