@@ -61,8 +61,12 @@ impl Request<'_> {
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let mut document = decoded.value;
-        wipe(&mut document);
+        // Of a subresource, the metadata states which object is meant.
+        if self.subresource.is_empty() {
+            wipe(&mut document);
+        }
         place(target, &mut document)?;
+        crate::registry::order_members(&mut document, part.of());
         self.gateway.registry.admit_action(target, &mut document, self.caller)?;
         part.strategy.set_defaults(&mut document, now());
         let (subresource, untracked) = (self.subresource, decoded.untracked);

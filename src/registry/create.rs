@@ -109,7 +109,9 @@ impl Registry {
         for attempt in 1.. {
             let mut named = object.clone();
             if generated {
-                named.set_at(&["metadata", "name"], generate(&prefix));
+                // A name with a form of its own gets no suffix, which would not fit.
+                let own = target.served.strategy.name == NameRule::Own;
+                named.set_at(&["metadata", "name"], if own { prefix.clone() } else { generate(&prefix) });
             }
             match self.store_named(target, named, options, caller).await {
                 Err(error) if error.reason != "AlreadyExists" => return Err(error),

@@ -77,14 +77,19 @@ fn check_target(account: &Account, request: &Value) -> ApiResult<()> {
         let why = format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
         return Err(ApiError::conflict("authentication.k8s.io", "TokenRequest", &account.name, &why));
     }
+    check_account(&account.name, request)
+}
+
+/// Checks that metadata names no other account than that of the path, whether that exists or not.
+pub fn check_account(account: &str, request: &Value) -> ApiResult<()> {
     let name = request.str_at(&["metadata", "name"]);
-    if !name.is_empty() && name != account.name {
-        let mut errors = Errors::default();
-        let metadata = Path::root("metadata");
-        errors.invalid_str(&metadata.child("name"), name, "must match the service account name if specified");
-        return Err(invalid(&account.name, &errors));
+    if name.is_empty() || name == account {
+        return Ok(());
     }
-    Ok(())
+    let mut errors = Errors::default();
+    let metadata = Path::root("metadata");
+    errors.invalid_str(&metadata.child("name"), name, "must match the service account name if specified");
+    Err(invalid(account, &errors))
 }
 
 fn set_defaults(request: &mut Value, audiences: &[String]) {

@@ -1,11 +1,12 @@
 //! NodeDeclaredFeatureValidator: refuses a resize when the pod's node does not declare that it supports it, so the node
-//! must be known (KEP-5328).
+//! must be known (KEP-5328). It also must have room for the whole pod (KEP-1287).
 
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
+use crate::kinds::admission::beyond_node;
 use crate::status::ApiResult;
 
 /// The plugin.
@@ -24,8 +25,14 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let resources = |pod: &Value| -> Vec<Value> {
         LISTS.iter().flat_map(|list| pod.list_at(&["spec", list])).map(|c| c.at(&["resources"]).clone()).collect()
     };
-    if node.is_empty() || resources(pod) == resources(old) || write.registry.look_up("", "nodes", "", node)?.is_some() {
+    if node.is_empty() || resources(pod) == resources(old) {
         return Ok(());
     }
-    Err(write.refuse(pod, &format!("node {} not found", quote(node))))
+    let Some(node) = write.registry.look_up("", "nodes", "", node)? else {
+        return Err(write.refuse(pod, &format!("node {} not found", quote(node))));
+    };
+    match beyond_node(pod, &node) {
+        Some(why) => Err(write.refuse(pod, &why).with_cause("NodeCapacity", "", "")),
+        None => Ok(()),
+    }
 }

@@ -19,8 +19,15 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         refuse_unsafe(&body, target.name)?;
-        let delete = delete_options(&body, options.dry_run)?;
         let target = Target { subresource: "", ..target };
+        let delete = match delete_options(&body, options.dry_run) {
+            Err(error) if error.code == 422 => {
+                // The options are those of the deletion, which finds the pod first.
+                registry.get(target.served, target.namespace, target.name, None).await?;
+                return Err(error);
+            }
+            read => read?,
+        };
         let Some(pod) = delete_if_free(registry, target, &delete, caller).await? else { return Ok(Acted::Done) };
         let unready = ask_budget(registry, target, &pod, delete.dry_run).await?;
         let unready = unready.filter(|_| delete.resource_version.is_none());
@@ -50,7 +57,12 @@ fn refuse_unsafe(body: &Value, name: &str) -> ApiResult<()> {
 fn delete_options(body: &Value, dry_run: bool) -> ApiResult<DeleteOptions> {
     let stated = body.at(&["deleteOptions"]);
     let own = stated.list_at(&["dryRun"]);
-    if dry_run && (own.len() > 1 || own.iter().any(|value| value.as_str() != Some("All"))) {
+    let agrees = match own {
+        [] => true,
+        [one] => one.as_str() == Some("All"),
+        _ => false,
+    };
+    if dry_run && !agrees {
         let own: Vec<&str> = own.iter().filter_map(Value::as_str).collect();
         let why = format!("Non-matching dry-run options in request and content: [All] and [{}]", own.join(" "));
         return Err(ApiError::unknown(&why));

@@ -234,7 +234,9 @@ impl Change for Rescale<'_, '_> {
         if self.of.parent.served.custom.is_none() {
             validate(&new)?; // the schema of a custom resource validates its own replicas
         }
-        check_uid(self.of, &new, current)?;
+        if !self.change.names_uid() {
+            check_uid(self.of, &new, current)?;
+        }
         let mut parent = current.clone();
         parent.set_at(&paths.replicas, new.int_at(&REPLICAS).unwrap_or(0));
         match new.at(&["metadata", "uid"]) {

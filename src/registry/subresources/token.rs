@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
-use crate::access::tokens::request::fulfil;
+use crate::access::tokens::request::{check_account, fulfil};
 use crate::access::tokens::{Account, StoreObjects};
 use crate::registry::{Registry, Target, now, stored_value};
 use crate::wall_clock;
@@ -24,6 +24,7 @@ pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Va
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let Call { registry, tokens, target, mut body, .. } = call;
+        check_account(target.name, &body)?;
         let object = registry.get(target.served, target.namespace, target.name, None).await?;
         let account = Account {
             namespace: target.namespace.to_owned(),

@@ -14,9 +14,17 @@ use crate::field::{ErrorKind, FieldError, Path, shown_sorted};
 /// # Errors
 /// The first field that cannot be decoded. The server answers as for a body that cannot be decoded.
 pub fn coerce(schema: &Structural, object: &mut Value) -> Result<Vec<String>, FieldError> {
+    coerce_at(schema, object, &Path::root(""))
+}
+
+/// As [`coerce`], for a value at any path.
+///
+/// # Errors
+/// As for [`coerce`].
+pub fn coerce_at(schema: &Structural, value: &mut Value, path: &Path<'_>) -> Result<Vec<String>, FieldError> {
     let mut unknown = Vec::new();
-    if has_embedded(schema, object) {
-        walk(schema, object, &Path::root(""), &mut unknown)?;
+    if has_embedded(schema, value) {
+        walk(schema, value, path, &mut unknown)?;
         unknown.sort_unstable();
     }
     Ok(unknown)

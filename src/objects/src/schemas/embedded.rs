@@ -8,7 +8,12 @@ use crate::rules::{NameRule, metadata, names};
 
 /// Checks all embedded objects of an object.
 pub fn validate(schema: &Structural, object: &Value, errors: &mut Errors) {
-    walk(schema, object, &Path::root(""), errors);
+    validate_at(schema, object, &Path::root(""), errors);
+}
+
+/// As [`validate`], for a value at any path.
+pub fn validate_at(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors) {
+    walk(schema, value, path, errors);
 }
 
 fn walk(schema: &Structural, value: &Value, path: &Path<'_>, errors: &mut Errors) {

@@ -64,3 +64,19 @@ fn the_newest_default_class_wins() {
     protect("persistentvolumeclaims", &mut claim);
     assert_eq!(claim.list_at(&["metadata", "finalizers"]).len(), 1);
 }
+
+#[test]
+fn a_pod_fits_its_node() {
+    let node = value!({"status": {"allocatable": {"cpu": "3", "memory": "3Gi"}}});
+    let pod = |cpu: &str, memory: &str| {
+        let resources = |cpu: &str, memory: &str| value!({"requests": {"cpu": (cpu), "memory": (memory)}});
+        value!({"spec": {"containers": [
+            {"name": "a", "resources": (resources(cpu, memory))}, {"name": "b", "resources": (resources("500m", "0"))}]}})
+    };
+    assert_eq!(beyond_node(&pod("2500m", "3Gi"), &node), None);
+    let why = "node didn't have enough allocatable resources: cpu, requested: 3001, allocatable: 3000";
+    assert_eq!(beyond_node(&pod("2501m", "1Gi"), &node).as_deref(), Some(why));
+    let why = "node didn't have enough allocatable resources: cpu, requested: 1500, allocatable: 0; \
+               memory, requested: 1024, allocatable: 0";
+    assert_eq!(beyond_node(&pod("1", "1Ki"), &Value::Null).as_deref(), Some(why));
+}

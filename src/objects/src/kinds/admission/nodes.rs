@@ -1,10 +1,13 @@
 //! Plugins about nodes: topology labels for pods (PodTopologyLabels) and the taint of new nodes
 //! (TaintNodesByCondition).
 
+use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use super::quota::requests_of_pod;
 use super::tolerations::append;
+use crate::rules::resources::amount;
 
 /// Labels that are copied from a node to its pods (KEP-4742).
 pub const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -16,6 +19,20 @@ pub fn copy_topology_labels(object: &mut Value, node: &Value) {
     for (key, value) in labels.into_iter().flat_map(Map::iter).filter(|(key, _)| TOPOLOGY_LABELS.contains(key)) {
         object.set_at(&["metadata", "labels", key], value.clone());
     }
+}
+
+/// Returns why a pod cannot be resized on its node: it would request more than the node can ever give.
+pub fn beyond_node(pod: &Value, node: &Value) -> Option<String> {
+    let requested = requests_of_pod(pod);
+    let missing = ["cpu", "memory"].into_iter().filter_map(|name| {
+        let count = |amount: &Quantity| if name == "cpu" { amount.milli_value() } else { amount.value() };
+        let requested = requested.get(name).map_or(0, count);
+        let allocatable = count(&amount(node.at(&["status", "allocatable", name])));
+        (requested > allocatable).then(|| format!("{name}, requested: {requested}, allocatable: {allocatable}"))
+    });
+    let missing: Vec<String> = missing.collect();
+    let why = || format!("node didn't have enough allocatable resources: {}", missing.join("; "));
+    (!missing.is_empty()).then(why)
 }
 
 /// Adds the taint `not-ready` to a new node, so that it gets no pods until it reports that it is ready

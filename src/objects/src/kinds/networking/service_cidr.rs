@@ -81,9 +81,11 @@ fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn validate_address(object: &Value, errors: &mut Errors) {
-    let name = object.str_at(&["metadata", "name"]);
-    if !name.is_empty() {
-        addresses::check_address(&Path::root("metadata.name"), name, errors);
+    for (field, path) in [("generateName", "metadata.generateName"), ("name", "metadata.name")] {
+        let name = object.str_at(&["metadata", field]);
+        if !name.is_empty() {
+            addresses::check_address(&Path::root(path), name, errors);
+        }
     }
     let (path, parent) = (Path::root("spec.parentRef"), object.at(&["spec", "parentRef"]));
     if parent.is_null() {
@@ -124,6 +126,14 @@ mod tests {
         metadata::validate_create(ADDRESS_STRATEGY.name, false, &address, &mut errors);
         validate_address(&address, &mut errors);
         assert_eq!(errors.0.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["metadata.name"]);
+    }
+
+    #[test]
+    fn a_prefix_for_names_is_an_address_as_well() {
+        let parent = value!({"resource": "services", "name": "s"});
+        let address =
+            value!({"metadata": {"generateName": "10.0.0.", "name": "10.0.0."}, "spec": {"parentRef": parent}});
+        assert_eq!(ADDRESS_STRATEGY.broken_fields(address), ["metadata.generateName", "metadata.name"]);
     }
 
     #[test]

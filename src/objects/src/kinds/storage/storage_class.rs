@@ -137,8 +137,10 @@ fn validate_topologies(terms: &[Value], errors: &mut Errors) {
                 errors.duplicate(&place.child("key"), &key.into());
             }
         }
-        // The reference reports a term without expressions as a duplicate.
-        if expressions.is_empty() || terms[..index].iter().any(|other| same_topology(term, other)) {
+        // The reference compares a term also with as many empty ones as there are terms.
+        let empty = if expressions.is_empty() { terms.len() } else { 0 };
+        let same = terms[..index].iter().filter(|other| same_topology(term, other)).count();
+        for _ in 0..empty + same {
             errors.push(ErrorKind::Duplicate, &place, "\"\"", "");
         }
     }
@@ -216,5 +218,14 @@ mod tests {
                 "allowedTopologies[1].matchLabelExpressions"
             ]
         );
+    }
+
+    #[test]
+    fn an_empty_topology_repeats_one_for_each_topology() {
+        let mut errors = Errors::default();
+        validate_topologies(&[value!({}), value!({})], &mut errors);
+        let count = |path: &str| errors.0.iter().filter(|error| error.field == path).count();
+        assert_eq!(count("allowedTopologies[0].matchLabelExpressions"), 2);
+        assert_eq!(count("allowedTopologies[1].matchLabelExpressions"), 3);
     }
 }

@@ -14,7 +14,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
 pub use self::names::{counts, resources_of};
-pub use self::usage::ends_at;
+pub use self::usage::{ends_at, requests_of_pod};
 use crate::kinds::core::pod::quantities::is_for_pods;
 use crate::rules::resources::amount;
 

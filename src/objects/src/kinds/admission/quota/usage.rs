@@ -75,6 +75,11 @@ fn of_pod(pod: &Value, usage: &mut Usage) {
     }
 }
 
+/// Returns what a pod requests of its node.
+pub fn requests_of_pod(pod: &Value) -> Amounts {
+    of_whole_pod(pod, "requests")
+}
+
 /// Returns the requests or limits of a pod: those that the pod itself states, else the sum over its containers, plus
 /// its overhead.
 fn of_whole_pod(pod: &Value, which: &str) -> Amounts {

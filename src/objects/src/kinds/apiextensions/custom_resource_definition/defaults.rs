@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
 use crate::field::{Errors, Path};
-use crate::schemas::{rules, validate};
+use crate::schemas::{coerce, embedded, rules, validate};
 
 /// Checks every default in a structural schema. `pruned` forbids unknown fields in defaults.
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
@@ -23,6 +23,14 @@ struct Place {
     pruned: bool,
 }
 
+/// Checks the objects in a default as whole objects, with `apiVersion`, `kind` and `metadata`.
+fn validate_objects(schema: &Structural, default: &Value, path: &Path<'_>, errors: &mut Errors) {
+    match coerce::coerce_at(schema, &mut default.clone(), path) {
+        Ok(_) => embedded::validate_at(schema, default, path, errors),
+        Err(error) => errors.append(vec![error]),
+    }
+}
+
 /// Checks the defaults of a schema and of the schemas inside it. CEL rules are evaluated on them until `budget` is used
 /// up.
 fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
@@ -33,8 +41,15 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
         if place.pruned && !in_metadata && has_unknown(default, Some(schema), place.resource, false) {
             errors.invalid(&path, default, "must not have unknown fields");
         }
+        let mut structural = Structural::of(schema);
+        structural.embedded |= place.resource;
         let mut found = Errors::default();
-        validate::value_at(&Structural::of(schema), default, &path.to_string(), &mut found);
+        if !in_metadata {
+            validate_objects(&structural, default, &path, &mut found);
+        }
+        if found.is_empty() {
+            validate::value_at(&structural, default, &path.to_string(), &mut found);
+        }
         if found.is_empty() {
             let at = path.to_string();
             *budget = rules::validate_default(schema, place.resource, &at, *budget, &mut found);

@@ -273,6 +273,24 @@ fn lists_that_are_maps_have_keys_that_are_always_there() {
 }
 
 #[test]
+fn defaults_of_objects_are_whole_objects() {
+    let embedded = |default: Value| {
+        value!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+            "default": default})
+    };
+    let cases: &[(Value, &[&str])] = &[
+        (embedded(value!({})), &[".default.apiVersion: Required value", ".default.kind: Required value"]),
+        (
+            embedded(value!({"apiVersion": "v1", "kind": "x", "metadata": {"name": 1}})),
+            &[".default.metadata: Invalid value: {\"name\":1}: json: cannot unmarshal number into Go struct field \
+               ObjectMeta.name of type string"],
+        ),
+        (embedded(value!({"apiVersion": "v1", "kind": "x"})), &[]),
+    ];
+    check(cases, of_spec);
+}
+
+#[test]
 fn defaults_have_no_unknown_fields() {
     let unknown = ".default: Invalid value: {\"b\":\"x\",\"c\":\"y\"}: must not have unknown fields";
     let cases: &[(Value, &[&str])] = &[
