@@ -97,7 +97,8 @@ pub struct Watched {
 /// The result of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// A change, and when it was due. `None` if the object has no mark.
+    /// A change, and when it was due. `None` if the object has no mark, or that of an earlier change: a deletion and a
+    /// change of a subresource leave the mark as it is.
     Change(Option<u64>),
     /// All initial objects have been delivered.
     Synced,
@@ -161,10 +162,11 @@ impl Watched {
             wrong(fault);
             None
         });
+        let known = self.state.get(&object.key()).map_or(0, |seen| seen.sequence);
         self.order(revision, event, name, broken);
         self.revision = self.revision.max(revision);
         self.change(revision, mark, event, name, broken);
-        Outcome::Change(mark.map(|mark| mark.due_micros))
+        Outcome::Change(mark.filter(|mark| mark.sequence > known).map(|mark| mark.due_micros))
     }
 
     fn bookmark(&mut self, revision: u64, object: &Object<'_>, name: &str, broken: &RefCell<Violations>) -> Outcome {
@@ -272,11 +274,11 @@ mod tests {
     fn correct_events_are_no_violation() {
         let mut case = Case::new();
         assert_eq!(case.event("ADDED", "a", 11, 1), Outcome::Change(Some(5)));
-        case.event("MODIFIED", "a", 12, 2);
-        case.event("MODIFIED", "a", 13, 2);
+        assert_eq!(case.event("MODIFIED", "a", 12, 2), Outcome::Change(Some(5)));
+        assert_eq!(case.event("MODIFIED", "a", 13, 2), Outcome::Change(None), "it has the mark of the change before");
         case.event("BOOKMARK", "", 20, 0);
-        case.event("DELETED", "a", 21, 2);
-        case.event("ADDED", "a", 22, 1);
+        assert_eq!(case.event("DELETED", "a", 21, 2), Outcome::Change(None));
+        assert_eq!(case.event("ADDED", "a", 22, 1), Outcome::Change(Some(5)));
         assert_eq!(case.found(), []);
         assert_eq!(case.watched.revision, 22);
     }
