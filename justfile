@@ -49,9 +49,9 @@ faults:
 simulate seeds="1..101":
     .ci/simulate {{seeds}}
 
-# Checks the style of source files.
-tidy:
-    cargo test --workspace --test tidy
+# Checks rules for the tree: style of source files, order of modules, links and lists in documents.
+tree:
+    cargo test --workspace --test tidy --test layers --test documents
 
 # Checks licences, bans and sources of dependencies.
 deny:

@@ -96,7 +96,7 @@ fn complaints(src: &Path) -> Vec<String> {
     let mut complaints: Vec<String> = Vec::new();
     for module in declared(&root) {
         let Some(place) = places.get(module) else {
-            complaints.push(format!("{module} has no place in the order"));
+            complaints.push(format!("{module} has no place under \"# Order\" in {}", src.join("lib.rs").display()));
             continue;
         };
         let mut found = Vec::new();

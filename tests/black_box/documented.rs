@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::DataDir;
 
-/// Returns the code spans of a page. A `*` in one stands for any text.
+/// Returns the words of the code spans of a page. A `*` after other text stands for any text.
 fn patterns(page: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -16,7 +16,11 @@ fn patterns(page: &str) -> Vec<String> {
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         Some((before, after)) => {
-            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+            // A `*` at the beginning would match every name.
+            !before.is_empty()
+                && name.len() >= before.len() + after.len()
+                && name.starts_with(before)
+                && name.ends_with(after)
         }
         None => pattern == name,
     }
