@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flotilla_proto::value::Value;
 
 use super::{Concerns, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation};
-use crate::rules::labels;
+use crate::selector::LabelSelector;
 use crate::served::Served;
 use crate::status::ApiResult;
 
@@ -23,8 +23,8 @@ pub struct Criteria {
     equivalent: bool,
     /// Whether everything matches if there are no rules.
     all_without_rules: bool,
-    namespaces: Value,
-    objects: Value,
+    namespaces: LabelSelector,
+    objects: LabelSelector,
 }
 
 /// The version in which a write matches a rule.
@@ -80,15 +80,14 @@ impl Criteria {
     }
 
     fn read(of: &Value, field: &str) -> Self {
-        let selector = |field: &str| of.get(field).filter(|of| !of.is_null()).cloned().unwrap_or_else(Value::object);
         let rules = |field: &str| of.list_at(&[field]).iter().map(Rule::of).collect();
         Self {
             rules: rules(field),
             excluded: rules("excludeResourceRules"),
             all_without_rules: false,
             equivalent: of.str_at(&["matchPolicy"]) == "Equivalent",
-            namespaces: selector("namespaceSelector"),
-            objects: selector("objectSelector"),
+            namespaces: LabelSelector::of(of.at(&["namespaceSelector"])),
+            objects: LabelSelector::of(of.at(&["objectSelector"])),
         }
     }
 
@@ -146,26 +145,26 @@ impl Criteria {
 
     /// Returns whether the selector matches the labels of the object or of the stored object.
     fn selects_object(&self, write: &MatchAttributes<'_>) -> bool {
-        if labels::selects_everything(&self.objects) {
+        if self.objects.is_everything() {
             return true;
         }
         let selected = |object: Option<&Value>| {
             object
                 .filter(|object| !object.at(&["metadata"]).is_null())
-                .is_some_and(|object| labels::selector_matches(&self.objects, object.map_at(&["metadata", "labels"])))
+                .is_some_and(|object| self.objects.matches_labels(object.map_at(&["metadata", "labels"])))
         };
         selected(write.object) || selected(write.old)
     }
 
     /// Returns whether the selector matches the labels of the namespace. Cluster-scoped objects always match.
     fn selects_namespace(&self, write: &MatchAttributes<'_>) -> ApiResult<bool> {
-        if labels::selects_everything(&self.namespaces) {
+        if self.namespaces.is_everything() {
             return Ok(true);
         }
         if write.namespace.is_empty() && !write.is_of_namespaces() {
             return Ok(true);
         }
-        Ok(labels::selector_matches(&self.namespaces, write.namespace_labels()?.as_object()))
+        Ok(self.namespaces.matches_labels(write.namespace_labels()?.as_object()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parses and evaluates label selectors.
 
 use compact_str::CompactString;
+use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
 use crate::rules::names;
@@ -48,6 +49,38 @@ impl LabelSelector {
         parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
+    /// Reads a `LabelSelector` of an object. An absent one has no requirements. No value meets an expression with an
+    /// unknown operator.
+    pub fn of(selector: &Value) -> Self {
+        let exact = selector
+            .map_at(&["matchLabels"])
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, value)| Requirement::new(key, Operator::In, value.as_str().into_iter()));
+        let expressions = selector.list_at(&["matchExpressions"]).iter().map(|expression| {
+            let values = expression.list_at(&["values"]).iter().filter_map(Value::as_str);
+            let key = expression.str_at(&["key"]);
+            match expression.str_at(&["operator"]) {
+                "In" => Requirement::new(key, Operator::In, values),
+                "NotIn" => Requirement::new(key, Operator::NotIn, values),
+                "Exists" => Requirement::new(key, Operator::Exists, values),
+                "DoesNotExist" => Requirement::new(key, Operator::DoesNotExist, values),
+                _ => Requirement::new(key, Operator::In, std::iter::empty()),
+            }
+        });
+        Self(exact.chain(expressions).collect())
+    }
+
+    /// Returns whether there are no requirements, so that every object is selected.
+    pub const fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether the labels of an object meet every requirement.
+    pub fn matches_labels(&self, labels: Option<&Map>) -> bool {
+        self.matches(|key| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str))
+    }
+
     /// Returns whether labels meet every requirement. `label` looks up the value of a key.
     pub fn matches<'t>(&self, label: impl Fn(&str) -> Option<&'t str>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(label(&requirement.key)))
@@ -55,6 +88,12 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    fn new<'a>(key: &str, operator: Operator, values: impl Iterator<Item = &'a str>) -> Self {
+        let mut values: Vec<CompactString> = values.map(CompactString::from).collect();
+        values.sort_unstable();
+        Self { key: key.into(), operator, values }
+    }
+
     fn matches(&self, value: Option<&str>) -> bool {
         let number = |text: &str| text.parse::<i64>().ok();
         match self.operator {
@@ -256,6 +295,39 @@ impl<'a> Parser<'a> {
                     return Err(format!("found '{}', expected: ',', ')' or identifier", other.text()));
                 }
                 other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flotilla_proto::value;
+
+    use super::*;
+    use crate::rules::labels;
+
+    #[test]
+    fn selectors_of_objects_match_as_they_do_uncompiled() {
+        let label_sets = [value!({}), value!({"a": "1"}), value!({"a": "", "b": "2"}), value!({"a": "2", "c": "1"})];
+        let expression = |operator: &str, values: Value| value!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
+        let selectors = [
+            value!({}),
+            value!({"matchLabels": {"a": "1"}}),
+            value!({"matchLabels": {"a": "2", "c": "1"}}),
+            expression("In", value!(["2", "1"])),
+            expression("In", value!([])),
+            expression("NotIn", value!(["", "1"])),
+            expression("Exists", value!([])),
+            expression("DoesNotExist", value!([])),
+            expression("Unknown", value!(["1"])),
+        ];
+        for selector in &selectors {
+            let compiled = LabelSelector::of(selector);
+            assert_eq!(compiled.is_everything(), labels::selects_everything(selector), "{selector:?}");
+            for own in label_sets.iter().map(Value::as_object) {
+                let expected = labels::selector_matches(selector, own);
+                assert_eq!(compiled.matches_labels(own), expected, "{selector:?} {own:?}");
             }
         }
     }
