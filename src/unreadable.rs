@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use flotilla_cluster::Object;
 use flotilla_proto::catalogue;
 use flotilla_proto::json;
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{self, Value};
 use parking_lot::Mutex;
 
 use crate::limits;
@@ -52,6 +52,16 @@ fn examine(object: &Object, is_news: bool) -> ApiResult<()> {
 pub fn value(object: &Object) -> ApiResult<Value> {
     prove(object)?;
     json::parse(object.bytes()).map_err(|error| ApiError::internal(format!("stored object {}: {error}", object.key())))
+}
+
+/// Decodes a stored object lazily: members that the caller does not look at are never parsed, and unchanged ones keep
+/// their text.
+///
+/// # Errors
+/// As for [`value`].
+pub fn tree(object: &Object) -> ApiResult<Value> {
+    prove(object)?;
+    value::read(object.bytes()).map_or_else(|| value(object), Ok)
 }
 
 /// Returns the cause in the error of a list for an object that cannot be decoded; `None` if it can.

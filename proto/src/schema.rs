@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A name or text that is static for built-in types and owned for custom ones.
 pub type Text = Cow<'static, str>;
@@ -17,7 +17,12 @@ pub enum Ref<T: 'static> {
     Static(&'static T),
     /// Part of a schema made at run time.
     Shared(Arc<T>),
+    /// The same, made on first use: most of many definitions are never used.
+    Late(Arc<Late<T>>),
 }
+
+/// A value that is made on first use.
+pub type Late<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 impl<T> Deref for Ref<T> {
     type Target = T;
@@ -26,7 +31,15 @@ impl<T> Deref for Ref<T> {
         match self {
             Self::Static(value) => value,
             Self::Shared(value) => value,
+            Self::Late(value) => value,
         }
+    }
+}
+
+impl<T> Ref<T> {
+    /// Returns a reference to a value that `make` makes on first use.
+    pub fn late(make: impl FnOnce() -> T + Send + 'static) -> Self {
+        Self::Late(Arc::new(LazyLock::new(Box::new(make))))
     }
 }
 

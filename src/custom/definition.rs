@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use flotilla_proto::schema::{Kind, Ref, Text};
 use flotilla_proto::structural::{Structural, object_type, prune};
-
-use flotilla_proto::value;
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{ObjectText, Value};
+use ring::digest::{Context, Digest, SHA256};
 
 use super::GracePeriod;
 use crate::api_version;
@@ -49,8 +48,8 @@ pub struct Definition {
     pub grace: GracePeriod,
     /// The webhook that converts objects between versions. `None` when the server converts them.
     pub conversion: Option<Conversion>,
-    /// The parts of the stored definition that decide how objects are read and shown.
-    source: Value,
+    /// A digest of the parts of the stored definition that decide how objects are read and shown.
+    source: Digest,
 }
 
 /// One version of a custom resource.
@@ -63,12 +62,13 @@ pub struct Version {
     /// The warning that deprecated versions get. `None` when the version is not deprecated.
     pub deprecation: Option<String>,
     /// The schema of its objects.
-    pub schema: Structural,
+    pub schema: Arc<Structural>,
     /// The CEL rules of the schema.
     pub rules: CelRules,
-    /// The schema as the definition states it.
-    pub published: Option<Value>,
-    /// The kind, with its type for server-side apply.
+    /// The schema as the definition states it. It shares its text with the stored definition, because a tree would
+    /// take three times as much memory.
+    pub published: Option<ObjectText>,
+    /// The kind, with its type for server-side apply, which is made on first use.
     pub kind: Ref<Kind>,
     /// The columns of its tables.
     pub table: CustomTable,
@@ -116,9 +116,7 @@ impl Definition {
             serial: next_serial(),
             grace: GracePeriod::default(),
             conversion: Conversion::of(spec),
-            source: value!({
-                "uid": (object.str_at(&["metadata", "uid"])), "spec": (spec.clone()), "names": (names.clone())
-            }),
+            source: digest(object.str_at(&["metadata", "uid"]), [spec, names]),
             storage: versions.iter().position(|version| version.is_true_at(&["storage"]))?,
             versions: versions.iter().map(|version| Version::of(&group, &kind, version, versions)).collect(),
             group,
@@ -129,7 +127,7 @@ impl Definition {
     /// Takes over the serial, the signal and the compiled rules of the previous definition if both describe objects
     /// alike. Returns whether they do.
     pub fn continues(&mut self, before: &Self) -> bool {
-        let is_same = self.source == before.source;
+        let is_same = self.source.as_ref() == before.source.as_ref();
         if is_same {
             (self.serial, self.grace) = (before.serial, before.grace.clone());
             for (version, before) in self.versions.iter_mut().zip(&before.versions) {
@@ -176,20 +174,24 @@ impl Definition {
 impl Version {
     fn of(group: &Text, kind: &Text, version: &Value, all: &[Value]) -> Self {
         let name = Text::from(version.str_at(&["name"]).to_owned());
-        let published = version.at(&["schema", "openAPIV3Schema"]);
-        let schema = Structural::of(published);
+        let published = ObjectText::of(version.at(&["schema", "openAPIV3Schema"]));
+        let schema =
+            Arc::new(published.as_ref().map_or_else(Structural::default, |text| Structural::of(&text.parse())));
         let of = Kind {
             group: group.clone(),
             version: name.clone(),
             name: kind.clone(),
-            of: Ref::Shared(Arc::new(object_type(&schema, kind, &name))),
+            of: Ref::late({
+                let (schema, kind, name) = (Arc::clone(&schema), kind.clone(), name.clone());
+                move || object_type(&schema, &kind, &name)
+            }),
         };
         let scale = version.at(&["subresources", "scale"]);
         let fields = version.list_at(&["selectableFields"]).iter();
         Self {
             served: version.is_true_at(&["served"]),
             deprecation: deprecation(group, kind, version, all),
-            published: Some(published).filter(|schema| !schema.is_null()).cloned(),
+            published,
             table: CustomTable::new(version.list_at(&["additionalPrinterColumns"])),
             status: version.map_at(&["subresources", "status"]).is_some(),
             scale: Some(scale).filter(|scale| !scale.is_null()).map(ScalePaths::of),
@@ -232,6 +234,16 @@ impl ScalePaths {
     }
 }
 
+/// Returns a digest of the identifier and the parts of a definition.
+fn digest(uid: &str, parts: [&Value; 2]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(uid.as_bytes());
+    for text in parts.into_iter().filter_map(ObjectText::of) {
+        context.update(text.as_bytes());
+    }
+    context.finish()
+}
+
 fn next_serial() -> NonZeroU32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -267,6 +279,8 @@ fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::value;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use flotilla_proto::schema::{Ref, Resource};
 use flotilla_proto::value;
-use flotilla_proto::value::{Map, Value};
+use flotilla_proto::value::{Map, ObjectText, Value};
 
 use super::schemas::PREFIX;
 use super::{META, definition_name, prose};
@@ -13,7 +13,7 @@ pub struct Custom {
     /// The resource.
     pub resource: Ref<Resource>,
     /// `openAPIV3Schema` of the version; `None` when it has none.
-    pub schema: Option<Value>,
+    pub schema: Option<ObjectText>,
     /// The fields that `fieldSelector` may name, as in `spec.a`.
     pub selectable: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub(super) fn schemas(of: &Custom) -> [(String, Value); 2] {
     let resource = &*of.resource;
     let key = |kind: &str| (resource.group.clone(), resource.version.clone(), kind.to_owned().into());
     let name = definition_name(&key(&resource.kind.name));
-    let mut object = of.schema.as_ref().map_or_else(|| value!({"type": "object"}), publish);
+    let mut object = of.schema.as_ref().map_or_else(|| value!({"type": "object"}), |schema| publish(&schema.parse()));
     complete(&mut object, &format!("{META}ObjectMeta"));
     mark(&mut object, of, &resource.kind.name);
     let mut list = value!({

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Ref, Resource};
 use flotilla_proto::value;
+use flotilla_proto::value::ObjectText;
 
 use super::*;
 use crate::discovery::{Answer, Body, Request};
@@ -175,7 +176,8 @@ fn custom_resources_have_documents_of_their_own() {
         "list": {"type": "array", "nullable": true, "items": {"type": "string"}},
         "map": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "additionalProperties": {"type": "string"}}
     }, "required": ["size", "maybe"]}}});
-    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema: Some(schema), selectable: Vec::new() };
+    let schema = ObjectText::of(&schema);
+    let custom = Custom { resource: Ref::Shared(Arc::new(resource)), schema, selectable: Vec::new() };
     let documents = OpenApi::default().with_custom(vec![custom]);
     let document = parsed(&ask(&documents, "/openapi/v3/apis/a.example.com/v1", "", ""));
     let spec = ["components", "schemas", "com.example.a.v1.Widget", "properties", "spec", "properties"];

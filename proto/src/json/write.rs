@@ -20,7 +20,7 @@ pub fn to_vec_as_stated(value: &Value) -> Vec<u8> {
 fn write_tree<const AS_STATED: bool>(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
-            if let Some(text) = map.text() {
+            if let Some(text) = map.text_bytes() {
                 return out.extend_from_slice(text);
             }
             out.push(b'{');

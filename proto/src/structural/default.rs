@@ -43,11 +43,11 @@ fn holds(schema: &Structural, value: &Value, of: &dyn Fn(&Structural, &Value) ->
 /// Returns whether a value lacks a member or item that has a default.
 fn lacks(schema: &Structural, value: &Value) -> bool {
     let is_set = |member: Option<&Structural>, part: &Value| {
-        member.is_some_and(|member| member.default.is_some() && is_absent(member, part))
+        member.is_some_and(|member| member.default_value().is_some() && is_absent(member, part))
     };
     match value {
         Value::Object(map) => {
-            schema.defaulted.iter().any(|at| !map.contains_key(&schema.properties[*at].0))
+            schema.defaulted().any(|(name, _)| !map.contains_key(name))
                 || map.iter().any(|(name, part)| is_set(schema.member(name), part))
         }
         Value::Array(items) => items.iter().any(|part| is_set(schema.items.as_deref(), part)),
@@ -58,7 +58,7 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
 /// Returns whether a value has a member to be dropped.
 fn has_nulls(schema: &Structural, value: &Value) -> bool {
     let is_dropped = |(name, part): (&str, &Value)| {
-        schema.member(name).is_some_and(|member| member.default.is_none() && is_absent(member, part))
+        schema.member(name).is_some_and(|member| member.default_value().is_none() && is_absent(member, part))
     };
     value.as_object().is_some_and(|map| map.iter().any(is_dropped))
 }
@@ -67,7 +67,7 @@ fn drop_below(schema: &Structural, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|name, part| {
             let Some(member) = schema.member(name) else { return true };
-            let keep = member.default.is_some() || !is_absent(member, part);
+            let keep = member.default_value().is_some() || !is_absent(member, part);
             if keep {
                 drop_below(member, part);
             }
@@ -119,11 +119,11 @@ impl Filling {
     }
 
     fn set_absent(&mut self, schema: &Structural, map: &mut Map) -> Result<(), Overgrown> {
-        for (name, property) in schema.defaulted.iter().map(|at| &schema.properties[*at]) {
-            if let Some(default) = &property.default
+        for (name, property) in schema.defaulted() {
+            if let Some(default) = property.default_value()
                 && !map.contains_key(name)
             {
-                self.take(name.len() + property.default_bytes)?;
+                self.take(name.len() + property.extra().default_bytes)?;
                 map.insert(name.clone(), default.clone());
             }
         }
@@ -132,10 +132,10 @@ impl Filling {
 
     /// Replaces a value that exists, but is `null`.
     fn set(&mut self, schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
-        if let Some(default) = &schema.default
+        if let Some(default) = schema.default_value()
             && is_absent(schema, value)
         {
-            self.take(schema.default_bytes)?;
+            self.take(schema.extra().default_bytes)?;
             *value = default.clone();
         }
         Ok(())

@@ -35,14 +35,8 @@ pub struct Structural {
     pub of: Option<ValueType>,
     /// Whether `null` is a value, instead of meaning absence.
     pub nullable: bool,
-    /// The value that absent values get.
-    pub default: Option<Value>,
-    /// The size of the default as text, in bytes.
-    default_bytes: usize,
-    /// The indexes of the properties that have a default.
-    defaulted: Vec<usize>,
     /// The members of objects, sorted by name; see [`Structural::property`].
-    pub properties: Vec<(Str, Structural)>,
+    pub properties: Box<[(Str, Structural)]>,
     /// The schema of other members of objects.
     pub additional: Additional,
     /// The schema of the items of lists.
@@ -56,13 +50,27 @@ pub struct Structural {
     pub int_or_string: bool,
     /// How apply identifies the items of lists (`x-kubernetes-list-type`); `None` if it is not stated.
     pub list_type: Option<ListType>,
-    /// The members that identify the items of a list of type `map` (`x-kubernetes-list-map-keys`).
-    pub list_map_keys: Vec<Str>,
     /// Whether apply treats objects as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
     /// The value validations, see [`Structural::rules`].
-    rules: Option<Box<ValueValidations>>,
+    rules: ValueValidations,
+    /// What few schemas have. A server may hold hundreds of thousands of schemas.
+    extra: Option<Box<Extra>>,
 }
+
+/// The parts of a schema that few schemas have.
+#[derive(Debug, Clone, Default)]
+struct Extra {
+    default: Option<Value>,
+    /// The size of the default as text, in bytes.
+    default_bytes: usize,
+    /// The indexes of the properties that have a default.
+    defaulted: Vec<usize>,
+    list_map_keys: Vec<Str>,
+}
+
+/// What the other schemas have instead.
+static NO_EXTRA: Extra = Extra { default: None, default_bytes: 0, defaulted: Vec::new(), list_map_keys: Vec::new() };
 
 /// The `type` of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +118,25 @@ impl Structural {
         read::schema(schema, 0)
     }
 
+    /// Returns the value that absent values get; `None` if they stay absent.
+    pub fn default_value(&self) -> Option<&Value> {
+        self.extra().default.as_ref()
+    }
+
+    /// Returns the members that identify the items of a list of type `map` (`x-kubernetes-list-map-keys`).
+    pub fn list_map_keys(&self) -> &[Str] {
+        &self.extra().list_map_keys
+    }
+
+    /// Returns the properties that have a default.
+    fn defaulted(&self) -> impl Iterator<Item = &(Str, Structural)> {
+        self.extra().defaulted.iter().map(|at| &self.properties[*at])
+    }
+
+    fn extra(&self) -> &Extra {
+        self.extra.as_deref().unwrap_or(&NO_EXTRA)
+    }
+
     /// Returns the schema of the member `name`; `None` if it is not one of [`Structural::properties`].
     pub fn property(&self, name: &str) -> Option<&Structural> {
         let found = self.properties.binary_search_by(|(key, _)| key.as_str().cmp(name));
@@ -139,8 +166,8 @@ impl Structural {
     }
 
     /// Returns the value validations.
-    pub fn rules(&self) -> &ValueValidations {
-        self.rules.as_deref().unwrap_or(&rules::NONE)
+    pub const fn rules(&self) -> &ValueValidations {
+        &self.rules
     }
 }
 

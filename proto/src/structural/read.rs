@@ -1,6 +1,7 @@
 //! Reading a schema from JSON.
 
-use super::{Additional, DEPTH_MAX, Enumeration, ListType, Pattern, Structural, ValueType, ValueValidations};
+use super::rules::Rule;
+use super::{Additional, DEPTH_MAX, Enumeration, Extra, ListType, Pattern, Structural, ValueType, ValueValidations};
 use crate::json;
 use crate::value::{Map, Str, Value};
 
@@ -38,23 +39,30 @@ pub fn schema(schema: &Value, depth: usize) -> Structural {
     let mut read = Structural {
         of: value_type(schema.str_at(&["type"])),
         nullable: flag("nullable"),
-        default: map.get("default").filter(|value| !value.is_null()).cloned(),
         preserves_unknown: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
         int_or_string: flag("x-kubernetes-int-or-string"),
         list_type: list_type(schema.str_at(&["x-kubernetes-list-type"])),
-        list_map_keys: texts(schema, "x-kubernetes-list-map-keys"),
         atomic: schema.str_at(&["x-kubernetes-map-type"]) == "atomic",
         ..Structural::default()
     };
-    read.default_bytes = read.default.as_ref().map_or(0, |value| json::to_vec(value).len());
     read.properties = properties(schema.at(&["properties"]), depth + 1);
-    let has_default = |(_, (_, property)): &(usize, &(Str, Structural))| property.default.is_some();
-    read.defaulted = read.properties.iter().enumerate().filter(has_default).map(|(at, _)| at).collect();
+    read.extra = extra(schema, &read.properties);
     read.additional = additional(schema.at(&["additionalProperties"]), depth + 1);
     read.items = below(schema, "items", depth + 1);
-    read.rules = map.keys().any(|key| RULES.contains(&key)).then(|| Box::new(rules(schema, depth + 1)));
+    read.rules = map.keys().any(|key| RULES.contains(&key)).then(|| rules(schema, depth + 1)).unwrap_or_default();
     read
+}
+
+/// Reads what few schemas have; `None` if this one has nothing of it.
+fn extra(schema: &Value, properties: &[(Str, Structural)]) -> Option<Box<Extra>> {
+    let has_default = |(_, (_, property)): &(usize, &(Str, Structural))| property.default_value().is_some();
+    let defaulted: Vec<_> = properties.iter().enumerate().filter(has_default).map(|(at, _)| at).collect();
+    let default = Some(schema.at(&["default"])).filter(|value| !value.is_null()).cloned();
+    let list_map_keys = texts(schema, "x-kubernetes-list-map-keys");
+    let default_bytes = default.as_ref().map_or(0, |value| json::to_vec(value).len());
+    let has_any = default.is_some() || !defaulted.is_empty() || !list_map_keys.is_empty();
+    has_any.then(|| Box::new(Extra { default, default_bytes, defaulted, list_map_keys }))
 }
 
 fn value_type(name: &str) -> Option<ValueType> {
@@ -75,11 +83,11 @@ fn texts(schema: &Value, key: &str) -> Vec<Str> {
     schema.list_at(&[key]).iter().filter_map(Value::as_str).map(Str::from).collect()
 }
 
-fn properties(value: &Value, depth: usize) -> Vec<(Str, Structural)> {
+fn properties(value: &Value, depth: usize) -> Box<[(Str, Structural)]> {
     let members = value.as_object().into_iter().flat_map(Map::iter);
     let mut read: Vec<_> = members.map(|(name, value)| (Str::from(name), schema(value, depth))).collect();
     read.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-    read
+    read.into()
 }
 
 fn additional(value: &Value, depth: usize) -> Additional {
@@ -99,30 +107,37 @@ fn below(schema: &Value, key: &str, depth: usize) -> Option<Box<Structural>> {
 fn rules(schema: &Value, depth: usize) -> ValueValidations {
     let count = |key| schema.int_at(&[key]);
     let number = |key| number(schema.at(&[key]));
-    let flag = |key| schema.is_true_at(&[key]);
-    let schemas = |key| schema.list_at(&[key]).iter().map(|value| self::schema(value, depth)).collect();
-    ValueValidations {
-        enumeration: Enumeration::of(schema.list_at(&["enum"])),
-        format: schema.str_at(&["format"]).into(),
-        pattern: Some(schema.str_at(&["pattern"])).filter(|text| !text.is_empty()).map(Pattern::new),
-        minimum: number("minimum"),
-        exclusive_minimum: flag("exclusiveMinimum"),
-        maximum: number("maximum"),
-        exclusive_maximum: flag("exclusiveMaximum"),
-        multiple_of: number("multipleOf"),
-        min_length: count("minLength"),
-        max_length: count("maxLength"),
-        min_items: count("minItems"),
-        max_items: count("maxItems"),
-        unique_items: flag("uniqueItems"),
-        min_properties: count("minProperties"),
-        max_properties: count("maxProperties"),
-        required: texts(schema, "required"),
-        all_of: schemas("allOf"),
-        any_of: schemas("anyOf"),
-        one_of: schemas("oneOf"),
-        not: below(schema, "not", depth),
-    }
+    let flag = |key, rule| schema.is_true_at(&[key]).then_some(rule);
+    let schemas = |key| -> Option<Box<[Structural]>> {
+        let all = schema.list_at(&[key]).iter().map(|value| self::schema(value, depth));
+        Some(all.collect()).filter(|all: &Box<[_]>| !all.is_empty())
+    };
+    let text = |key| Some(schema.str_at(&[key])).filter(|text| !text.is_empty());
+    let values = Some(schema.list_at(&["enum"])).filter(|values| !values.is_empty());
+    let required = Some(texts(schema, "required")).filter(|names| !names.is_empty());
+    let stated = [
+        values.map(|values| Rule::Enumeration(Box::new(Enumeration::of(values)))),
+        text("format").map(|format| Rule::Format(format.into())),
+        text("pattern").map(|pattern| Rule::Pattern(Box::new(Pattern::new(pattern)))),
+        number("minimum").map(Rule::Minimum),
+        flag("exclusiveMinimum", Rule::ExclusiveMinimum),
+        number("maximum").map(Rule::Maximum),
+        flag("exclusiveMaximum", Rule::ExclusiveMaximum),
+        number("multipleOf").map(Rule::MultipleOf),
+        count("minLength").map(Rule::MinLength),
+        count("maxLength").map(Rule::MaxLength),
+        count("minItems").map(Rule::MinItems),
+        count("maxItems").map(Rule::MaxItems),
+        flag("uniqueItems", Rule::UniqueItems),
+        count("minProperties").map(Rule::MinProperties),
+        count("maxProperties").map(Rule::MaxProperties),
+        required.map(|names| Rule::Required(names.into())),
+        schemas("allOf").map(Rule::AllOf),
+        schemas("anyOf").map(Rule::AnyOf),
+        schemas("oneOf").map(Rule::OneOf),
+        below(schema, "not", depth).map(Rule::Not),
+    ];
+    ValueValidations::of(stated.into_iter().flatten().collect())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bounds are floats in the API")]

@@ -3,56 +3,113 @@
 use super::{Pattern, Structural};
 use crate::value::{Str, Value};
 
-/// The value validations of a schema.
+/// The value validations of a schema: only those that it states, because a server may hold hundreds of thousands of
+/// schemas, and few state more than two.
 #[derive(Debug, Clone, Default)]
-pub struct ValueValidations {
-    /// The allowed values; any value when there are none.
-    pub enumeration: Enumeration,
-    /// The format of strings or the width of numbers, as the schema states it; empty for any. Not every format is
-    /// checked.
-    pub format: Str,
-    /// The pattern that strings must match.
-    pub pattern: Option<Pattern>,
-    /// The least number.
-    pub minimum: Option<f64>,
-    /// Whether numbers must be above [`ValueValidations::minimum`].
-    pub exclusive_minimum: bool,
-    /// The greatest number.
-    pub maximum: Option<f64>,
-    /// Whether numbers must be below [`ValueValidations::maximum`].
-    pub exclusive_maximum: bool,
-    /// A number of which numbers must be multiples.
-    pub multiple_of: Option<f64>,
-    /// Fewest characters of strings.
-    pub min_length: Option<i64>,
-    /// Most characters of strings.
-    pub max_length: Option<i64>,
-    /// Fewest items of lists.
-    pub min_items: Option<i64>,
-    /// Most items of lists.
-    pub max_items: Option<i64>,
-    /// Whether the items of lists must differ from each other.
-    pub unique_items: bool,
-    /// Fewest members of objects.
-    pub min_properties: Option<i64>,
-    /// Most members of objects.
-    pub max_properties: Option<i64>,
-    /// The members that objects must have.
-    pub required: Vec<Str>,
-    /// Schemas that must all hold.
-    pub all_of: Vec<Structural>,
-    /// Schemas of which at least one must hold.
-    pub any_of: Vec<Structural>,
-    /// Schemas of which exactly one must hold.
-    pub one_of: Vec<Structural>,
-    /// A schema that must not hold.
-    pub not: Option<Box<Structural>>,
+pub struct ValueValidations(Box<[Rule]>);
+
+/// One value validation.
+#[derive(Debug, Clone)]
+pub(super) enum Rule {
+    Enumeration(Box<Enumeration>),
+    Format(Str),
+    Pattern(Box<Pattern>),
+    Minimum(f64),
+    ExclusiveMinimum,
+    Maximum(f64),
+    ExclusiveMaximum,
+    MultipleOf(f64),
+    MinLength(i64),
+    MaxLength(i64),
+    MinItems(i64),
+    MaxItems(i64),
+    UniqueItems,
+    MinProperties(i64),
+    MaxProperties(i64),
+    Required(Box<[Str]>),
+    AllOf(Box<[Structural]>),
+    AnyOf(Box<[Structural]>),
+    OneOf(Box<[Structural]>),
+    Not(Box<Structural>),
+}
+
+/// Defines functions that return the value of one rule, or another value if the schema does not state the rule.
+macro_rules! stated {
+    ($($(#[$doc:meta])+ $name:ident: $of:ty = $rule:pat => $value:expr, else $other:expr;)+) => {$(
+        $(#[$doc])+
+        pub fn $name(&self) -> $of {
+            self.0.iter().find_map(|rule| match rule { $rule => Some($value), _ => None }).unwrap_or($other)
+        }
+    )+};
+}
+
+impl ValueValidations {
+    pub(super) fn of(rules: Vec<Rule>) -> Self {
+        Self(rules.into())
+    }
+
+    stated! {
+        /// Returns the allowed values; any value is allowed if there are none.
+        enumeration: &Enumeration = Rule::Enumeration(of) => &**of, else &ANYTHING;
+        /// Returns the format of strings or the width of numbers, as the schema states it; empty for any. Not every
+        /// format is checked.
+        format: &str = Rule::Format(of) => of.as_str(), else "";
+        /// Returns the pattern that strings must match.
+        pattern: Option<&Pattern> = Rule::Pattern(of) => Some(&**of), else None;
+        /// Returns the least number.
+        minimum: Option<f64> = Rule::Minimum(of) => Some(*of), else None;
+        /// Returns whether numbers must be above [`ValueValidations::minimum`].
+        exclusive_minimum: bool = Rule::ExclusiveMinimum => true, else false;
+        /// Returns the greatest number.
+        maximum: Option<f64> = Rule::Maximum(of) => Some(*of), else None;
+        /// Returns whether numbers must be below [`ValueValidations::maximum`].
+        exclusive_maximum: bool = Rule::ExclusiveMaximum => true, else false;
+        /// Returns a number of which numbers must be multiples.
+        multiple_of: Option<f64> = Rule::MultipleOf(of) => Some(*of), else None;
+        /// Returns the fewest characters of strings.
+        min_length: Option<i64> = Rule::MinLength(of) => Some(*of), else None;
+        /// Returns the most characters of strings.
+        max_length: Option<i64> = Rule::MaxLength(of) => Some(*of), else None;
+        /// Returns the fewest items of lists.
+        min_items: Option<i64> = Rule::MinItems(of) => Some(*of), else None;
+        /// Returns the most items of lists.
+        max_items: Option<i64> = Rule::MaxItems(of) => Some(*of), else None;
+        /// Returns whether the items of lists must differ from each other.
+        unique_items: bool = Rule::UniqueItems => true, else false;
+        /// Returns the fewest members of objects.
+        min_properties: Option<i64> = Rule::MinProperties(of) => Some(*of), else None;
+        /// Returns the most members of objects.
+        max_properties: Option<i64> = Rule::MaxProperties(of) => Some(*of), else None;
+        /// Returns the members that objects must have.
+        required: &[Str] = Rule::Required(of) => &**of, else &[];
+        /// Returns the schemas that must all hold.
+        all_of: &[Structural] = Rule::AllOf(of) => &**of, else &[];
+        /// Returns the schemas of which at least one must hold.
+        any_of: &[Structural] = Rule::AnyOf(of) => &**of, else &[];
+        /// Returns the schemas of which exactly one must hold.
+        one_of: &[Structural] = Rule::OneOf(of) => &**of, else &[];
+        /// Returns the schema that must not hold.
+        not: Option<&Structural> = Rule::Not(of) => Some(&**of), else None;
+    }
 }
 
 /// The allowed values, where not all are allowed.
 #[derive(Debug, Clone, Default)]
 pub struct Enumeration {
     values: Vec<Value>,
+    /// The index of the values if there are many.
+    index: Option<Box<Index>>,
+}
+
+/// The enumeration of a schema that states none.
+static ANYTHING: Enumeration = Enumeration { values: Vec::new(), index: None };
+
+/// The number of values up to which they are compared one by one.
+const COMPARED_MAX: usize = 16;
+
+/// The values of an enumeration by their type.
+#[derive(Debug, Clone, Default)]
+struct Index {
     /// Those that are strings, sorted.
     texts: Vec<Str>,
     /// Those that are integers, sorted.
@@ -61,14 +118,10 @@ pub struct Enumeration {
     others: Vec<Value>,
 }
 
-impl Enumeration {
-    /// No values are stated.
-    const NONE: Self = Self { values: Vec::new(), texts: Vec::new(), ints: Vec::new(), others: Vec::new() };
-
-    /// Returns the enumeration of these values.
-    fn of_values(values: Vec<Value>) -> Self {
-        let mut of = Self::NONE;
-        for value in &values {
+impl Index {
+    fn of(values: &[Value]) -> Self {
+        let mut of = Self::default();
+        for value in values {
             match value {
                 Value::Str(text) => of.texts.push(text.clone()),
                 Value::Int(number) => of.ints.push(*number),
@@ -77,12 +130,26 @@ impl Enumeration {
         }
         of.texts.sort_unstable();
         of.ints.sort_unstable();
-        Self { values, ..of }
+        of
     }
 
+    fn names(&self, value: &Value) -> bool {
+        let has_int = |number: i64| self.ints.binary_search(&number).is_ok();
+        let is_other = || self.others.iter().any(|own| is_equal(own, value));
+        match value {
+            Value::Str(text) => self.texts.binary_search(text).is_ok(),
+            Value::Int(number) => has_int(*number) || is_other(),
+            Value::Float(number) => has_int(as_int(number.get())) || is_other(),
+            _ => is_other(),
+        }
+    }
+}
+
+impl Enumeration {
     /// Reads the values of a schema.
     pub(super) fn of(values: &[Value]) -> Self {
-        Self::of_values(values.to_vec())
+        let index = (values.len() > COMPARED_MAX).then(|| Box::new(Index::of(values)));
+        Self { values: values.to_vec(), index }
     }
 
     /// Returns whether no values are stated, so that every value is allowed.
@@ -96,41 +163,26 @@ impl Enumeration {
     }
 
     /// Returns whether a value is among them. Numbers are compared in the type that they have.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
     pub fn names(&self, value: &Value) -> bool {
-        let has_float =
-            |number: f64| self.others.iter().any(|it| matches!(it, Value::Float(own) if own.get() == number));
-        let has_int = |number: i64| self.ints.binary_search(&number).is_ok();
-        match value {
-            Value::Null => false,
-            Value::Str(text) => self.texts.binary_search(text).is_ok(),
-            Value::Int(number) => has_int(*number) || has_float(*number as f64),
-            Value::Float(number) => has_float(number.get()) || has_int(number.get() as i64),
-            other => self.others.contains(other),
+        match &self.index {
+            _ if value.is_null() => false,
+            Some(index) => index.names(value),
+            None => self.values.iter().any(|own| is_equal(own, value)),
         }
     }
 }
 
-/// The rules of a schema without value validations.
-pub(super) static NONE: ValueValidations = ValueValidations {
-    enumeration: Enumeration::NONE,
-    format: Str::const_new(""),
-    pattern: None,
-    minimum: None,
-    exclusive_minimum: false,
-    maximum: None,
-    exclusive_maximum: false,
-    multiple_of: None,
-    min_length: None,
-    max_length: None,
-    min_items: None,
-    max_items: None,
-    unique_items: false,
-    min_properties: None,
-    max_properties: None,
-    required: Vec::new(),
-    all_of: Vec::new(),
-    any_of: Vec::new(),
-    one_of: Vec::new(),
-    not: None,
-};
+/// Returns whether a value equals one of an enumeration. A number is converted to the type that the value has.
+#[expect(clippy::cast_precision_loss, reason = "Go converts numbers likewise")]
+fn is_equal(own: &Value, value: &Value) -> bool {
+    match (own, value) {
+        (Value::Float(own), Value::Int(number)) => own.get() == *number as f64,
+        (Value::Int(own), Value::Float(number)) => *own == as_int(number.get()),
+        (own, value) => own == value,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "Go converts numbers likewise")]
+const fn as_int(number: f64) -> i64 {
+    number as i64
+}

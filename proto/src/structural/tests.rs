@@ -217,7 +217,7 @@ fn schemas_that_are_none_and_deep_ones_are_read() {
     assert!(Structural::of(&Value::from("x")).properties.is_empty());
     let odd = value!({"type": 1, "properties": [], "items": true, "enum": "x", "required": [1], "maximum": "5"});
     let read = Structural::of(&odd);
-    assert!(read.of.is_none() && read.items.is_none() && read.rules().required.is_empty());
+    assert!(read.of.is_none() && read.items.is_none() && read.rules().required().is_empty());
     let mut deep = value!({"type": "string"});
     for _ in 0..5000 {
         deep = value!({"type": "object", "properties": {"a": deep}});

@@ -25,7 +25,7 @@ pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
 fn structure(schema: &Structural, open: bool, is_object: bool) -> Type {
     let skipped = |name: &str| is_object && is_meta(name);
     let mut fields: Vec<Field> = if is_object { standard_fields() } else { Vec::new() };
-    let required: HashSet<&str> = schema.rules().required.iter().map(Str::as_str).collect();
+    let required: HashSet<&str> = schema.rules().required().iter().map(Str::as_str).collect();
     let properties = schema.properties.iter().filter(|(name, _)| !skipped(name));
     fields.extend(properties.map(|(name, property)| field(name, property, open, required.contains(name.as_str()))));
     Type {
@@ -50,7 +50,7 @@ fn standard_fields() -> Vec<Field> {
 }
 
 fn field(name: &str, schema: &Structural, open: bool, required: bool) -> Field {
-    let default = schema.default.as_ref().map(json::to_vec).and_then(|text| String::from_utf8(text).ok());
+    let default = schema.default_value().map(json::to_vec).and_then(|text| String::from_utf8(text).ok());
     Field {
         name: Text::from(name.to_owned()),
         number: 0,
@@ -71,7 +71,7 @@ fn shape(schema: &Structural, open: bool) -> Shape {
         Some(ValueType::Boolean) => Shape::Bool,
         Some(ValueType::Integer) => Shape::Int64,
         Some(ValueType::Number) => Shape::Double,
-        Some(ValueType::String) => match schema.rules().format.as_str() {
+        Some(ValueType::String) => match schema.rules().format() {
             "" | "byte" => Shape::String { named: Text::default() },
             _ => Shape::IntOrString,
         },
@@ -95,7 +95,7 @@ fn object(schema: &Structural, open: bool) -> Shape {
 }
 
 fn list(schema: &Structural, open: bool) -> List {
-    let keys = || schema.list_map_keys.iter().map(|key| Text::from(key.to_string())).collect();
+    let keys = || schema.list_map_keys().iter().map(|key| Text::from(key.to_string())).collect();
     List {
         item: schema.items.as_deref().map_or(Shape::Any(AnyKind::RawExtension), |items| shape(items, open)),
         pointer_items: true,

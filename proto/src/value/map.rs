@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::members::{Members, ORDERED_MAX, View, sort};
-use super::source::Text;
+use super::source::ObjectText;
 use super::{Str, Value};
 
 /// Members of an object: in insertion order while there are few, sorted by key once there are more than 64.
@@ -28,7 +28,7 @@ struct Node {
 
 /// A text, and its members once they were read.
 struct Unchanged {
-    text: Text,
+    text: ObjectText,
     members: OnceLock<Vec<(Str, Value)>>,
 }
 
@@ -57,7 +57,7 @@ impl Clone for Node {
     }
 }
 
-fn read(text: &Text) -> Vec<(Str, Value)> {
+fn read(text: &ObjectText) -> Vec<(Str, Value)> {
     let mut members = text.members();
     arrange(&mut members);
     members
@@ -100,7 +100,7 @@ fn overwrite(place: &mut Value, later: Value) {
 impl PartialEq for Map {
     /// Two maps are equal when they have equal values for the same keys, in any order.
     fn eq(&self, other: &Self) -> bool {
-        let same_text = || matches!((self.text(), other.text()), (Some(a), Some(b)) if a == b);
+        let same_text = || matches!((self.text_bytes(), other.text_bytes()), (Some(a), Some(b)) if a == b);
         let same = |((a_key, a), (b_key, b)): ((&str, &Value), (&str, &Value))| {
             if a_key == b_key { a == b } else { other.get(a_key) == Some(a) && self.get(b_key) == Some(b) }
         };
@@ -125,24 +125,29 @@ impl Map {
     }
 
     /// Returns the map of a text's object, which must have members.
-    pub(super) fn of_text(text: Text) -> Self {
+    pub(super) fn of_text(text: ObjectText) -> Self {
         Self::unchanged(text, OnceLock::new())
     }
 
     /// Does what [`Map::of_text`] does, with members that were read already.
-    pub(super) fn of_text_with(text: Text, mut members: Vec<(Str, Value)>) -> Self {
+    pub(super) fn of_text_with(text: ObjectText, mut members: Vec<(Str, Value)>) -> Self {
         arrange(&mut members);
         Self::unchanged(text, members.into())
     }
 
-    fn unchanged(text: Text, members: OnceLock<Vec<(Str, Value)>>) -> Self {
+    fn unchanged(text: ObjectText, members: OnceLock<Vec<(Str, Value)>>) -> Self {
         let unchanged = Some(Box::new(Unchanged { text, members }));
         Self { node: Some(Arc::new(Node { unchanged, ..Node::default() })) }
     }
 
     /// Returns the text from which the map was made; `None` once it was changed.
-    pub(crate) fn text(&self) -> Option<&[u8]> {
-        self.node.as_ref()?.unchanged.as_ref().map(|unchanged| unchanged.text.as_bytes())
+    pub(super) fn text(&self) -> Option<&ObjectText> {
+        self.node.as_ref()?.unchanged.as_ref().map(|unchanged| &unchanged.text)
+    }
+
+    /// Returns the bytes of the text from which the map was made; `None` once it was changed.
+    pub(crate) fn text_bytes(&self) -> Option<&[u8]> {
+        self.text().map(ObjectText::as_bytes)
     }
 
     /// Records that the map and everything in it has the form that its type demands. This is forgotten when the map or

@@ -11,7 +11,7 @@ mod source;
 pub use compact_str::CompactString as Str;
 pub use map::Map;
 pub use number::{Float, Hole};
-pub use source::{of_written, read};
+pub use source::{ObjectText, of_written, read};
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq, Default)]

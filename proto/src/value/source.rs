@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::{Map, Str, Value};
+use crate::json;
 use crate::json::pass::Pass;
 use crate::json::scan;
 
@@ -10,9 +11,9 @@ use crate::json::scan;
 /// objects are read at once.
 const DEPTH_MAX: u8 = 24;
 
-/// The text of one object that has members. Cheap to clone.
+/// The text of one object. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Text {
+pub struct ObjectText {
     /// UTF-8, from brace to brace.
     bytes: Bytes,
     /// The number of objects that enclose it.
@@ -23,7 +24,7 @@ pub(super) struct Text {
 /// use, and unchanged parts are written as they are in the text. `None` when that is not possible: then the text must
 /// be parsed.
 pub fn read(text: &Bytes) -> Option<Value> {
-    let object = Text { bytes: text.slice(..text.trim_ascii_end().len()), depth: 0 };
+    let object = ObjectText { bytes: text.slice(..text.trim_ascii_end().len()), depth: 0 };
     (object.bytes.starts_with(b"{") && !object.bytes.starts_with(b"{}")).then_some(())?;
     let members = object.try_members()?;
     Some(Value::Object(Map::of_text_with(object, members)))
@@ -32,13 +33,25 @@ pub fn read(text: &Bytes) -> Option<Value> {
 /// Returns the map of an object with members whose text has the form that [`crate::json::write`] gives it. The text is
 /// not read until a member is asked for.
 pub fn of_written(text: Vec<u8>) -> Map {
-    Map::of_text(Text { bytes: text.into(), depth: 0 })
+    Map::of_text(ObjectText { bytes: text.into(), depth: 0 })
 }
 
-impl Text {
-    /// Returns the text of the object.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+impl ObjectText {
+    /// Returns the text of an object: the text that it was made from, or else a newly written one. `None` for other
+    /// values.
+    pub fn of(value: &Value) -> Option<Self> {
+        let map = value.as_object()?;
+        Some(map.text().cloned().unwrap_or_else(|| Self { bytes: json::to_vec(value).into(), depth: 0 }))
+    }
+
+    /// Returns the text.
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Returns the object as a tree that does not refer to the text.
+    pub fn parse(&self) -> Value {
+        json::parse(&self.bytes).unwrap_or_default() // the text was read or written before
     }
 
     /// Returns the members of the object; those that are objects refer to the same text. Returns no members when the
@@ -56,7 +69,7 @@ impl Text {
 
 /// Reads one object of a text.
 struct Reader<'a> {
-    text: &'a Text,
+    text: &'a ObjectText,
     pass: Pass<'a>,
 }
 
@@ -83,7 +96,7 @@ impl Reader<'_> {
             b'{' if self.text.depth < DEPTH_MAX => {
                 let from = self.pass.at;
                 self.pass.at = scan::value_end(self.pass.bytes, from)?;
-                let text = Text { bytes: self.text.bytes.slice(from..self.pass.at), depth: self.text.depth + 1 };
+                let text = ObjectText { bytes: self.text.bytes.slice(from..self.pass.at), depth: self.text.depth + 1 };
                 Some(Value::Object(Map::of_text(text)))
             }
             _ => self.pass.value(),
@@ -134,12 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn the_text_of_a_part_is_that_of_the_whole() {
+        let whole = Bytes::from_static(TEXT.as_bytes());
+        let tree = read(&whole).unwrap();
+        let part = ObjectText::of(tree.at(&["spec"])).unwrap();
+        assert!(whole.as_ptr_range().contains(&part.as_bytes().as_ptr()));
+        assert_eq!((part.parse(), &ObjectText::of(&Value::from(1)).is_none()), (tree.at(&["spec"]).clone(), &true));
+        let parsed = parsed();
+        assert_eq!(ObjectText::of(parsed.at(&["spec"])).unwrap().as_bytes(), part.as_bytes());
+    }
+
+    #[test]
     fn what_was_written_is_known_without_a_look() {
         let text = json::to_vec(&parsed());
         let (written, unseen) = (of_written(text.clone()), of_written(text.clone()));
-        assert_eq!(written.text(), Some(&text[..]));
+        assert_eq!(written.text_bytes(), Some(&text[..]));
         assert_eq!(Value::from(written.clone()), parsed());
-        assert_eq!((written.text(), written.get("kind")), (Some(&text[..]), Some(&Value::from("Pod"))));
+        assert_eq!((written.text_bytes(), written.get("kind")), (Some(&text[..]), Some(&Value::from("Pod"))));
         assert_eq!(unseen, written);
     }
 

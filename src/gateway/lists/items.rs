@@ -69,7 +69,7 @@ pub(super) fn json_writer(
 pub(super) fn static_columns(served: &Served) -> Option<&'static [Column]> {
     match &served.resource {
         Ref::Static(resource) => Some(&resource.columns),
-        Ref::Shared(_) => None,
+        Ref::Shared(_) | Ref::Late(_) => None,
     }
 }
 

@@ -16,7 +16,7 @@ pub struct OldItems<'a> {
 impl<'a> OldItems<'a> {
     /// Returns the items of a list by the keys of its schema; `None` if the schema has no keys.
     pub fn of(schema: &'a Structural, list: Option<&'a Value>) -> Self {
-        let keys: &[Str] = if is_map(schema) { &schema.list_map_keys } else { &[] };
+        let keys: &[Str] = if is_map(schema) { schema.list_map_keys() } else { &[] };
         let mut items = HashMap::new();
         if !keys.is_empty() {
             for item in list.and_then(Value::as_array).unwrap_or_default() {

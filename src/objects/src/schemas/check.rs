@@ -161,7 +161,7 @@ impl Walk<'_> {
 
     /// Checks `enum`.
     fn enumeration(&self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
-        let allowed = &rules.enumeration;
+        let allowed = rules.enumeration();
         if allowed.is_empty() || allowed.names(value) {
             return;
         }
@@ -183,11 +183,11 @@ impl Walk<'_> {
     fn string(&self, rules: &ValueValidations, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
         let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
-        if let Some(max) = rules.max_length.filter(|max| length > *max) {
+        if let Some(max) = rules.max_length().filter(|max| length > *max) {
             self.tell(out, || self.of_path(|path, errors| errors.too_long(path, size(max))));
-        } else if let Some(min) = rules.min_length.filter(|min| length < *min) {
+        } else if let Some(min) = rules.min_length().filter(|min| length < *min) {
             self.tell(out, || invalid(format!("should be at least {min} chars long")));
-        } else if let Some(pattern) = rules.pattern.as_ref().filter(|pattern| !pattern.matches(text)) {
+        } else if let Some(pattern) = rules.pattern().filter(|pattern| !pattern.matches(text)) {
             self.tell(out, || invalid(format!("should match '{}'", pattern.text())));
         }
         if format::is_of_strings(format) {
@@ -227,9 +227,9 @@ impl Walk<'_> {
             }
         }
         let rules = schema.rules();
-        self.count(items.len(), (rules.min_items, rules.max_items), "items", out);
+        self.count(items.len(), (rules.min_items(), rules.max_items()), "items", out);
         let mut seen = HashSet::new();
-        if rules.unique_items && !items.iter().all(|item| seen.insert(identity(item))) {
+        if rules.unique_items() && !items.iter().all(|item| seen.insert(identity(item))) {
             self.tell(out, || self.error(ErrorKind::Invalid, quote(""), "shouldn't contain duplicates"));
         }
         out.matches += 1;
@@ -237,7 +237,7 @@ impl Walk<'_> {
 
     fn object(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut Outcome) {
         let rules = schema.rules();
-        self.count(map.len(), (rules.min_properties, rules.max_properties), "properties", out);
+        self.count(map.len(), (rules.min_properties(), rules.max_properties()), "properties", out);
         self.additional(schema, map, pair, out);
         let length = self.path.len();
         for (name, of, value) in schema.stated(map) {
@@ -250,7 +250,7 @@ impl Walk<'_> {
             out.merge(self.value(of, value, pair));
             self.path.truncate(length);
         }
-        for name in rules.required.iter().filter(|name| !map.contains_key(name)) {
+        for name in rules.required().iter().filter(|name| !map.contains_key(name)) {
             let field = || self.field(&format!("{}.{name}", self.path));
             self.tell(out, || FieldError {
                 kind: ErrorKind::Required,
@@ -287,15 +287,15 @@ impl Walk<'_> {
 
     /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Unchanged values get no leniency in them.
     fn alternatives(&mut self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
-        if !rules.any_of.is_empty() {
-            let found = self.best(&rules.any_of, value, true);
+        if !rules.any_of().is_empty() {
+            let found = self.best(rules.any_of(), value, true);
             if found.valid == 0 {
                 self.tell_of_schemas(out, "must validate at least one schema (anyOf)");
             }
             out.merge(found.best);
         }
-        if !rules.one_of.is_empty() {
-            let found = self.best(&rules.one_of, value, false);
+        if !rules.one_of().is_empty() {
+            let found = self.best(rules.one_of(), value, false);
             match found.valid {
                 1 => out.merge(found.best),
                 valid => {
@@ -309,16 +309,16 @@ impl Walk<'_> {
             }
         }
         let mut valid = 0;
-        for schema in &rules.all_of {
+        for schema in rules.all_of() {
             let outcome = self.value(schema, value, None);
             valid += usize::from(outcome.is_valid());
             out.merge(outcome);
         }
-        if valid < rules.all_of.len() {
+        if valid < rules.all_of().len() {
             let none = if valid == 0 { ". None validated" } else { "" };
             self.tell_of_schemas(out, &format!("must validate all the schemas (allOf){none}"));
         }
-        if let Some(schema) = &rules.not {
+        if let Some(schema) = rules.not() {
             let outcome = self.value(schema, value, None);
             let is_valid = outcome.is_valid();
             self.forget(outcome.errors);

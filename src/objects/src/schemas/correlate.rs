@@ -34,7 +34,7 @@ impl<'a> Pair<'a> {
     /// Returns the old items of a list. `None` unless the list has the type `map` and states keys.
     pub fn items(self) -> Option<OldItems<'a>> {
         let (Value::Array(_), Value::Array(old)) = (self.new, self.old) else { return None };
-        if self.schema.list_type != Some(ListType::Map) || self.schema.list_map_keys.is_empty() {
+        if self.schema.list_type != Some(ListType::Map) || self.schema.list_map_keys().is_empty() {
             return None;
         }
         let mut by_key = HashMap::with_capacity(old.len());
@@ -75,7 +75,7 @@ impl<'a> OldItems<'a> {
 fn key(schema: &Structural, item: &Value) -> Option<Vec<u8>> {
     let map = item.as_object()?;
     let mut spelled = Vec::new();
-    for name in &schema.list_map_keys {
+    for name in schema.list_map_keys() {
         match map.get(name)? {
             Value::Null | Value::Array(_) | Value::Object(_) => return None,
             Value::Float(number) => spelled.extend_from_slice(format!("float {}", number.get()).as_bytes()),

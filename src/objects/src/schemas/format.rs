@@ -83,7 +83,7 @@ fn find(format: &str) -> Option<&'static Format> {
 
 /// Returns the format of a schema. Empty if the schema states none, or one that is not checked.
 pub fn checked(schema: &Structural) -> &str {
-    let format = schema.rules().format.as_str();
+    let format = schema.rules().format();
     let known = !format.is_empty()
         && match schema.of {
             _ if schema.int_or_string => find(format).is_some(),

@@ -51,11 +51,11 @@ fn keyed(schema: &Structural, items: &[Value], path: &Path<'_>, errors: &mut Err
         return errors.invalid(&path.index(index), &sorted(&items[index]), why);
     }
     let keys_of = |item: &Value| {
-        let stated = schema.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+        let stated = schema.list_map_keys().iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
         stated.collect::<Map>()
     };
     let keys: Vec<Map> = items.iter().map(keys_of).collect();
-    let identities = keys.iter().map(|keys| match (&schema.list_map_keys[..], keys.values().next()) {
+    let identities = keys.iter().map(|keys| match (schema.list_map_keys(), keys.values().next()) {
         ([_], Some(value)) => identity(value),
         _ => identity(&Value::Object(keys.clone())),
     });

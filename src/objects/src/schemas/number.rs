@@ -58,15 +58,15 @@ impl Walk<'_> {
         };
         range("Checked", fits, out);
         let rules = schema.rules();
-        if let Some(factor) = rules.multiple_of {
+        if let Some(factor) = rules.multiple_of() {
             let is_outside = range("MultipleOf", float_fits(of, format, factor), out);
             self.multiple(number_of(value, is_outside), factor, out);
         }
-        let minimum = rules.minimum.map(|limit| match rules.exclusive_minimum {
+        let minimum = rules.minimum().map(|limit| match rules.exclusive_minimum() {
             false => Bound { name: "Minimum boundary", limit, keeps: at_least, words: "greater than or equal to" },
             true => Bound { name: "Minimum boundary", limit, keeps: |a, b| !at_least(b, a), words: "greater than" },
         });
-        let maximum = rules.maximum.map(|limit| match rules.exclusive_maximum {
+        let maximum = rules.maximum().map(|limit| match rules.exclusive_maximum() {
             false => {
                 Bound { name: "Maximum boundary", limit, keeps: |a, b| at_least(b, a), words: "less than or equal to" }
             }

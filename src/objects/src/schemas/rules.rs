@@ -7,7 +7,7 @@ use flotilla_cel::schema::structural::Schema;
 use flotilla_cel::schema::{Found, Kind, ValidatedObject, Validator, Violation};
 use flotilla_cel::with_room;
 use flotilla_proto::structural::Structural;
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{ObjectText, Value};
 
 use crate::field::{ErrorKind, Errors, FieldError, Path};
 
@@ -22,15 +22,15 @@ pub struct CelRules(Arc<OnceLock<Option<Validator>>>);
 
 impl CelRules {
     /// Returns the compiled rules of a schema. Compiles them on the first call. `None` if the schema has no rules.
-    pub fn compiled(&self, published: &Value) -> Option<&Validator> {
-        self.0.get_or_init(|| validator(published, true)).as_ref()
+    pub fn compiled(&self, published: &ObjectText) -> Option<&Validator> {
+        self.0.get_or_init(|| validator(&published.parse(), true)).as_ref()
     }
 
     /// Reports which rules an object breaks. `old` is the stored object, and `errors` holds what other checks found.
     /// Rules that an unchanged part breaks become warnings.
     pub fn validate(
         &self,
-        published: &Value,
+        published: &ObjectText,
         schema: &Structural,
         (object, old): (&Value, Option<&Value>),
         errors: &mut Errors,
