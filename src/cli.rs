@@ -17,6 +17,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 use flotilla::administration::{Cluster, SharedKeys};
 use flotilla::backup::{Backup, Restore};
 use flotilla::boot::{Boot, BootError};
+use flotilla::causes::with_causes;
 use flotilla::config::{self, Config, ConfigError, LogFormat};
 use flotilla::console::Console;
 use flotilla::drain::{Drain, DrainBegin};
@@ -292,8 +293,6 @@ impl Signals {
 
 /// Prints an error with its causes to standard error. Returns the exit code.
 fn fail(error: &dyn std::error::Error, code: u8) -> ExitCode {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-    eprintln!("flotilla: {text}");
+    eprintln!("flotilla: {}", with_causes(error));
     ExitCode::from(code)
 }

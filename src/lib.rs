@@ -9,8 +9,8 @@
 //! The modules of [`flotilla_objects`] lie below all of them, in a crate of their own: an edit of a kind is tested
 //! without building the server.
 //!
-//! - Facts and errors: `wall_clock`, `version`, `unreadable`, `enablement`, `catalogued`, `embedded`, `large_pages`,
-//!   `parent`
+//! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `enablement`, `catalogued`, `embedded`,
+//!   `large_pages`, `parent`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
@@ -35,6 +35,7 @@ pub mod backup;
 pub mod boot;
 pub mod bootstrap;
 pub mod catalogued;
+pub mod causes;
 pub mod config;
 pub mod console;
 pub mod controllers;

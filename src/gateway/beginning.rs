@@ -10,6 +10,7 @@ use flotilla_cluster::Standing;
 use crate::aggregation::Aggregation;
 use crate::boot::{Boot, StartError};
 use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FrontProxy, SeedError};
+use crate::causes::with_causes;
 use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
 use crate::discovery::health::{Health, Part};
@@ -64,7 +65,7 @@ impl Beginning {
         let begun = beginning.clone();
         actix_web::rt::spawn(async move {
             while let Err(error) = seed(&work.registry, &work.input).await {
-                tracing::warn!(error = chain(&error), "the server cannot begin yet");
+                tracing::warn!(error = with_causes(&error), "the server cannot begin yet");
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
             }
             begun.done(&work);
@@ -167,12 +168,6 @@ async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
         let name = desired.object.str_at(&["metadata", "name"]);
         tracing::warn!(resource = desired.resource, name, "an object of every cluster cannot be brought up to date");
     }
-}
-
-/// Returns the text of an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Returns the part of the configuration that the objects that must exist show.

@@ -14,13 +14,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::observation::{Observation, Output, StatusError, unix_seconds};
 use super::view::{Certificate, Overview};
 use crate::administration::{Client, Kubeconfig};
+use crate::causes::with_causes;
 use crate::pki::{LEAF_RENEWAL, read_credential};
 use crate::{config, wall_clock};
+
+// These limits are those of the alerts in `deploy/prometheus/alerts.yaml`.
 
 /// Largest difference between clocks without a warning, in seconds.
 const CLOCK_OFFSET: f64 = 0.5;
 /// Smallest free part of a disk without a warning.
-const DISK_FREE: f64 = 0.1;
+const DISK_FREE: f64 = 0.15;
 /// Largest number of log entries that a member may lack without a warning.
 const LAG_ENTRIES: u64 = 10_000;
 
@@ -296,12 +299,6 @@ fn clock(offset: f64) -> Finding {
     }
 }
 
-/// Returns the text of an error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,6 +312,17 @@ mod tests {
         );
         assert_eq!([room(5.0, 100.0).verdict, room(50.0, 100.0).verdict], [Verdict::Warning, Verdict::Good]);
         assert_eq!(certificate("it", Ok(b"none"), 0).verdict, Verdict::Broken);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_alerts() {
+        let alerts = include_str!("../../deploy/prometheus/alerts.yaml");
+        let limit = |alert: &str| -> f64 {
+            let rule = alerts.split_once(&format!("- alert: {alert}\n")).unwrap().1;
+            rule.lines().nth(1).unwrap().rsplit([' ']).next().unwrap().parse().unwrap()
+        };
+        let limits = ["FlotillaDiskNearlyFull", "FlotillaClockOff", "FlotillaReplicaLags"].map(limit);
+        assert_eq!(limits, [DISK_FREE, CLOCK_OFFSET, LAG_ENTRIES as f64]);
     }
 
     #[test]
