@@ -5,6 +5,7 @@
 
 mod events;
 mod parse;
+mod plain_json;
 mod scalar;
 mod scan;
 #[cfg(test)]

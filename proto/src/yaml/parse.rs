@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use super::events::{Event, Events, Node};
-use super::scalar;
 use super::scan::Fault;
 use super::tree::{Open, Tree};
+use super::{plain_json, scalar};
 use crate::json::DEPTH_MAX;
 use crate::value::Value;
 
@@ -64,6 +64,14 @@ pub struct Parsed {
 /// # Errors
 /// The first error, in go-yaml's words: in the text, then in its values, then in their conversion to JSON.
 pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    match plain_json::parse(text) {
+        Some(value) => Ok(Parsed { value, duplicates: Vec::new() }),
+        None => parse_as_yaml(text),
+    }
+}
+
+/// Does the same for every text, also for one in JSON.
+pub(super) fn parse_as_yaml(text: &[u8]) -> Result<Parsed, Error> {
     let text = decoded(text)?;
     let mut events = Events::new(&text);
     let mut tree = Tree::default();
