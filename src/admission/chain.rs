@@ -2,11 +2,12 @@
 
 use super::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step, Validating};
 use super::plugins::{
-    always_pull_images, certificate_approval, certificate_signing, certificate_subject_restriction,
+    always_deny, always_pull_images, certificate_approval, certificate_signing, certificate_subject_restriction,
     default_ingress_class, default_storage_class, default_toleration_seconds, deny_service_external_ips,
-    event_rate_limit, extended_resource_toleration, limit_pod_hard_anti_affinity_topology, limit_ranger,
-    namespace_lifecycle, node_declared_feature_validator, node_restriction, owner_references_permission_enforcement,
-    persistent_volume_claim_resize, pod_node_selector, pod_security, pod_topology_labels, priority, resource_quota,
+    event_rate_limit, extended_resource_toleration, image_policy_webhook, limit_pod_hard_anti_affinity_topology,
+    limit_ranger, namespace_auto_provision, namespace_exists, namespace_lifecycle, node_declared_feature_validator,
+    node_restriction, owner_references_permission_enforcement, persistent_volume_claim_resize, pod_node_selector,
+    pod_resize_validator, pod_security, pod_toleration_restriction, pod_topology_labels, priority, resource_quota,
     runtime_class, service_account, storage_object_in_use_protection, taint_nodes_by_condition,
 };
 use super::{Operation, mutating, validating, webhooks};
@@ -17,21 +18,21 @@ use crate::served::Served;
 /// All plugins, in the order in which they run.
 pub static CHAIN: [Plugin; 41] = [
     Plugin::idle("AlwaysAdmit"),
-    Plugin::absent("NamespaceAutoProvision"),
+    namespace_auto_provision::PLUGIN,
     namespace_lifecycle::PLUGIN,
-    Plugin::idle("NamespaceExists"),
+    namespace_exists::PLUGIN,
     limit_pod_hard_anti_affinity_topology::PLUGIN,
     limit_ranger::PLUGIN,
     service_account::PLUGIN,
     node_restriction::PLUGIN,
     taint_nodes_by_condition::PLUGIN,
     always_pull_images::PLUGIN,
-    Plugin::absent("ImagePolicyWebhook"),
+    image_policy_webhook::PLUGIN,
     pod_security::PLUGIN,
     pod_node_selector::PLUGIN,
     priority::PLUGIN,
     default_toleration_seconds::PLUGIN,
-    Plugin::absent("PodTolerationRestriction"),
+    pod_toleration_restriction::PLUGIN,
     event_rate_limit::PLUGIN,
     extended_resource_toleration::PLUGIN,
     default_storage_class::PLUGIN,
@@ -50,13 +51,13 @@ pub static CHAIN: [Plugin; 41] = [
     Plugin::idle("PodGroupWorkloadExists"),
     node_declared_feature_validator::PLUGIN,
     Plugin::idle("JobValidation"),
-    Plugin::idle("PodResizeValidator"),
+    pod_resize_validator::PLUGIN,
     mutating::PLUGIN,
     webhooks::MUTATING,
     validating::PLUGIN,
     webhooks::VALIDATING,
     resource_quota::PLUGIN,
-    Plugin::absent("AlwaysDeny"),
+    always_deny::PLUGIN,
 ];
 
 const _: () = assert!(CHAIN.len() <= PluginSet::ROOM);
@@ -86,7 +87,6 @@ impl Switches {
             Presence::On => !is_in(&self.disabled),
             Presence::Off => is_in(&self.enabled) && !is_in(&self.disabled),
             Presence::Always => true,
-            Presence::Absent => false,
         }
     }
 
@@ -103,18 +103,25 @@ impl Switches {
             let steps = &mut all[operation as usize];
             for (position, plugin) in CHAIN.iter().enumerate().filter(|(_, plugin)| self.is_on(plugin)) {
                 // Plugins that ask outside are found by their own index, which changes.
-                let mutating = plugin.mutating.filter(|step| matches!(step.run, Mutating::Within(_)));
-                if let Some(by) = mutating.and_then(|Step { decides_by, .. }| decides_by(part, operation)) {
-                    steps.mutating.insert(position);
+                let mutating = plugin.mutating.and_then(|Step { decides_by, run }| match run {
+                    Mutating::First(_) => Some((decides_by, &mut steps.first)),
+                    Mutating::Within(_) => Some((decides_by, &mut steps.mutating)),
+                    Mutating::Outside(_) => None,
+                });
+                if let Some((decides_by, set)) = mutating
+                    && let Some(by) = decides_by(part, operation)
+                {
+                    set.insert(position);
                     decide(steps, position, by);
                 }
-                let Some(Step { decides_by, run }) = plugin.validating else { continue };
-                let set = match run {
-                    Validating::Within(_) => &mut steps.validating,
-                    Validating::Last(_) => &mut steps.last,
-                    Validating::Outside(_) => continue,
-                };
-                if let Some(by) = decides_by(part, operation) {
+                let validating = plugin.validating.and_then(|Step { decides_by, run }| match run {
+                    Validating::Within(_) | Validating::Asking(_) => Some((decides_by, &mut steps.validating)),
+                    Validating::Last(_) => Some((decides_by, &mut steps.last)),
+                    Validating::Outside(_) => None,
+                });
+                if let Some((decides_by, set)) = validating
+                    && let Some(by) = decides_by(part, operation)
+                {
                     set.insert(position);
                     decide(steps, position, by);
                 }
@@ -127,7 +134,8 @@ impl Switches {
 /// Notes by what a step decides.
 const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
     match by {
-        DecidesBy::Object | DecidesBy::Outside => {}
+        DecidesBy::Object => {}
+        DecidesBy::Outside => steps.by_outside = true,
         DecidesBy::Tables => steps.by_tables = true,
         DecidesBy::TablesFor(_) => steps.by_tables_for_some.insert(position),
     }

@@ -21,7 +21,7 @@ fn concerned(switches: &Switches, group: &str, resource: &str) -> Concerned {
 #[test]
 fn plugins_are_found_by_name() {
     assert_eq!(find("Priority"), Some(Presence::On));
-    assert_eq!(find("ImagePolicyWebhook"), Some(Presence::Absent));
+    assert_eq!(find("ImagePolicyWebhook"), Some(Presence::Off));
     assert_eq!(find("NoSuchPlugin"), None);
     let mut all: Vec<_> = CHAIN.iter().map(|plugin| plugin.name).collect();
     all.sort_unstable();
@@ -62,10 +62,13 @@ fn a_new_pod_passes_the_plugins_in_order() {
         "PodTopologyLabels",
     ];
     assert_eq!(names(steps.mutating), mutating);
-    assert_eq!(names(steps.validating), ["LimitRanger", "PodSecurity", "RuntimeClass"]);
+    assert_eq!(names(steps.validating), ["LimitRanger", "ServiceAccount", "PodSecurity", "RuntimeClass"]);
     assert_eq!(names(steps.last), ["ResourceQuota"]);
     let resize = pods.of("resize").unwrap()[Operation::Update as usize];
-    assert_eq!(names(resize.validating), ["PodSecurity", "NodeDeclaredFeatureValidator"]);
+    assert_eq!(
+        names(resize.validating),
+        ["LimitRanger", "PodSecurity", "NodeDeclaredFeatureValidator", "PodResizeValidator"]
+    );
     let eviction = pods.of("eviction").unwrap()[Operation::Create as usize];
     assert_eq!(names(eviction.mutating), ["NamespaceLifecycle", "NodeRestriction"]);
 }

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
+use super::chain;
 use super::event_rates::EventRates;
-use super::{Presence, chain};
+use super::image_policy::{ImagePolicy, Settings};
+use super::plugins::pod_node_selector::Selectors;
+use super::tolerations::Tolerations;
 use crate::field::Errors;
 use crate::kinds::admission::pod_security;
+use crate::kinds::admission::quota::Limited;
 use crate::pki::{KubeconfigError, PkiError, read_credential};
 use crate::webhooks::Users;
 
@@ -31,19 +35,36 @@ pub struct Configuration {
     pub pod_security: pod_security::Settings,
     /// The rates of events.
     pub event_rates: EventRates,
+    /// The tolerations of namespaces that state none.
+    pub tolerations: Tolerations,
+    /// The resources that nobody may consume without a quota.
+    pub limited: Vec<Limited>,
+    /// The webhook that decides about images.
+    pub image_policy: Option<ImagePolicy>,
+    /// The node selectors of namespaces.
+    pub node_selectors: Selectors,
 }
 
+/// Versions of a configuration, and its kind.
+type Known = &'static [(&'static str, &'static str)];
+
 /// Versions and kind of the configuration of PodSecurity.
-const OF_POD_SECURITY: (&[&str], &str) = (
-    &[
-        "pod-security.admission.config.k8s.io/v1",
-        "pod-security.admission.config.k8s.io/v1beta1",
-        "pod-security.admission.config.k8s.io/v1alpha1",
-    ],
-    "PodSecurityConfiguration",
-);
+const OF_POD_SECURITY: Known = &[
+    ("pod-security.admission.config.k8s.io/v1", "PodSecurityConfiguration"),
+    ("pod-security.admission.config.k8s.io/v1beta1", "PodSecurityConfiguration"),
+    ("pod-security.admission.config.k8s.io/v1alpha1", "PodSecurityConfiguration"),
+];
 /// Version and kind of the configuration of EventRateLimit.
-const OF_EVENT_RATES: (&[&str], &str) = (&["eventratelimit.admission.k8s.io/v1alpha1"], "Configuration");
+const OF_EVENT_RATES: Known = &[("eventratelimit.admission.k8s.io/v1alpha1", "Configuration")];
+
+/// Version and kind of the configuration of PodTolerationRestriction.
+const OF_TOLERATIONS: Known = &[("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration")];
+/// Versions and kinds of the configuration of ResourceQuota.
+const OF_QUOTAS: Known = &[
+    ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"),
+    ("resourcequota.admission.k8s.io/v1beta1", "Configuration"),
+    ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"),
+];
 
 /// The reasons why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +91,14 @@ pub enum ConfigurationError {
     /// The kubeconfig for webhooks cannot be used.
     #[error("{path}: the kubeconfig for webhooks")]
     Kubeconfig {
+        /// The file that names it.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// The kubeconfig of the webhook for images cannot be used.
+    #[error("{path}: imagePolicy.kubeConfigFile")]
+    Images {
         /// The file that names it.
         path: PathBuf,
         /// What is wrong with it.
@@ -112,6 +141,9 @@ impl Configuration {
         if enabled.iter().any(|plugin| plugin == "EventRateLimit") && self.event_rates.is_empty() {
             return Err("EventRateLimit has no limits: name them in --admission-control-config-file");
         }
+        if enabled.iter().any(|plugin| plugin == "ImagePolicyWebhook") && self.image_policy.is_none() {
+            return Err("ImagePolicyWebhook has no webhook: name it in --admission-control-config-file");
+        }
         Ok(())
     }
 
@@ -126,21 +158,19 @@ impl Configuration {
             "ValidatingAdmissionWebhook" => self.validating = document.users()?,
             "PodSecurity" => self.pod_security = document.settings(OF_POD_SECURITY, pod_security::Settings::read)?,
             "EventRateLimit" => self.event_rates = document.settings(OF_EVENT_RATES, EventRates::read)?,
-            "ResourceQuota" if !document.root.list_at(&["limitedResources"]).is_empty() => {
-                return Err(document.wrong("ResourceQuota: limitedResources cannot be used here".into()));
-            }
+            "PodTolerationRestriction" => self.tolerations = document.settings(OF_TOLERATIONS, Tolerations::read)?,
+            "PodNodeSelector" => self.node_selectors = document.unversioned(Selectors::read)?,
+            "ImagePolicyWebhook" => self.image_policy = Some(document.image_policy()?),
+            "ResourceQuota" => self.limited = document.settings(OF_QUOTAS, Limited::read)?,
             "MutatingAdmissionPolicy" | "ValidatingAdmissionPolicy"
                 if !document.text("staticManifestsDir").is_empty() =>
             {
                 return Err(document.wrong(format!("{plugin}: staticManifestsDir cannot be used here")));
             }
-            name => match chain::find(name) {
-                Some(Presence::Absent) => return Err(document.wrong(format!("plugin {name:?} is not here"))),
-                Some(_) => {}
-                None => {
-                    tracing::warn!(plugin = name, "no admission plugin has this name: its configuration is ignored")
-                }
-            },
+            name if chain::find(name).is_none() => {
+                tracing::warn!(plugin = name, "no admission plugin has this name: its configuration is ignored");
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -201,17 +231,26 @@ impl Document {
             .map_err(|source| ConfigurationError::Kubeconfig { path: self.path.clone(), source })
     }
 
-    /// Returns the settings of a plugin, which `read` takes from a document of these versions and this kind.
-    fn settings<T>(
-        &self,
-        (versions, kind): (&[&str], &str),
-        read: fn(&Value, &mut Errors) -> T,
-    ) -> Result<T, ConfigurationError> {
-        let (stated_version, stated) = (self.text("apiVersion"), self.text("kind"));
-        if !versions.contains(&stated_version) || stated != kind {
-            let why = format!("no kind {stated:?} is registered for version {stated_version:?}: it must be {kind:?}");
+    /// Returns the webhook for images.
+    fn image_policy(&self) -> Result<ImagePolicy, ConfigurationError> {
+        let settings = self.unversioned(Settings::read)?;
+        ImagePolicy::new(settings).map_err(|source| ConfigurationError::Images { path: self.path.clone(), source })
+    }
+
+    /// Returns the settings of a plugin, which `read` takes from a document of these versions and kinds.
+    fn settings<T>(&self, known: Known, read: fn(&Value, &mut Errors) -> T) -> Result<T, ConfigurationError> {
+        let (version, kind) = (self.text("apiVersion"), self.text("kind"));
+        if !known.contains(&(version, kind)) {
+            let (newest, right) = known.first().copied().unwrap_or_default();
+            let why =
+                format!("no kind {kind:?} is registered for version {version:?}: it must be {right:?} of {newest:?}");
             return Err(self.wrong(why));
         }
+        self.unversioned(read)
+    }
+
+    /// Returns the settings of a plugin whose configuration has neither version nor kind.
+    fn unversioned<T>(&self, read: fn(&Value, &mut Errors) -> T) -> Result<T, ConfigurationError> {
         let mut errors = Errors::default();
         let settings = read(&self.root, &mut errors);
         match errors.is_empty() {
@@ -258,16 +297,21 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_is_taken() {
-        read("[{name: ResourceQuota, configuration: {limitedResources: []}}, {name: Priority}, {name: None}]").unwrap();
+        let quotas = "{apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: []}";
+        read(&format!("[{{name: ResourceQuota, configuration: {quotas}}}, {{name: Priority}}, {{name: None}}]"))
+            .unwrap();
     }
 
     #[test]
     fn what_cannot_be_done_is_refused() {
         for (plugins, part) in [
-            ("[{name: ImagePolicyWebhook, configuration: {}}]", "\"ImagePolicyWebhook\" is not here"),
+            ("[{name: ImagePolicyWebhook, configuration: {}}]", "imagePolicy.kubeConfigFile: Required value"),
+            ("[{name: ImagePolicyWebhook, configuration: {imagePolicy: {kubeConfigFile: none}}}]", "kubeConfigFile"),
+            ("[{name: PodNodeSelector, configuration: {podNodeSelectorPluginConfig: []}}]", "must be selectors"),
+            ("[{name: PodTolerationRestriction, configuration: {default: []}}]", "no kind \"\""),
             ("[{name: EventRateLimit, configuration: {limits: []}}]", "no kind \"\""),
             ("[{name: PodSecurity, configuration: {defaults: {enforce: baseline}}}]", "no kind \"\""),
-            ("[{name: ResourceQuota, configuration: {limitedResources: [{resource: pods}]}}]", "limitedResources"),
+            ("[{name: ResourceQuota, configuration: {limitedResources: [{resource: pods}]}}]", "no kind \"\""),
             ("[{name: MutatingAdmissionWebhook, configuration: {kind: X}}]", "no kind \"X\""),
             ("[{name: MutatingAdmissionWebhook, path: none}]", "cannot use"),
         ] {

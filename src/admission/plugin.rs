@@ -16,8 +16,6 @@ pub enum Presence {
     Off,
     /// Always on: it cannot be disabled, or it has nothing that could be.
     Always,
-    /// This server does not have it.
-    Absent,
 }
 
 /// By what a step decides. The store's shortcuts follow from it: a write that depends on the unchanged object proves a
@@ -61,8 +59,10 @@ impl<'a> Part<'a> {
 pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
 pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
+/// Prepares the server for a write, and may wait for that.
+pub type Prepare = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Refuses a finished object, and may wait for that.
-pub type ValidateLast = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
+pub type ValidateWaiting = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server change or refuse an object.
 pub type MutateOutside = for<'a> fn(&'a mut DynamicAttributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server refuse a finished object.
@@ -71,6 +71,8 @@ pub type ValidateOutside = for<'a> fn(&'a DynamicAttributes<'_>) -> LocalBoxFutu
 /// The way in which a mutating step runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutating {
+    /// Within the server, before everything else. Such a step changes other objects alone.
+    First(Prepare),
     /// Within the server, without a wait.
     Within(Mutate),
     /// By asking outside. Such plugins keep an index of what they may match, and are asked by that.
@@ -82,10 +84,12 @@ pub enum Mutating {
 pub enum Validating {
     /// Within the server, without a wait.
     Within(Validate),
+    /// In its place among the plugins within the server, by asking outside.
+    Asking(ValidateWaiting),
     /// By asking outside, as for [`Mutating::Outside`].
     Outside(ValidateOutside),
     /// Within the server, after everything else.
-    Last(ValidateLast),
+    Last(ValidateWaiting),
 }
 
 /// A step of a plugin.
@@ -118,11 +122,6 @@ impl Plugin {
     /// A plugin without steps, to be completed.
     pub const fn new(name: &'static str, presence: Presence) -> Self {
         Self { name, presence, applies: |_, _| true, mutating: None, validating: None }
-    }
-
-    /// A plugin that this server does not have.
-    pub const fn absent(name: &'static str) -> Self {
-        Self::new(name, Presence::Absent)
     }
 
     /// A plugin that has nothing to do: it allows everything, or a feature that is off needs it, or the rules of kinds

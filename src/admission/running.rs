@@ -10,9 +10,26 @@ use super::chain::CHAIN;
 use super::plugin::{DecidesBy, Mutating, Part, Validating};
 use crate::metrics::admission::{Operation, Phase};
 use crate::registry::{Registry, Target};
+use crate::rules::plugins::PluginSet;
 use crate::status::ApiResult;
 
 impl Registry {
+    /// Lets plugins prepare the server for a write before everything else.
+    ///
+    /// # Errors
+    /// The refusal of the first plugin that refuses the write.
+    pub async fn prepare_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+        for position in self.steps(write.target, write.operation).first.iter() {
+            let plugin = &CHAIN[position];
+            if let Some(Mutating::First(run)) = plugin.mutating.map(|step| step.run)
+                && (plugin.applies)(write, object)
+            {
+                self.timed(plugin.name, write, Phase::Admit, run(write, object)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets plugins change or refuse an object that is not finished. For a deletion the object is null.
     ///
     /// # Errors
@@ -33,13 +50,18 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub async fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).validating.iter() {
             let plugin = &CHAIN[position];
-            if let Some(Validating::Within(run)) = plugin.validating.map(|step| step.run)
-                && (plugin.applies)(write, object)
-            {
-                write.measured(plugin.name, Phase::Validate, || run(write, object))?;
+            let Some(step) = plugin.validating.filter(|_| (plugin.applies)(write, object)) else { continue };
+            match step.run {
+                Validating::Within(run) => {
+                    write.measured(plugin.name, Phase::Validate, || run(write, object))?;
+                }
+                Validating::Asking(run) => {
+                    self.timed(plugin.name, write, Phase::Validate, run(write, object)).await?;
+                }
+                Validating::Outside(_) | Validating::Last(_) => {}
             }
         }
         Ok(())
@@ -55,19 +77,41 @@ impl Registry {
             if let Some(Validating::Last(run)) = plugin.validating.map(|step| step.run)
                 && (plugin.applies)(write, object)
             {
-                let began = Instant::now();
-                let validated = run(write, object).await;
-                let (took, is_refused) = (began.elapsed(), validated.is_err());
-                self.metrics.took_plugin(plugin.name, write.operation, Phase::Validate, took, is_refused);
-                validated?;
+                self.timed(plugin.name, write, Phase::Validate, run(write, object)).await?;
             }
         }
         Ok(())
     }
 
-    /// Returns whether plugins decide about all updates by other objects of the server.
+    /// Runs a step that may wait, and measures it.
+    async fn timed(
+        &self,
+        plugin: &'static str,
+        write: &BuiltInAttributes<'_>,
+        phase: Phase,
+        run: impl Future<Output = ApiResult<()>>,
+    ) -> ApiResult<()> {
+        let began = Instant::now();
+        let done = run.await;
+        self.metrics.took_plugin(plugin, write.operation, phase, began.elapsed(), done.is_err());
+        done
+    }
+
+    /// Returns whether plugins within the server may change or refuse an object that is not finished.
+    pub fn is_decided_within(&self, target: Target<'_>, operation: Operation) -> bool {
+        self.steps(target, operation).mutating != PluginSet::NONE
+    }
+
+    /// Returns whether plugins within the server ask outside about an operation.
+    pub fn plugins_ask_outside(&self, target: Target<'_>, operation: Operation) -> bool {
+        self.steps(target, operation).by_outside
+    }
+
+    /// Returns whether plugins decide about all updates by other objects of the server. What is outside must not be
+    /// asked about an older state either.
     pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
-        self.steps(target, Operation::Update).by_tables
+        let steps = self.steps(target, Operation::Update);
+        steps.by_tables || steps.by_outside
     }
 
     /// Returns whether plugins decide about this update by other objects of the server, although they do not for most

@@ -18,7 +18,7 @@ pub struct BuiltInAttributes<'a> {
     pub registry: &'a Registry,
     /// The object that the request names.
     pub target: Target<'a>,
-    /// The operation: create, update or delete.
+    /// The operation: create, update, delete or connect.
     pub operation: Operation,
     /// The stored object, in its stored version; `None` for a create.
     pub old: Option<&'a Value>,
@@ -41,6 +41,11 @@ impl<'a> BuiltInAttributes<'a> {
     pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
         let (operation, results) = (Operation::Create, Mutex::default());
         Self { registry, target, operation, old: None, dry_run: false, caller, results }
+    }
+
+    /// Describes another operation on what the request names.
+    pub fn of(self, operation: Operation) -> Self {
+        Self { operation, ..self }
     }
 
     /// Describes a write of a stored object.

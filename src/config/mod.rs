@@ -315,9 +315,10 @@ pub struct Config {
     #[serde(default)]
     pub requestheader_extra_headers_prefix: Vec<String>,
 
-    /// Admission plugins to use besides those that are on by default: AlwaysPullImages, DenyServiceExternalIPs,
-    /// EventRateLimit, ExtendedResourceToleration, LimitPodHardAntiAffinityTopology, NodeRestriction,
-    /// OwnerReferencesPermissionEnforcement, PodNodeSelector.
+    /// Admission plugins to use besides those that are on by default: AlwaysDeny, AlwaysPullImages,
+    /// DenyServiceExternalIPs, EventRateLimit, ExtendedResourceToleration, ImagePolicyWebhook,
+    /// LimitPodHardAntiAffinityTopology, NamespaceAutoProvision, NamespaceExists, NodeRestriction,
+    /// OwnerReferencesPermissionEnforcement, PodNodeSelector, PodTolerationRestriction.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[serde(default)]
     pub enable_admission_plugins: Vec<String>,

@@ -67,11 +67,12 @@ impl Request<'_> {
         }
         place(target, &mut document)?;
         crate::registry::order_members(&mut document, part.of());
-        self.gateway.registry.admit_action(target, &mut document, self.caller)?;
+        self.gateway.registry.admit_action(target, &mut document, &options, self.caller).await?;
         part.strategy.set_defaults(&mut document, now());
         let (subresource, untracked) = (self.subresource, decoded.untracked);
         Recorded { served: part, subresource, options: &options, live: None, untracked }.record(&mut document);
         self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
+        self.gateway.registry.validate_action(target, &document, self.caller).await?;
         let gateway = self.gateway;
         let tokens = Tokens { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
         let registry = &gateway.registry;
@@ -105,10 +106,18 @@ impl Request<'_> {
         let (registry, rest) = (&gateway.registry, of.rest.as_deref().or(slash));
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
-        if registry.is_decided_outside(target, Operation::Connect)
+        let (within, outside) = (
+            registry.is_decided_within(target, Operation::Connect),
+            registry.is_decided_outside(target, Operation::Connect),
+        );
+        // Paths that are only read, such as logs, have no options.
+        if (within || outside)
             && let Some(options) = subresources::connection_options(target, &self.head.query, rest)
         {
-            registry.decide_connection(target, &options, self.caller).await?;
+            registry.admit_connection(target, self.caller)?;
+            if outside {
+                registry.decide_connection(target, &options, self.caller).await?;
+            }
         }
         match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
             Connected::Nothing => Ok(HttpResponse::NoContent().insert_header(answer::CACHING).finish()),

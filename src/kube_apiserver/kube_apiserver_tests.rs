@@ -79,7 +79,6 @@ fn what_would_be_dangerous_to_ignore_is_refused() {
         ("--encryption-provider-config=/e", "--encryption-provider-config"),
         ("--audit-policy-file=/a", "--audit-policy-file"),
         ("--oidc-issuer-url=https://i", "--oidc-issuer-url"),
-        ("--enable-admission-plugins=ImagePolicyWebhook", "ImagePolicyWebhook"),
         ("--enable-admission-plugins=Foo", "enable-admission-plugins plugin \"Foo\" is unknown"),
         ("--feature-gates=Foo=true", "unrecognized feature gate: Foo"),
         ("--feature-gates=AllAlpha", "missing bool value for AllAlpha"),

@@ -141,11 +141,6 @@ fn plugins_of(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>
         let both = quoted(&both);
         wrong.push(format!("[{both}] in enable-admission-plugins and disable-admission-plugins overlapped"));
     }
-    for name in on {
-        if chain::find(name) == Some(Presence::Absent) {
-            wrong.push(format!("enable-admission-plugins plugin {name} cannot be used: it is not there"));
-        }
-    }
     for name in off {
         if chain::find(name) == Some(Presence::Always) {
             to.log_lines.push(format!("--disable-admission-plugins={name}: the plugin cannot be disabled"));

@@ -135,6 +135,11 @@ impl Metrics {
         self.by_plugin("", operation, phase, work)
     }
 
+    /// Records a step of admission.
+    pub fn took_step(&self, operation: Operation, phase: Phase, took: Duration, is_refused: bool) {
+        self.took_plugin("", operation, phase, took, is_refused);
+    }
+
     fn duration(&self, (plugin, operation, phase, rejected): Labels) -> Arc<Histogram> {
         let rejected = if rejected { "true" } else { "false" };
         let (operation, phase) = (("operation", operation.name()), ("type", phase.name()));

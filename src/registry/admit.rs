@@ -3,10 +3,12 @@
 //! A write passes admission twice. Plugins first change or refuse the object that is not finished; once the kind's own
 //! preparation and validation are done, they may refuse the finished object.
 
+use std::time::Instant;
+
 use flotilla_proto::value::Value;
 
-use super::outside::Question;
-use super::{Registry, Target, WriteOptions};
+use super::outside::{Question, deleted};
+use super::{DeleteOptions, Registry, Target, WriteOptions};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::metrics::admission::Phase;
 use crate::request::Caller;
@@ -22,6 +24,8 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
+        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+        self.prepare_within(&write, object).await?;
         self.mutate_new_within(target, object, caller)?;
         if self.is_changed_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.mutate_created(target, object, options, caller)).await?;
@@ -53,12 +57,44 @@ impl Registry {
     /// # Errors
     /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
     /// namespace.
-    pub fn admit_action(&self, target: Target<'_>, document: &mut Value, caller: &Caller) -> ApiResult<()> {
-        self.mutate_within(&BuiltInAttributes::create(self, target, caller), document)
+    pub async fn admit_action(
+        &self,
+        target: Target<'_>,
+        document: &mut Value,
+        options: &WriteOptions,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+        self.prepare_within(&write, document).await?;
+        self.mutate_within(&write, document)
+    }
+
+    /// Lets the plugins within the server refuse a document that policies and webhooks have seen.
+    ///
+    /// # Errors
+    /// Their refusal.
+    pub async fn validate_action(&self, target: Target<'_>, document: &Value, caller: &Caller) -> ApiResult<()> {
+        self.validate_within(&BuiltInAttributes::create(self, target, caller), document).await
+    }
+
+    /// Lets the plugins within the server refuse a connection.
+    ///
+    /// # Errors
+    /// Their refusal.
+    pub fn admit_connection(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+        let write = BuiltInAttributes::create(self, target, caller).of(Operation::Connect);
+        self.mutate_within(&write, &mut Value::Null)
     }
 
     /// Lets the plugins within the server refuse a deletion.
-    pub(super) fn admit_deletion(&self, target: Target<'_>, old: &Value, caller: &Caller) -> ApiResult<()> {
+    pub(super) fn admit_deletion(
+        &self,
+        target: Target<'_>,
+        old: &Value,
+        options: &DeleteOptions,
+        caller: &Caller,
+    ) -> ApiResult<()> {
+        let target = deleted(target, options);
         let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Delete, old);
         self.mutate_within(&write, &mut Value::Null)
     }
@@ -71,9 +107,8 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = BuiltInAttributes::create(self, target, caller);
-        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
-        caller.warnings.extend(write.into_results().0);
+        let (warnings, validated) = self.validated(BuiltInAttributes::create(self, target, caller), object).await;
+        caller.warnings.extend(warnings);
         validated?;
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Question::create(target, object, options), caller)).await?;
@@ -85,7 +120,7 @@ impl Registry {
     }
 
     /// Lets the plugins within the server refuse a finished object that is about to replace another.
-    pub(super) fn validate_changed_within(
+    pub(super) async fn validate_changed_within(
         &self,
         target: Target<'_>,
         object: &Value,
@@ -93,9 +128,17 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
-        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
-        caller.warnings.extend(write.into_results().0);
+        let (warnings, validated) = self.validated(write, object).await;
+        caller.warnings.extend(warnings);
         validated
+    }
+
+    /// Lets the plugins within the server refuse a finished object. Returns their warnings, and whether it is refused.
+    async fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
+        let began = Instant::now();
+        let validated = self.validate_within(&write, object).await;
+        self.metrics.took_step(write.operation, Phase::Validate, began.elapsed(), validated.is_err());
+        (write.into_results().0, validated)
     }
 
     /// Lets the plugins that come after policies and webhooks refuse the finished object.

@@ -34,7 +34,10 @@ impl Registry {
     /// write itself proves.
     pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
         // Addresses and ports are written without a tenure, and policies and webhooks must not be asked twice.
-        let proves = || !allocation::is_service(target) && !self.is_decided_outside(target, Operation::Create);
+        let asks = || {
+            self.is_decided_outside(target, Operation::Create) || self.plugins_ask_outside(target, Operation::Create)
+        };
+        let proves = || !allocation::is_service(target) && !asks();
         self.store.tenure(&self.table(target.served)).filter(|_| proves())
     }
 

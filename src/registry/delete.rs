@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::options::{DeleteOptions, Propagation};
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, now, stored_tree};
+use crate::admission::plugins::namespace_lifecycle;
 use crate::custom::{self, termination};
 use crate::kinds::scheduling::priority_class;
 use crate::limits;
@@ -76,7 +77,7 @@ impl Registry {
     /// Deletes an object, or marks it as being deleted if finalizers or a grace period must pass first.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
-        admit_delete(target)?;
+        admit_delete(target, self.plugins.is_on(&namespace_lifecycle::PLUGIN))?;
         warn_of_dependents(served, options, caller);
         let mut options = options.clone();
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
@@ -123,8 +124,8 @@ impl Registry {
     ) -> ApiResult<Option<Deleted>> {
         self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
-        self.admit_deletion(target, &old, caller)?;
         check_preconditions(target, options, &old, current)?;
+        self.admit_deletion(target, &old, options, caller)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();
         let step = step(target.served, &old, options);
@@ -233,8 +234,8 @@ fn with_own_uid(target: Target<'_>, uid: &str, options: &DeleteOptions) -> Optio
 }
 
 /// Refuses deletions that would break the cluster.
-fn admit_delete(target: Target<'_>) -> ApiResult<()> {
-    if is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
+fn admit_delete(target: Target<'_>, protects_namespaces: bool) -> ApiResult<()> {
+    if protects_namespaces && is_namespace(target.served) && PROTECTED_NAMESPACES.contains(&target.name) {
         let why = "this namespace may not be deleted";
         return Err(ApiError::forbidden("", "namespaces", target.name, why));
     }

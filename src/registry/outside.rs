@@ -249,8 +249,8 @@ impl Registry {
     }
 }
 
-/// Returns the target of a deletion as policies and webhooks see it: without a name when a collection is deleted.
-fn deleted<'a>(target: Target<'a>, options: &DeleteOptions) -> Target<'a> {
+/// Returns the target of a deletion as admission sees it: without a name when a collection is deleted.
+pub(super) fn deleted<'a>(target: Target<'a>, options: &DeleteOptions) -> Target<'a> {
     Target { name: if options.is_of_collection { "" } else { target.name }, ..target }
 }
 

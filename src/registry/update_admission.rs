@@ -26,7 +26,7 @@ impl Registry {
         let checked = self.validate_update(target, new, old, caller);
         convert::default_valid(target.served, new);
         checked?;
-        self.validate_changed_within(target, new, old, caller)?;
+        self.validate_changed_within(target, new, old, caller).await?;
         if self.is_seen_outside(Phase::Validate, target, change, (new, old), caller) {
             Box::pin(self.validate_updated(target, change, (new, old), options, caller)).await?;
         }

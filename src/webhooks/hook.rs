@@ -21,6 +21,8 @@ use crate::version;
 
 /// The default port of Services.
 const PORT: u16 = 443;
+/// The default port without TLS.
+const PLAIN_PORT: u16 = 80;
 /// How many bytes of an invalid answer errors repeat.
 const TEXT_BYTES: usize = 2_048;
 
@@ -31,7 +33,14 @@ pub struct Hook {
     /// The path as requests have it.
     path: String,
     trust: Trust,
+    /// The name for which the certificate must be valid, if it is not that of the host.
+    server_name: Option<String>,
+    /// The name of this server in the header `User-Agent`.
+    agent: &'static str,
 }
+
+/// The name of this server for webhooks that objects of the API configure.
+const ADMISSION_AGENT: &str = "kube-apiserver-admission";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
@@ -45,6 +54,8 @@ enum Place {
         authority: String,
         host: String,
         port: u16,
+        /// Whether there is no TLS.
+        plain: bool,
     },
     /// The configuration names no address; the text says why.
     Nowhere(String),
@@ -62,7 +73,8 @@ pub struct CallError {
 }
 
 impl CallError {
-    fn unreachable(message: String) -> Self {
+    /// The webhook did not answer.
+    pub fn unreachable(message: String) -> Self {
         Self { message, code: 503, is_of_nameless: false }
     }
 }
@@ -77,23 +89,35 @@ impl Hook {
             let (namespace, name) = (service.str_at(&["namespace"]).into(), service.str_at(&["name"]).into());
             let port = service.int_at(&["port"]).and_then(|port| u16::try_from(port).ok()).unwrap_or(PORT);
             let path = clean(service.str_at(&["path"]));
-            return Self { place: Place::Service { namespace, name, port }, path, trust };
+            return Self::new(Place::Service { namespace, name, port }, path, trust);
         }
         let text = config.str_at(&["url"]);
-        let url = match Url::parse(text) {
-            Ok(url) if !text.is_empty() => url,
+        match Url::parse(text) {
+            Ok(url) if !text.is_empty() => Self::of_url(&url, trust),
             Ok(_) => {
                 let why = "webhook configuration must have either service or URL".to_owned();
-                return Self { place: Place::Nowhere(why), path: String::new(), trust };
+                Self::new(Place::Nowhere(why), String::new(), trust)
             }
-            Err(error) => {
-                return Self { place: Place::Nowhere(format!("Unparsable URL: {error}")), path: String::new(), trust };
-            }
-        };
+            Err(error) => Self::new(Place::Nowhere(format!("Unparsable URL: {error}")), String::new(), trust),
+        }
+    }
+
+    const fn new(place: Place, path: String, trust: Trust) -> Self {
+        Self { place, path, trust, server_name: None, agent: ADMISSION_AGENT }
+    }
+
+    fn of_url(url: &Url, trust: Trust) -> Self {
         let of_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let port = of_text(url.port()).parse().unwrap_or(PORT);
-        let place = Place::Host { authority: of_text(&url.host), host: of_text(url.hostname()), port };
-        Self { place, path: clean(&of_text(&url.path)), trust }
+        let plain = url.scheme == "http";
+        let port = of_text(url.port()).parse().unwrap_or(if plain { PLAIN_PORT } else { PORT });
+        let place = Place::Host { authority: of_text(&url.host), host: of_text(url.hostname()), port, plain };
+        Self::new(place, clean(&of_text(&url.path)), trust)
+    }
+
+    /// Returns the webhook that a kubeconfig names: its URL, the certificates to trust, the name for which its
+    /// certificate must be valid unless that is its host, and the name that this server states.
+    pub(super) fn at(url: &Url, trust: Trust, server_name: Option<String>, agent: &'static str) -> Self {
+        Self { server_name, agent, ..Self::of_url(url, trust) }
     }
 
     /// Returns the URL for error messages.
@@ -103,7 +127,12 @@ impl Hook {
             Place::Host { authority, .. } => authority.clone(),
             Place::Nowhere(_) => String::new(),
         };
-        format!("https://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
+        let scheme = if self.is_plain() { "http" } else { "https" };
+        format!("{scheme}://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
+    }
+
+    const fn is_plain(&self) -> bool {
+        matches!(self.place, Place::Host { plain: true, .. })
     }
 
     /// Returns the server to connect with. `resolve` takes the namespace, name and port of a Service, and returns a
@@ -121,8 +150,9 @@ impl Hook {
             Place::Host { host, port, .. } => (host.clone(), *port, host.clone(), is_local(host)),
             Place::Nowhere(why) => return Err(why.clone()),
         };
+        let server_name = self.server_name.clone().unwrap_or(server_name);
         let secure = Secure { server_name, trust: self.trust.clone(), identity: None, http2 };
-        Ok(Peer { host, port, guarded: false, secure: Some(secure) })
+        Ok(Peer { host, port, guarded: false, secure: (!self.is_plain()).then_some(secure) })
     }
 
     /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.
@@ -193,12 +223,12 @@ impl Hook {
         deadline: Instant,
     ) -> Result<Response<Answer>, CallError> {
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(url)));
-        let authority = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
+        let authority = url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
         let mut request = Request::post(url)
             .header(HOST, authority)
             .header(ACCEPT, "application/json, */*")
             .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, user_agent())
+            .header(USER_AGENT, format!("{}/{}", self.agent, version::GIT_VERSION))
             .body(outbound::full(body))
             .map_err(|error| failed(error.to_string()))?;
         if let Some(user) = user {
@@ -207,10 +237,6 @@ impl Hook {
         let asked = outbound.send(peer, request, deadline).await;
         asked.map_err(|error| CallError { is_of_nameless: error.is_of_nameless(), ..failed(error.to_string()) })
     }
-}
-
-fn user_agent() -> String {
-    format!("kube-apiserver-admission/{}", version::GIT_VERSION)
 }
 
 /// Returns whether an authority states a port.
@@ -275,6 +301,9 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
+/// The versions that reviews with several versions have.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
 /// Checks that a document has the kind and version of the review that was sent. Missing ones are accepted.
 fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
     let or = |field: &str| match document.str_at(&[field]) {
@@ -288,7 +317,8 @@ fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
     }
     let last = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
     let group = own_version.split('/').next().unwrap_or_default();
-    let is_other_review = kind == own_kind && ["v1", "v1beta1"].iter().any(|own| version == format!("{group}/{own}"));
+    let registered = |version: &str| VERSIONS.iter().any(|known| version == format!("{group}/{known}"));
+    let is_other_review = kind == own_kind && registered(own_version) && registered(&version);
     Err(match is_other_review || (&*version, &*kind) == ("v1", "Status") {
         true => {
             format!("converting ({}.{kind}) to ({}.{own_kind}): unknown conversion", last(&version), last(own_version))

@@ -1,12 +1,15 @@
 //! Webhooks: servers that convert custom resources, or that decide about writes.
 //!
 //! [`Hook`] has the address of a webhook and calls it. [`Users`] has the credentials that this server presents.
+//! [`Backend`] is a webhook that a kubeconfig names, not an object of the API.
 //! [`conversion`] keeps converted objects. [`crate::admission`] has the webhooks that decide about writes.
 
+mod backend;
 pub mod conversion;
 mod hook;
 pub mod typed;
 mod users;
 
+pub use backend::Backend;
 pub use hook::{CallError, Hook};
 pub use users::{User, Users};

@@ -89,7 +89,7 @@ impl Users {
 }
 
 impl User {
-    fn of(file: &KubeconfigFile<'_>, entry: &Value) -> Result<Self, KubeconfigError> {
+    pub(super) fn of(file: &KubeconfigFile<'_>, entry: &Value) -> Result<Self, KubeconfigError> {
         let (name, user) = (entry.str_at(&["name"]), entry.at(&["user"]));
         let lacks = |what: &str| file.lacks(&format!("user {name:?}: {what}"));
         for unknown in ["exec", "auth-provider"] {

@@ -214,3 +214,64 @@ fn the_file_of_admission_configures_pod_security_and_rates_of_events() {
     let message = "Too many requests: limit reached on type User for key kubernetes-admin";
     assert_eq!((&refused["message"], &refused["reason"]), (&json!(message), &json!("TooManyRequests")));
 }
+
+#[test]
+fn everything_is_denied() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    server.connect().post(MAPS, &json!({"metadata": {"name": "m"}})).expect(201);
+    drop(server);
+    let server = directory.start_with(&["--enable-admission-plugins=AlwaysDeny"]);
+    let mut client = server.connect();
+    let why = |what: &str| format!("{what} is forbidden: admission control is denying all modifications");
+    let created = client.post(MAPS, &json!({"metadata": {"generateName": "g-"}})).expect(403);
+    assert_eq!(created["message"], why("configmaps \"g-\""));
+    let path = format!("{MAPS}/m");
+    let (status, changed) = patch(&mut client, &path, &[], &json!({"data": {"a": "b"}}));
+    assert_eq!((status, &changed["message"]), (403, &json!(why("configmaps \"m\""))));
+    assert_eq!(client.delete(&path).expect(403)["message"], why("configmaps \"m\""));
+    assert_eq!(client.delete(MAPS).expect(403)["message"], why("configmaps \"Unknown\""));
+    let connected = client.get(&format!("{PODS}/none/exec?command=ls&stdout=true")).expect(403);
+    assert_eq!(connected["message"], why("pods \"none\""));
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let reviewed = client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).expect(403);
+    assert_eq!(reviewed["message"], why("selfsubjectaccessreviews.authorization.k8s.io \"Unknown\""));
+    client.get(&path).expect(200);
+}
+
+#[test]
+fn namespaces_are_created_for_new_objects() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--enable-admission-plugins=NamespaceAutoProvision"]);
+    let mut client = server.connect();
+    let map = json!({"metadata": {"name": "m"}});
+    client.post("/api/v1/namespaces/new/configmaps", &map).expect(201);
+    let made = client.get("/api/v1/namespaces/new").expect(200);
+    assert_eq!(made["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "new"}));
+    assert_eq!(made["metadata"]["managedFields"][0]["manager"], "kube-apiserver");
+    client.post("/api/v1/namespaces/dry/configmaps?dryRun=All", &map).expect(404);
+    assert_eq!(client.get("/api/v1/namespaces/dry").status, 404);
+    let refused = client.post("/api/v1/namespaces/Bad_/configmaps", &map).expect(403);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("configmaps \"m\" is forbidden: Namespace \"Bad_\" is invalid:"), "{message}");
+}
+
+#[test]
+fn namespaces_must_exist() {
+    let directory = DataDir::new();
+    let none = "/api/v1/namespaces/none/configmaps";
+    let map = json!({"metadata": {"name": "m"}});
+    let off = "--disable-admission-plugins=NamespaceLifecycle";
+    let server = directory.start_with(&[off]);
+    server.connect().post(none, &map).expect(201);
+    drop(server);
+    let server = directory.start_with(&[off, "--enable-admission-plugins=NamespaceExists"]);
+    let mut client = server.connect();
+    let refused = client.post(none, &json!({"metadata": {"name": "n"}})).expect(404);
+    assert_eq!(refused["message"], "namespaces \"none\" not found");
+    assert_eq!(patch(&mut client, &format!("{none}/m"), &[], &json!({"data": {"a": "b"}})).0, 404);
+    let review = json!({"metadata": {"namespace": "none"}, "spec": {"user": "ann", "resourceAttributes":
+        {"namespace": "none", "verb": "get", "resource": "pods"}}});
+    let path = "/apis/authorization.k8s.io/v1/namespaces/none/localsubjectaccessreviews";
+    assert_eq!(client.post(path, &review).expect(404)["message"], "namespaces \"none\" not found");
+}

@@ -3,6 +3,7 @@
 
 use flotilla_proto::value::Value;
 
+use super::pod_resize_validator::is_resize;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
@@ -14,26 +15,37 @@ pub const PLUGIN: Plugin = Plugin::new("LimitRanger", Presence::On)
     .validating(validating_decides_by, check_limits);
 
 fn mutating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
-    (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
+    brings_resources(part, operation).then_some(DecidesBy::Tables)
+}
+
+/// Returns whether an operation states the resources of a pod, which are fixed once it is created, except by a resize.
+fn brings_resources(part: Part<'_>, operation: Operation) -> bool {
+    (part.name() == ("", "pods", "") && operation == Operation::Create) || is_resize(part, operation)
+}
+
+/// Returns whether the object is being deleted.
+fn is_deleted(write: &BuiltInAttributes<'_>) -> bool {
+    write.old.is_some_and(|old| !old.at(&["metadata", "deletionTimestamp"]).is_null())
 }
 
 fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
-        // The resources of a pod are fixed once it is created, except by a resize.
-        (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
+        _ if brings_resources(part, operation) => Some(DecidesBy::Tables),
         (("", "persistentvolumeclaims", ""), Operation::Create | Operation::Update) => Some(DecidesBy::Tables),
         _ => None,
     }
 }
 
 fn set_default_resources(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
-    write.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
+    if !is_deleted(write) {
+        write.limit_ranges()?.iter().for_each(|range| admission::set_default_resources(pod, range));
+    }
     Ok(())
 }
 
 fn check_limits(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     let is_pod = write.target.served.resource.name == "pods";
-    if !is_pod && !object.at(&["metadata", "deletionTimestamp"]).is_null() {
+    if is_deleted(write) {
         return Ok(());
     }
     let check = if is_pod { admission::check_pod_limits } else { admission::check_claim_limits };

@@ -1,38 +1,37 @@
-//! NodeDeclaredFeatureValidator: refuses a resize when the pod's node does not declare that it supports it, so the node
-//! must be known (KEP-5328). It also must have room for the whole pod (KEP-1287).
+//! NodeDeclaredFeatureValidator: refuses a resize that needs features which the pod's node does not declare (KEP-5328).
 
 use flotilla_proto::value::Value;
 
+use super::pod_resize_validator::{is_resize, is_spec_changed};
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
-use crate::kinds::admission::beyond_node;
+use crate::kinds::admission::{features_for_update, refuse_undeclared};
 use crate::status::ApiResult;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("NodeDeclaredFeatureValidator", Presence::On).validating(decides_by, validate);
 
-/// Lists of containers whose resources a resize can change.
-const LISTS: [&str; 2] = ["initContainers", "containers"];
-
+/// Other updates change nothing that needs a feature.
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
-    (part.name() == ("", "pods", "resize") && operation == Operation::Update).then_some(DecidesBy::Tables)
+    is_resize(part, operation).then_some(DecidesBy::Tables)
 }
 
 fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
+    let node = pod.str_at(&["spec", "nodeName"]);
     let old = write.old.unwrap_or(&Value::Null);
-    let node = old.str_at(&["spec", "nodeName"]);
-    let resources = |pod: &Value| -> Vec<Value> {
-        LISTS.iter().flat_map(|list| pod.list_at(&["spec", list])).map(|c| c.at(&["resources"]).clone()).collect()
-    };
-    if node.is_empty() || resources(pod) == resources(old) {
+    if node.is_empty() || !is_spec_changed(pod, old) {
+        return Ok(());
+    }
+    let needed = features_for_update(pod, old);
+    if needed.is_empty() {
         return Ok(());
     }
     let Some(node) = write.registry.look_up("", "nodes", "", node)? else {
         return Err(write.refuse(pod, &format!("node {} not found", quote(node))));
     };
-    match beyond_node(pod, &node) {
-        Some(why) => Err(write.refuse(pod, &why).with_cause("NodeCapacity", "", "")),
+    match refuse_undeclared(&needed, &node) {
+        Some(why) => Err(write.refuse(pod, &why)),
         None => Ok(()),
     }
 }

@@ -1,18 +1,64 @@
-//! PodNodeSelector: restricts the pods of a namespace to the nodes that an annotation of the namespace selects.
+//! PodNodeSelector: restricts the pods of a namespace to the nodes that an annotation of the namespace selects, else
+//! the configuration, and to node selectors that the configuration allows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use flotilla_proto::value::{Map, Value};
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
+use crate::field::{Errors, Path, quote};
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 const ANNOTATION: [&str; 3] = ["metadata", "annotations", "scheduler.alpha.kubernetes.io/node-selector"];
 const CONFLICT: &str = "pod node label selector conflicts with its namespace node label selector";
+const NOT_ALLOWED: &str = "pod node label selector labels conflict with its namespace whitelist";
+/// The member of the configuration with the selectors.
+const CONFIGURATION: &str = "podNodeSelectorPluginConfig";
+/// The entry for namespaces without the annotation.
+const DEFAULT: &str = "clusterDefaultNodeSelector";
 
 type Labels = BTreeMap<String, String>;
+
+/// The configured selectors: of namespaces without the annotation, and what the pods of namespaces may have.
+#[derive(Debug, Default)]
+pub struct Selectors(BTreeMap<String, Labels>);
+
+impl Selectors {
+    /// Reads the configuration; adds an error for each selector that is wrong. As in Go, the case of the member does
+    /// not matter.
+    pub fn read(document: &Value, errors: &mut Errors) -> Self {
+        let root = Path::root(CONFIGURATION);
+        let members = document.as_object().into_iter().flat_map(Map::iter);
+        let stated = members.filter(|(name, _)| name.eq_ignore_ascii_case(CONFIGURATION)).map(|(_, value)| value);
+        let mut selectors = BTreeMap::new();
+        for stated in stated.filter(|stated| !stated.is_null()) {
+            let Some(all) = stated.as_object() else {
+                errors.invalid(&root, stated, "must be selectors by namespace");
+                continue;
+            };
+            for (name, value) in all.iter() {
+                match value.as_str().ok_or_else(|| "must be a text".to_owned()).and_then(parse) {
+                    Ok(labels) => drop(selectors.insert(name.to_owned(), labels)),
+                    Err(why) => errors.invalid(&root.child(name), value, why),
+                }
+            }
+        }
+        Self(selectors)
+    }
+
+    fn of(&self, name: &str) -> Labels {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Returns whether pods of a namespace may have a node selector: any, unless labels are configured for it.
+    fn allow(&self, namespace: &str, selector: &Labels) -> bool {
+        let Some(allowed) = self.0.get(namespace).filter(|allowed| !allowed.is_empty()) else { return true };
+        selector.iter().all(|(key, value)| allowed.get(key) == Some(value))
+    }
+}
 
 /// The plugin.
 pub const PLUGIN: Plugin =
@@ -26,21 +72,30 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let mut labels = of_namespace(write)?;
     let own = of_pod(pod);
     if conflicts(&labels, &own) {
-        return Err(write.refuse(pod, CONFLICT));
+        return Err(refuse(pod, CONFLICT));
     }
     labels.extend(own);
     if !labels.is_empty() {
         let labels: Map = labels.iter().map(|(key, value)| (key.as_str(), Value::from(value.as_str()))).collect();
         pod.set_at(&["spec", "nodeSelector"], labels);
     }
-    Ok(())
+    validate(write, pod)
 }
 
 fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
-    match conflicts(&of_namespace(write)?, &of_pod(pod)) {
-        true => Err(write.refuse(pod, CONFLICT)),
-        false => Ok(()),
+    let own = of_pod(pod);
+    if conflicts(&of_namespace(write)?, &own) {
+        return Err(refuse(pod, CONFLICT));
     }
+    match write.registry.admission.configuration.node_selectors.allow(write.target.namespace, &own) {
+        true => Ok(()),
+        false => Err(refuse(pod, NOT_ALLOWED)),
+    }
+}
+
+/// Returns 403. It names no pod whose name is not generated yet.
+fn refuse(pod: &Value, why: &str) -> ApiError {
+    ApiError::forbidden("", "pods", pod.str_at(&["metadata", "name"]), why)
 }
 
 /// Returns the labels that the namespace demands.
@@ -48,7 +103,10 @@ fn of_namespace(write: &BuiltInAttributes<'_>) -> ApiResult<Labels> {
     let namespace = write.target.namespace;
     let found = write.registry.look_up("", "namespaces", "", namespace)?;
     let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", namespace))?;
-    parse(found.str_at(&ANNOTATION)).map_err(|why| ApiError::new(500, "InternalError", &why))
+    match found.at(&ANNOTATION).as_str() {
+        Some(text) => parse(text).map_err(ApiError::unknown),
+        None => Ok(write.registry.admission.configuration.node_selectors.of(DEFAULT)),
+    }
 }
 
 fn of_pod(pod: &Value) -> Labels {
@@ -64,12 +122,16 @@ fn conflicts(one: &Labels, other: &Labels) -> bool {
 fn parse(text: &str) -> Result<Labels, String> {
     let mut labels = Labels::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {
-        let (key, value) = part.split_once('=').ok_or_else(|| format!("invalid selector: {part}"))?;
+        // The reference shows the parts of a selector as a list, and fields without a path as `<nil>`.
+        let parts: Vec<&str> = part.split('=').collect();
+        let [key, value] = parts[..] else { return Err(format!("invalid selector: [{}]", parts.join(" "))) };
         let (key, value) = (key.trim(), value.trim());
-        let wrong = names::qualified_name(key).into_iter().next();
-        if let Some(wrong) = wrong.or_else(|| names::label_value(value).into_iter().next()) {
-            return Err(wrong.into_owned());
-        }
+        let wrong = |path: &str, text: &str, why: Vec<Cow<'_, str>>| match why.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{path}: Invalid value: {}: {}", quote(text), why.join("; "))),
+        };
+        wrong("<nil>", key, names::qualified_name(key))?;
+        wrong(&format!("[{key}]"), value, names::label_value(value))?;
         labels.insert(key.to_owned(), value.to_owned());
     }
     Ok(labels)
@@ -77,6 +139,8 @@ fn parse(text: &str) -> Result<Labels, String> {
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::value;
+
     use super::*;
 
     #[test]
@@ -84,8 +148,29 @@ mod tests {
         let labels = parse("env=dev, zone = a").unwrap();
         assert_eq!(labels, Labels::from([("env".into(), "dev".into()), ("zone".into(), "a".into())]));
         assert_eq!(parse("").unwrap(), Labels::new());
-        assert_eq!(parse("env").unwrap_err(), "invalid selector: env");
-        assert!(parse("a b=c").is_err() && parse("a=b c").is_err());
+        assert_eq!(parse("env").unwrap_err(), "invalid selector: [env]");
+        assert_eq!(parse("a=b=c").unwrap_err(), "invalid selector: [a b c]");
+        assert!(parse("a b=c").unwrap_err().starts_with("<nil>: Invalid value: \"a b\": name part must consist of"));
+        assert!(parse("a=b c").unwrap_err().starts_with("[a]: Invalid value: \"b c\": a valid label must be"));
+    }
+
+    #[test]
+    fn selectors_are_configured_by_namespace() {
+        let mut errors = Errors::default();
+        let config = value!({"PodNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "env=dev", "n": "env=dev,zone=a",
+            "any": ""}});
+        let read = Selectors::read(&config, &mut errors);
+        let labels = |text: &str| parse(text).unwrap();
+        assert!(errors.is_empty() && read.of(DEFAULT) == labels("env=dev") && read.of("none").is_empty());
+        assert!(
+            read.allow("n", &labels("zone=a"))
+                && read.allow("any", &labels("x=y"))
+                && read.allow("none", &labels("x=y"))
+        );
+        assert!(!read.allow("n", &labels("zone=b")) && !read.allow("n", &labels("x=y")));
+        Selectors::read(&value!({"podNodeSelectorPluginConfig": {"n": "env", "o": 1}}), &mut errors);
+        let fields: Vec<&str> = errors.0.iter().map(|error| &*error.field).collect();
+        assert_eq!(fields, ["podNodeSelectorPluginConfig.n", "podNodeSelectorPluginConfig.o"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
 use crate::admission::{BuiltInAttributes, Operation};
-use crate::kinds::admission::quota::{Charge, is_counted, is_recharged};
+use crate::kinds::admission::quota::{Charge, Limited, Uncovered, is_counted, is_recharged};
 use crate::registry::{Target, now};
 use crate::status::{ApiError, ApiResult};
 
@@ -41,25 +41,38 @@ fn charge_of<'a>(write: &BuiltInAttributes<'a>, object: &'a Value) -> Charge<'a>
     Charge { group, resource, subresource, object, old: write.old, now: now() }
 }
 
-/// Returns whether the write can change a usage, and there is any quota.
+/// The resources that nobody may consume without a quota.
+fn limited<'a>(write: &BuiltInAttributes<'a>) -> &'a [Limited] {
+    &write.registry.admission.configuration.limited
+}
+
+/// Returns whether the write can change a usage, and there is any quota, or there must be one.
 fn applies(write: &BuiltInAttributes<'_>, object: &Value) -> bool {
     let quotas = || write.registry.resources.of_resource("", "resourcequotas");
-    charge_of(write, object).is_due() && quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty())
+    let are_there = || quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty());
+    charge_of(write, object).is_due() && (!limited(write).is_empty() || are_there())
 }
 
 /// Charges a finished object to the quotas that match it: all of it on a create, the increase on an update. Returns 403
-/// where a quota has no room. A write that fails afterwards stays charged until the quotas are recalculated.
+/// where a quota has no room, or where the configuration demands a quota and there is none. A write that fails
+/// afterwards stays charged until the quotas are recalculated.
 fn charge<'a>(write: &'a BuiltInAttributes<'_>, object: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
     Box::pin(async move {
         let (registry, namespace) = (write.registry, write.target.namespace);
         let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
         let mut quotas = registry.look_up_all("", "resourcequotas", Scope::namespace(namespace))?;
-        quotas.retain(|quota| !write.caller.basis.has_charged(&uid(quota)));
-        if quotas.is_empty() {
-            return Ok(());
-        }
         let charge = charge_of(write, object);
         let used = charge.usages();
+        for quota in &quotas {
+            charge.check_stated(quota).map_err(|why| write.refuse(object, &why))?;
+        }
+        charge.check_covered(limited(write), &quotas, &used).map_err(|uncovered| match uncovered {
+            Uncovered::Amounts(names) => write.refuse(object, &format!("insufficient quota to consume: {names}")),
+            Uncovered::Scopes(scopes) => {
+                ApiError::unknown(format!("insufficient quota to match these scopes: [{scopes}]"))
+            }
+        })?;
+        quotas.retain(|quota| !write.caller.basis.has_charged(&uid(quota)));
         let check = |quota: &Value| charge.check(quota, &used).map_err(|why| write.refuse(object, &why));
         let mut concerned = Vec::new();
         for quota in &quotas {

@@ -6,10 +6,12 @@ use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::registry::suffix;
-use crate::status::ApiResult;
+use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
-pub const PLUGIN: Plugin = Plugin::new("ServiceAccount", Presence::On).mutating(decides_by, mutate);
+pub const PLUGIN: Plugin = Plugin::new("ServiceAccount", Presence::On)
+    .mutating(decides_by, mutate)
+    .validating(validating_decides_by, validate);
 
 /// The service account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -26,10 +28,39 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
         "" => DEFAULT_ACCOUNT,
         name => name,
     };
-    let (registry, namespace) = (write.registry, write.target.namespace);
-    let mut account = registry.look_up("", "serviceaccounts", namespace, named)?;
-    if account.is_none() && named == DEFAULT_ACCOUNT && !registry.accounts_are_made {
-        account = Some(Value::object());
-    }
+    let (namespace, account) = (write.target.namespace, account(write, named)?);
     admission::set_service_account(pod, namespace, &suffix(), |_| account).map_err(|why| write.refuse(pod, &why))
+}
+
+/// Looks an account up. The default account counts as there if this server does not make it.
+fn account(write: &BuiltInAttributes<'_>, name: &str) -> ApiResult<Option<Value>> {
+    let registry = write.registry;
+    let found = registry.look_up("", "serviceaccounts", write.target.namespace, name)?;
+    Ok(found.or_else(|| (name == DEFAULT_ACCOUNT && !registry.accounts_are_made).then(Value::object)))
+}
+
+fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+    let gets_containers = part.name() == ("", "pods", "ephemeralcontainers") && operation == Operation::Update;
+    decides_by(part, operation).or_else(|| gets_containers.then_some(DecidesBy::Tables))
+}
+
+/// Checks the account of a finished pod, which policies and webhooks may have changed.
+fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
+    let is_new = write.operation == Operation::Create;
+    if is_new && admission::is_mirror_pod(pod) {
+        return admission::check_mirror_pod(pod).map_err(|why| write.refuse(pod, &why));
+    }
+    let (namespace, named) = (write.target.namespace, pod.str_at(&["spec", "serviceAccountName"]));
+    if named.is_empty() {
+        let name = pod.str_at(&["metadata", "name"]);
+        return Err(write.refuse(pod, &format!("no service account specified for pod {namespace}/{name}")));
+    }
+    let Some(account) = account(write, named)? else {
+        return Err(write.refuse(pod, &admission::missing_account(namespace, named)));
+    };
+    match is_new {
+        true => admission::check_account(pod, &account).map_err(|why| write.refuse(pod, &why)),
+        // The reference answers with an internal error.
+        false => admission::check_ephemeral_containers(pod, &account).map_err(ApiError::unknown),
+    }
 }

@@ -442,6 +442,12 @@ pub const POLICY_PARAMETERS: usize = 10_000;
 pub const DECISIONS_KEPT: usize = 1_000;
 /// Bytes of the warnings and audit annotations that policies and webhooks may add to one write.
 pub const NOTICES_BYTES: usize = 1 << 20;
+/// Bytes of an answer of the webhook for images.
+pub const IMAGE_ANSWER_BYTES: usize = 1 << 20;
+/// Answers of the webhook for images that are kept.
+pub const IMAGE_ANSWERS: usize = 1_024;
+/// Bytes of the reason in an answer that is kept.
+pub const IMAGE_REASON_BYTES: usize = 4_096;
 /// Combinations of labels in the metrics of policies and webhooks; further ones are counted under the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;
 

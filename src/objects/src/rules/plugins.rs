@@ -33,6 +33,8 @@ impl PluginSet {
 /// The plugins within the server that have something to do in one operation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Steps {
+    /// Those that prepare the server before everything else, and may have to wait.
+    pub first: PluginSet,
     /// Those that may change the object or refuse it, before it is finished.
     pub mutating: PluginSet,
     /// Those that may refuse the finished object.
@@ -41,6 +43,8 @@ pub struct Steps {
     pub last: PluginSet,
     /// Whether any of them decides by objects in the tables of the server.
     pub by_tables: bool,
+    /// Whether any of them decides by something outside the server.
+    pub by_outside: bool,
     /// Those that decide by objects in the tables of the server for some changes only.
     pub by_tables_for_some: PluginSet,
 }
@@ -48,10 +52,12 @@ pub struct Steps {
 impl Steps {
     /// No steps.
     pub const NONE: &'static Self = &Self {
+        first: PluginSet::NONE,
         mutating: PluginSet::NONE,
         validating: PluginSet::NONE,
         last: PluginSet::NONE,
         by_tables: false,
+        by_outside: false,
         by_tables_for_some: PluginSet::NONE,
     };
 }

@@ -17,10 +17,14 @@ mod tolerations;
 
 pub use classes::{default_ingress_class, default_storage_class, needs_ingress_class, needs_storage_class, protect};
 pub use limits::{check_claim_limits, check_pod_limits, set_default_resources};
-pub use nodes::{TOPOLOGY_LABELS, beyond_node, copy_topology_labels, taint_new_node};
+pub use nodes::{
+    TOPOLOGY_LABELS, copy_topology_labels, features_for_update, refuse_resize, refuse_undeclared, taint_new_node,
+};
 pub use priority::{check_default_class, keep_priority, set_priority};
 pub use runtime_class::{check_overhead, set_runtime_class};
-pub use service_account::{check_mirror_pod, is_mirror_pod, set_service_account};
+pub use service_account::{
+    check_account, check_ephemeral_containers, check_mirror_pod, is_mirror_pod, missing_account, set_service_account,
+};
 pub use tolerations::tolerate_lost_nodes;
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Plugins about nodes: topology labels for pods (PodTopologyLabels) and the taint of new nodes
-//! (TaintNodesByCondition).
+//! Plugins about nodes: topology labels for pods (PodTopologyLabels), the taint of new nodes (TaintNodesByCondition),
+//! and what a node must have for a resize (PodResizeValidator, NodeDeclaredFeatureValidator).
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::quota::requests_of_pod;
 use super::tolerations::append;
+use crate::field::quote;
+use crate::kinds::core::pod::quantities::{is_sidecar, of_pod};
 use crate::rules::resources::amount;
 
 /// Labels that are copied from a node to its pods (KEP-4742).
@@ -21,17 +22,52 @@ pub fn copy_topology_labels(object: &mut Value, node: &Value) {
     }
 }
 
-/// Returns why a pod cannot be resized on its node: it would request more than the node can ever give.
-pub fn beyond_node(pod: &Value, node: &Value) -> Option<String> {
-    let requested = requests_of_pod(pod);
+/// Returns the reason (as causes have it) and the text why a pod cannot be resized on its node: the node does not run
+/// Linux, or the pod would request more than the node can ever give. What the pod still has by its status does not
+/// count.
+pub fn refuse_resize(pod: &Value, node: &Value) -> Option<(&'static str, String)> {
+    let system = node.at(&["metadata", "labels", "kubernetes.io/os"]).as_str().filter(|system| *system != "linux");
+    if let Some(system) = system {
+        let (name, system) = (quote(node.str_at(&["metadata", "name"])), quote(system));
+        let why = format!("pod resize is only supported on linux nodes, node {name} is {system}");
+        return Some(("UnsupportedPlatform", why));
+    }
+    let requested = of_pod(pod, "requests");
     let missing = ["cpu", "memory"].into_iter().filter_map(|name| {
         let count = |amount: &Quantity| if name == "cpu" { amount.milli_value() } else { amount.value() };
-        let requested = requested.get(name).map_or(0, count);
-        let allocatable = count(&amount(node.at(&["status", "allocatable", name])));
-        (requested > allocatable).then(|| format!("{name}, requested: {requested}, allocatable: {allocatable}"))
+        let (requested, allocatable) = (requested.get(name)?, amount(node.at(&["status", "allocatable", name])));
+        (*requested > allocatable)
+            .then(|| format!("{name}, requested: {}, allocatable: {}", count(requested), count(&allocatable)))
     });
     let missing: Vec<String> = missing.collect();
     let why = || format!("node didn't have enough allocatable resources: {}", missing.join("; "));
+    (!missing.is_empty()).then(|| ("NodeCapacity", why()))
+}
+
+/// Returns the features that a node must declare for an update of a pod, in order (KEP-5328).
+pub fn features_for_update(pod: &Value, old: &Value) -> Vec<&'static str> {
+    let of_pod = |pod: &Value| pod.map_at(&["spec", "resources"]).cloned().unwrap_or_default();
+    let of_init_containers = |pod: &Value| -> Vec<Value> {
+        let containers = pod.list_at(&["spec", "initContainers"]).iter().filter(|container| !is_sidecar(container));
+        containers.map(|container| container.at(&["resources"]).clone()).collect()
+    };
+    let mut needed = Vec::new();
+    if of_pod(pod) != of_pod(old) {
+        needed.push("InPlacePodLevelResourcesVerticalScaling");
+    }
+    if of_init_containers(pod) != of_init_containers(old) {
+        needed.push("InPlacePodVerticalScalingInitContainers");
+    }
+    needed
+}
+
+/// Returns why an update of a pod that needs these features is refused on its node: the node does not declare them.
+pub fn refuse_undeclared(needed: &[&'static str], node: &Value) -> Option<String> {
+    let declared = node.list_at(&["status", "declaredFeatures"]);
+    let is_missing = |name: &&&str| !declared.iter().any(|feature| feature.as_str() == Some(**name));
+    let missing: Vec<&str> = needed.iter().filter(is_missing).copied().collect();
+    let (names, node) = (missing.join(", "), quote(node.str_at(&["metadata", "name"])));
+    let why = || format!("pod update requires features {names} which are not available on node {node}");
     (!missing.is_empty()).then(why)
 }
 

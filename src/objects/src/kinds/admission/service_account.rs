@@ -45,10 +45,7 @@ pub fn set_service_account(
 ) -> Result<(), String> {
     name_account(pod);
     let name = pod.str_at(&["spec", "serviceAccountName"]);
-    let account = lookup(name).ok_or_else(|| {
-        let what = format!("error looking up service account {namespace}/{name}");
-        format!("{what}: serviceaccount {} not found", crate::field::quote(name))
-    })?;
+    let account = lookup(name).ok_or_else(|| missing_account(namespace, name))?;
     let flag = |object: &Value, path: &[&str]| object.at(path).as_bool();
     let key = "automountServiceAccountToken";
     if flag(pod, &["spec", key]).or(flag(&account, &[key])).unwrap_or(true) {
@@ -58,11 +55,13 @@ pub fn set_service_account(
         let secrets = account.list_at(&["imagePullSecrets"]).iter();
         append(pod, &["spec", "imagePullSecrets"], secrets.map(|s| value!({"name": (s.str_at(&["name"]))})).collect());
     }
-    let enforced = account.str_at(&["metadata", "annotations", ENFORCE]);
-    if matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
-        return check_secrets(pod, &account);
-    }
-    Ok(())
+    check_account(pod, &account)
+}
+
+/// Returns the reason of a refusal: there is no such account.
+pub fn missing_account(namespace: &str, name: &str) -> String {
+    let what = format!("error looking up service account {namespace}/{name}");
+    format!("{what}: serviceaccount {} not found", crate::field::quote(name))
 }
 
 fn mount_token(pod: &mut Value, suffix: &str) {
@@ -108,15 +107,8 @@ fn token_volume(name: &str) -> Value {
 }
 
 fn check_secrets(pod: &Value, account: &Value) -> Result<(), String> {
-    let names = |key: &str| -> HashSet<&str> {
-        account.list_at(&[key]).iter().map(|reference| reference.str_at(&["name"])).collect()
-    };
     let account_name = account.str_at(&["metadata", "name"]);
-    let mountable = names("secrets");
-    let refused = |what: String, secret: &str| {
-        let why = format!("is not allowed because service account {account_name} does not reference that secret");
-        Err(format!("{what} secret.secretName=\"{secret}\" {why}"))
-    };
+    let mountable = names(account, "secrets");
     for volume in pod.list_at(&["spec", "volumes"]) {
         let secret = volume.str_at(&["secret", "secretName"]);
         if volume.get("secret").is_some() && !mountable.contains(secret) {
@@ -124,26 +116,9 @@ fn check_secrets(pod: &Value, account: &Value) -> Result<(), String> {
             return Err(format!("volume with secret.secretName=\"{secret}\" {why}"));
         }
     }
-    for (list, kind) in [("initContainers", "init container"), ("containers", "container")] {
-        for container in pod.list_at(&["spec", list]) {
-            let name = container.str_at(&["name"]);
-            for variable in container.list_at(&["env"]) {
-                let secret = variable.at(&["valueFrom", "secretKeyRef"]);
-                let key = secret.str_at(&["name"]);
-                if !secret.is_null() && !mountable.contains(key) {
-                    let variable = variable.str_at(&["name"]);
-                    return refused(format!("{kind} {name} with envVar {variable} referencing"), key);
-                }
-            }
-            for source in container.list_at(&["envFrom"]) {
-                let secret = source.str_at(&["secretRef", "name"]);
-                if source.get("secretRef").is_some() && !mountable.contains(secret) {
-                    return refused(format!("{kind} {name} with envFrom referencing"), secret);
-                }
-            }
-        }
-    }
-    let pulls = names("imagePullSecrets");
+    let lists = [("initContainers", "init container"), ("containers", "container")];
+    lists.into_iter().try_for_each(|(list, kind)| check_containers(pod, account, list, kind))?;
+    let pulls = names(account, "imagePullSecrets");
     for (n, reference) in pod.list_at(&["spec", "imagePullSecrets"]).iter().enumerate() {
         let name = reference.str_at(&["name"]);
         if !pulls.contains(name) {
@@ -152,6 +127,63 @@ fn check_secrets(pod: &Value, account: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns the names in a list of references.
+fn names<'v>(account: &'v Value, list: &str) -> HashSet<&'v str> {
+    account.list_at(&[list]).iter().map(|reference| reference.str_at(&["name"])).collect()
+}
+
+/// Checks that the containers of a list take variables only from secrets that the account references.
+fn check_containers(pod: &Value, account: &Value, list: &str, kind: &str) -> Result<(), String> {
+    let (account_name, mountable) = (account.str_at(&["metadata", "name"]), names(account, "secrets"));
+    let refused = |what: String, secret: &str| {
+        let why = format!("is not allowed because service account {account_name} does not reference that secret");
+        Err(format!("{what} secret.secretName=\"{secret}\" {why}"))
+    };
+    for container in pod.list_at(&["spec", list]) {
+        let name = container.str_at(&["name"]);
+        for variable in container.list_at(&["env"]) {
+            let secret = variable.at(&["valueFrom", "secretKeyRef"]);
+            let key = secret.str_at(&["name"]);
+            if !secret.is_null() && !mountable.contains(key) {
+                let variable = variable.str_at(&["name"]);
+                return refused(format!("{kind} {name} with envVar {variable} referencing"), key);
+            }
+        }
+        for source in container.list_at(&["envFrom"]) {
+            let secret = source.str_at(&["secretRef", "name"]);
+            if source.get("secretRef").is_some() && !mountable.contains(secret) {
+                return refused(format!("{kind} {name} with envFrom referencing"), secret);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks the ephemeral containers of a pod: they may use only the secrets of its account if that demands it.
+///
+/// # Errors
+/// The secret that the account does not reference.
+pub fn check_ephemeral_containers(pod: &Value, account: &Value) -> Result<(), String> {
+    if demands_references(account) {
+        check_containers(pod, account, "ephemeralContainers", "ephemeral container")?;
+    }
+    Ok(())
+}
+
+/// Returns whether the pods of an account may use only the secrets that it references.
+fn demands_references(account: &Value) -> bool {
+    let enforced = account.str_at(&["metadata", "annotations", ENFORCE]);
+    matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// Checks a finished pod with its account.
+///
+/// # Errors
+/// The secret that the account does not reference.
+pub fn check_account(pod: &Value, account: &Value) -> Result<(), String> {
+    if demands_references(account) { check_secrets(pod, account) } else { Ok(()) }
 }
 
 /// Checks a mirror pod: since the kubelet made it, it must have no service account and no secrets.

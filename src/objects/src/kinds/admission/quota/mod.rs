@@ -1,6 +1,7 @@
 //! ResourceQuotas: computes the usage of an object and decides whether the budget of a namespace has room for it
 //! (plugin ResourceQuota).
 
+mod limited;
 mod names;
 #[cfg(test)]
 mod quota_tests;
@@ -13,8 +14,9 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
+pub use self::limited::{Limited, Uncovered};
 pub use self::names::{counts, resources_of};
-pub use self::usage::{ends_at, requests_of_pod};
+pub use self::usage::ends_at;
 use crate::kinds::core::pod::quantities::is_for_pods;
 use crate::rules::resources::amount;
 
@@ -88,15 +90,17 @@ impl Charge<'_> {
         (of(self.object), self.old.map(of))
     }
 
-    /// Checks the write against a quota. Returns the new `used` of the quota, or `None` if the write does not change
-    /// it. `Err` is the reason why there is no room.
-    pub fn check(&self, quota: &Value, used: &(Usage, Option<Usage>)) -> Result<Option<Usage>, String> {
-        let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
+    /// Returns the names of the amounts that a quota limits of the object; `None` if it does not concern the object.
+    fn limits_of<'q>(&self, quota: &'q Value) -> Option<BTreeSet<&'q str>> {
+        let hard = quota.map_at(&["status", "hard"])?;
         let limited: BTreeSet<&str> = hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();
-        let concerns = |object| scopes::match_object(quota, self.group, self.resource, object);
-        if limited.is_empty() || !concerns(self.object) {
-            return Ok(None);
-        }
+        let concerns = || scopes::match_object(quota, self.group, self.resource, self.object);
+        (!limited.is_empty() && concerns()).then_some(limited)
+    }
+
+    /// Checks that an object states what a quota limits, and that the usage of the quota is known.
+    pub fn check_stated(&self, quota: &Value) -> Result<(), String> {
+        let Some(limited) = self.limits_of(quota) else { return Ok(()) };
         let name = quota.str_at(&["metadata", "name"]);
         if (self.group, self.resource) == ("", "pods") {
             must_state(self.object, &limited).map_err(|why| format!("failed quota: {name}: {why}"))?;
@@ -106,6 +110,19 @@ impl Charge<'_> {
             let names = limited.into_iter().collect::<Vec<_>>().join(",");
             return Err(format!("status unknown for quota: {name}, resources: {names}"));
         }
+        Ok(())
+    }
+
+    /// Checks the write against a quota. Returns the new `used` of the quota, or `None` if the write does not change
+    /// it. `Err` is the reason why there is no room.
+    pub fn check(&self, quota: &Value, used: &(Usage, Option<Usage>)) -> Result<Option<Usage>, String> {
+        self.check_stated(quota)?;
+        if self.limits_of(quota).is_none() {
+            return Ok(None);
+        }
+        let Some(hard) = quota.map_at(&["status", "hard"]) else { return Ok(None) };
+        let (name, known) = (quota.str_at(&["metadata", "name"]), quota.map_at(&["status", "used"]));
+        let concerns = |object| scopes::match_object(quota, self.group, self.resource, object);
         let (now, before) = used;
         let negative: Vec<&str> = now.iter().filter(|(_, more)| more.sign() < 0).map(|(name, _)| &**name).collect();
         if !negative.is_empty() {

@@ -7,19 +7,32 @@ use crate::rules::protection::attribute_classes;
 
 /// Returns whether a quota selects an object: all its scopes must match.
 pub(super) fn match_object(quota: &Value, group: &str, resource: &str, object: &Value) -> bool {
-    let kind = match (group, resource) {
-        ("", "pods") => of_pod,
-        ("", "persistentvolumeclaims") => of_claim,
-        _ => |_: &Scope<'_>, _: &Value| false,
-    };
+    of_quota(quota).all(|scope| is_in(&scope, group, resource, object))
+}
+
+/// Returns the scopes of a quota.
+pub(super) fn of_quota(quota: &Value) -> impl Iterator<Item = Scope<'_>> {
     let named = quota.list_at(&["spec", "scopes"]).iter().filter_map(Value::as_str);
     let named = named.map(|name| Scope { name, operator: "Exists", values: &[] });
-    let selected = quota.list_at(&["spec", "scopeSelector", "matchExpressions"]).iter().map(|expression| Scope {
+    named.chain(quota.list_at(&["spec", "scopeSelector", "matchExpressions"]).iter().map(stated))
+}
+
+/// Returns a scope as a selector states it.
+pub(super) fn stated(expression: &Value) -> Scope<'_> {
+    Scope {
         name: expression.str_at(&["scopeName"]),
         operator: expression.str_at(&["operator"]),
         values: expression.list_at(&["values"]),
-    });
-    named.chain(selected).all(|scope| kind(&scope, object))
+    }
+}
+
+/// Returns whether an object is in a scope.
+pub(super) fn is_in(scope: &Scope<'_>, group: &str, resource: &str, object: &Value) -> bool {
+    match (group, resource) {
+        ("", "pods") => of_pod(scope, object),
+        ("", "persistentvolumeclaims") => of_claim(scope, object),
+        _ => false,
+    }
 }
 
 /// Returns whether a pod ends by itself: it has a deadline (scope `Terminating`).
@@ -27,10 +40,19 @@ pub(super) fn ends(pod: &Value) -> bool {
     pod.int_at(&["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0)
 }
 
-struct Scope<'a> {
-    name: &'a str,
+/// A scope, as quotas state it.
+pub(super) struct Scope<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
     operator: &'a str,
     values: &'a [Value],
+}
+
+impl std::fmt::Display for Scope<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values: Vec<&str> = self.values.iter().filter_map(Value::as_str).collect();
+        write!(f, "{{{} {} [{}]}}", self.name, self.operator, values.join(" "))
+    }
 }
 
 impl Scope<'_> {

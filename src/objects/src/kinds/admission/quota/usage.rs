@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::Usage;
 use super::names::{IMPLICIT_CLASS, OF_DEVICE_CLASS, OF_STORAGE_CLASS, PLAIN};
-use crate::kinds::core::pod::quantities::{Amounts, is_for_pods, is_sidecar, together};
+use crate::kinds::core::pod::quantities::{Amounts, is_sidecar, together, with_own};
 use crate::rules::resources::{amount, is_extended, is_huge_pages};
 
 /// The number of devices that a request for all matching devices is charged for.
@@ -75,11 +75,6 @@ fn of_pod(pod: &Value, usage: &mut Usage) {
     }
 }
 
-/// Returns what a pod requests of its node.
-pub fn requests_of_pod(pod: &Value) -> Amounts {
-    of_whole_pod(pod, "requests")
-}
-
 /// Returns the requests or limits of a pod: those that the pod itself states, else the sum over its containers, plus
 /// its overhead.
 fn of_whole_pod(pod: &Value, which: &str) -> Amounts {
@@ -87,18 +82,7 @@ fn of_whole_pod(pod: &Value, which: &str) -> Amounts {
     let is_infeasible = pod.list_at(&["status", "conditions"]).iter().any(|condition| {
         condition.str_at(&["type"]) == "PodResizePending" && condition.str_at(&["reason"]) == "Infeasible"
     });
-    let mut total = together(spec, |container| of_container(pod, container, which, is_infeasible));
-    for (name, value) in pod.map_at(&["spec", "resources", which]).into_iter().flat_map(|own| own.iter()) {
-        if is_for_pods(name) {
-            total.set(name, amount(value));
-        }
-    }
-    for (name, value) in pod.map_at(&["spec", "overhead"]).into_iter().flat_map(|overhead| overhead.iter()) {
-        if which == "requests" || total.get(name).is_some_and(|limit| limit.sign() != 0) {
-            total.add(name, amount(value));
-        }
-    }
-    total
+    with_own(pod, together(spec, |container| of_container(pod, container, which, is_infeasible)), which)
 }
 
 /// Returns the requests or limits of a container: the larger of the spec and the status, since the container may be

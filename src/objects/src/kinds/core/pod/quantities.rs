@@ -80,6 +80,28 @@ pub fn of_containers(spec: &Map, which: &str) -> Amounts {
     })
 }
 
+/// Returns the `requests` or `limits` (`which`) of a pod, from its spec.
+pub fn of_pod(pod: &Value, which: &str) -> Amounts {
+    let total = pod.map_at(&["spec"]).map_or_else(Amounts::default, |spec| of_containers(spec, which));
+    with_own(pod, total, which)
+}
+
+/// Returns the `requests` or `limits` (`which`) of a pod whose containers need `total` together: what the pod itself
+/// states counts instead, and its overhead is added.
+pub fn with_own(pod: &Value, mut total: Amounts, which: &str) -> Amounts {
+    for (name, value) in pod.map_at(&["spec", "resources", which]).into_iter().flat_map(Map::iter) {
+        if is_for_pods(name) {
+            total.set(name, amount(value));
+        }
+    }
+    for (name, value) in pod.map_at(&["spec", "overhead"]).into_iter().flat_map(Map::iter) {
+        if which == "requests" || total.get(name).is_some_and(|limit| limit.sign() != 0) {
+            total.add(name, amount(value));
+        }
+    }
+    total
+}
+
 /// Returns the amounts that the containers of a pod need together, where `of` gives those of one container: the maximum
 /// of all containers plus sidecars, and of each init container plus the sidecars that start before it.
 pub fn together(spec: &Map, of: impl Fn(&Value) -> Amounts) -> Amounts {

@@ -1,0 +1,124 @@
+//! A webhook that the current context of a kubeconfig names, with the credentials for it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use flotilla_golang::url::Url;
+use flotilla_proto::value::Value;
+
+use super::{CallError, Hook, User};
+use crate::outbound::{Outbound, Trust};
+use crate::pki::{KubeconfigError, KubeconfigFile};
+
+/// The name of this server for these webhooks.
+const AGENT: &str = "kube-apiserver";
+
+/// A webhook and the user that it gets.
+#[derive(Debug)]
+pub struct Backend {
+    hook: Hook,
+    user: User,
+}
+
+impl Backend {
+    /// Reads a kubeconfig. The files that it names must exist.
+    ///
+    /// # Errors
+    /// The kubeconfig or a file that it names cannot be read, or lacks something, or has what is not supported.
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let file = KubeconfigFile::read(path)?;
+        let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
+        let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
+        let hook = hook(&file, cluster)?;
+        let name = context.str_at(&["user"]);
+        let user = match file.root.list_at(&["users"]).iter().find(|entry| entry.str_at(&["name"]) == name) {
+            Some(entry) => User::of(&file, entry)?,
+            None if name.is_empty() => User::default(),
+            None => return Err(file.lacks(&format!("user {name:?}"))),
+        };
+        Ok(Self { hook, user })
+    }
+
+    /// Sends a review and returns the answer: see [`Hook::ask`].
+    ///
+    /// # Errors
+    /// As for [`Hook::ask`].
+    pub async fn ask(
+        &self,
+        outbound: &Outbound,
+        review: &Value,
+        timeout: Duration,
+        bytes_max: usize,
+    ) -> Result<Value, CallError> {
+        let peer = self.hook.peer(|_, _, _| Err("a kubeconfig names no Service".to_owned()));
+        self.hook.ask(outbound, peer, Some(&self.user), review, timeout, bytes_max).await
+    }
+}
+
+fn hook(file: &KubeconfigFile<'_>, cluster: &Value) -> Result<Hook, KubeconfigError> {
+    let text = cluster.str_at(&["server"]);
+    let url = Url::parse(text).ok().filter(|url| matches!(&*url.scheme, "https" | "http") && !url.host.is_empty());
+    let url = url.ok_or_else(|| file.lacks("server: it must be an https URL"))?;
+    if !cluster.at(&["proxy-url"]).is_null() {
+        return Err(file.lacks("cluster: proxy-url is not supported here"));
+    }
+    let authorities = file.pem(cluster, "certificate-authority")?;
+    let trust = match (cluster.at(&["insecure-skip-tls-verify"]).as_bool(), authorities) {
+        (Some(true), Some(_)) => {
+            return Err(file.lacks("certificate-authority: insecure-skip-tls-verify excludes it"));
+        }
+        (Some(true), None) => Trust::Anybody,
+        (_, authorities) => Trust::bundle(authorities.unwrap_or_default()),
+    };
+    let server_name = Some(cluster.str_at(&["tls-server-name"])).filter(|name| !name.is_empty()).map(str::to_owned);
+    Ok(Hook::at(&url, trust, server_name, AGENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    fn read(cluster: &str, user: &str) -> Result<Backend, String> {
+        let dir = Scratch::new();
+        let path = dir.join("config");
+        let text = format!(
+            "{{current-context: x, contexts: [{{name: x, context: {{cluster: c, user: u}}}}], \
+             clusters: [{{name: c, cluster: {{{cluster}}}}}], users: [{{name: u, user: {{{user}}}}}]}}"
+        );
+        std::fs::write(&path, text).unwrap();
+        Backend::read(&path).map_err(|error| error.to_string())
+    }
+
+    fn peer(backend: &Backend) -> crate::outbound::Peer {
+        backend.hook.peer(|_, _, _| Err(String::new())).unwrap()
+    }
+
+    #[test]
+    fn the_cluster_of_the_context_is_asked() {
+        let secure = read("server: 'https://h/policy', tls-server-name: other", "token: t").unwrap();
+        let to = peer(&secure);
+        assert_eq!((to.address().as_str(), to.secure.unwrap().server_name.as_str()), ("h:443", "other"));
+        let anybody = read("server: 'https://h:1', insecure-skip-tls-verify: true", "").unwrap();
+        assert_eq!(peer(&anybody).secure.unwrap().trust, Trust::Anybody);
+        assert!(peer(&read("server: 'http://h', ", "").unwrap()).secure.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told() {
+        for (cluster, user, part) in [
+            ("server: h", "", "server: it must be an https URL"),
+            ("server: 'https://h', proxy-url: x", "", "proxy-url is not supported"),
+            ("server: 'https://h', certificate-authority: none", "", "cannot be read"),
+            (
+                "server: 'https://h', certificate-authority-data: eA==, insecure-skip-tls-verify: true",
+                "",
+                "excludes it",
+            ),
+            ("server: 'https://h'", "exec: {}", "exec is not supported"),
+        ] {
+            let error = read(cluster, user).unwrap_err();
+            assert!(error.contains(part), "{cluster}: {error}");
+        }
+    }
+}
