@@ -16,6 +16,7 @@
 mod definition;
 mod follow;
 mod grace_period;
+mod replicas;
 mod resource;
 mod served;
 mod strategy;

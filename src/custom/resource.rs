@@ -59,8 +59,12 @@ pub fn resource(of: &Definition, version: &Version) -> Resource {
     }
 }
 
-/// Returns the storage version hash, which changes with the version in which objects are stored.
+/// Returns the storage version hash, which changes with the version in which objects are stored. Empty if that version
+/// is not served.
 fn storage_hash(of: &Definition) -> String {
+    if !of.stored().served {
+        return String::new();
+    }
     let stored = format!("{}/{}/{}", of.group, of.stored().name, of.kind);
     STANDARD.encode(&digest(&SHA256, stored.as_bytes()).as_ref()[..STORAGE_HASH_BYTES])
 }

@@ -11,6 +11,7 @@ use flotilla_proto::structural::{Overgrown, Structural, default, drop_nulls, pru
 use flotilla_proto::value::Value;
 
 use super::definition::{Definition, Version};
+use super::replicas;
 use crate::field::{Errors, Path, quote};
 use crate::schemas::coerce::{coerce, metadata_type};
 use crate::schemas::{ratchet, validate};
@@ -251,7 +252,7 @@ impl Custom {
     /// Validates a new object. `errors` holds what other checks found.
     pub fn validate(&self, object: &Value, errors: &mut Errors, warnings: &mut Vec<String>) {
         validate::validate(&self.version().schema, object, errors);
-        self.validate_replicas(object, false, errors);
+        self.validate_scale(object, false, errors);
         self.version().judge(object, None, errors, warnings);
     }
 
@@ -270,24 +271,14 @@ impl Custom {
         } else {
             ratchet::validate_update(&self.version().schema, object, old, errors);
         }
-        self.validate_replicas(object, is_status, errors);
+        self.validate_scale(object, is_status, errors);
         self.version().judge(object, Some(old), errors, warnings);
     }
 
-    /// Checks that the replicas are within the range that a Scale allows.
-    fn validate_replicas(&self, object: &Value, is_status: bool, errors: &mut Errors) {
-        let Some(scale) = &self.version().scale else { return };
-        let asked_for = Some(&scale.replicas).filter(|_| !is_status);
-        for names in asked_for.into_iter().chain([&scale.observed]) {
-            let value = names.iter().fold(object, |value, name| value.at(&[name]));
-            let why = match value.as_int() {
-                Some(..0) => "should be a non-negative integer".to_owned(),
-                Some(replicas) if replicas > i64::from(i32::MAX) => {
-                    format!("should be less than or equal to {}", i32::MAX)
-                }
-                _ => continue,
-            };
-            errors.invalid(&Path::root(&format!(".{}", names.join("."))), value, why);
+    /// Checks what a Scale shows, if the version has one.
+    fn validate_scale(&self, object: &Value, is_status: bool, errors: &mut Errors) {
+        if let Some(paths) = &self.version().scale {
+            replicas::validate(paths, object, is_status, errors);
         }
     }
 

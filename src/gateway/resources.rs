@@ -48,10 +48,11 @@ pub(super) async fn answer(
     caller: &mut Caller,
     progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
-    let RequestInfo { of, verb, served } = info;
+    let RequestInfo { of, verb, served, warning } = info;
     gateway.beginning.check(&gateway.registry, verb.is_none_or(Verb::writes))?;
+    caller.warnings.extend(warning);
     let served = served?;
-    let routed = verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
+    let routed = served.custom.is_none() && verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
     caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
     let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));
     let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;

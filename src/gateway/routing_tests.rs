@@ -40,7 +40,7 @@ fn custom_resources_are_known_in_the_shapes_that_their_definition_says() {
 
 /// Returns the route of a request as one line.
 fn summary(resources: &Resources, method: &str, path: &str, watch: bool) -> String {
-    let objects = |who: &str, RequestInfo { of, verb, served }: RequestInfo| {
+    let objects = |who: &str, RequestInfo { of, verb, served, .. }: RequestInfo| {
         let verb = verb.map_or("nothing", Verb::name);
         let served = served.map_or_else(|error| error.code.to_string(), |served| served.table.as_str().to_owned());
         let place = (of.namespace.as_deref().unwrap_or("-"), of.name.as_deref().unwrap_or("-"));

@@ -221,7 +221,7 @@ async fn take_seat(
     if progress.take_seat(gateway, lane) {
         return Ok(());
     }
-    if let Routed::Objects(RequestInfo { of, verb: Some(verb), served: Ok(served) }) = routed {
+    if let Routed::Objects(RequestInfo { of, verb: Some(verb), served: Ok(served), .. }) = routed {
         progress.counts_as(gateway, counted::route(served, head, of, *verb));
         progress.terminated(gateway, 429);
     }

@@ -28,6 +28,11 @@ pub trait Change: Send {
         false
     }
 
+    /// Returns whether the client sent the whole object, rather than a patch of it.
+    fn replaces(&self) -> bool {
+        false
+    }
+
     /// Returns whether a UID in the result is a precondition, rather than a change of the UID.
     fn names_uid(&self) -> bool {
         false
@@ -58,6 +63,10 @@ impl Change for Replace {
 
     fn untracked(&self) -> bool {
         self.0.untracked
+    }
+
+    fn replaces(&self) -> bool {
+        true
     }
 
     fn names_uid(&self) -> bool {

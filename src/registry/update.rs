@@ -75,7 +75,10 @@ impl Registry {
             Cow::Owned(convert::to_served(served, old.clone())?)
         };
         let mut new = self.applied(served, change, &shown, caller).await?;
-        owners::dedup(&mut new, &mut caller.warnings);
+        match change.replaces() {
+            true => owners::dedup(&mut new, &mut caller.warnings),
+            false => owners::dedup_mutated(&mut new, &mut caller.warnings),
+        }
         share(&mut new, &shown);
         place(target, &mut new)?;
         check_identity(target, &new)?;

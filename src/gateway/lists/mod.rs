@@ -31,7 +31,10 @@ use crate::status::{ApiError, ApiResult};
 /// Refuses to represent a list as the metadata of one object.
 pub(super) fn refuse_single(served: &Served, representation: Representation) -> ApiResult<()> {
     let Form::Metadata { list: false, .. } = representation.form else { return Ok(()) };
-    let kind = format!("{}List", representation::internal_name(served));
+    let kind = match served.custom {
+        Some(_) => "unstructured.UnstructuredList".to_owned(),
+        None => format!("{}List", representation::internal_name(served)),
+    };
     let message = format!("you requested PartialObjectMetadata, but the requested object is a list (*{kind})");
     Err(ApiError::new(406, "NotAcceptable", message))
 }

@@ -22,6 +22,8 @@ const UNAPPLIED: &str = "failed to create manager for existing fields: failed to
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
 /// Path of the observed replicas in a Scale, and in built-in kinds.
 const OBSERVED: [&str; 2] = ["status", "replicas"];
+/// What `spec.replicas` holds while a custom resource has none there: no client can ask for it.
+const UNSET: i64 = i32::MIN as i64;
 
 /// The paths at which an object keeps what its Scale shows.
 #[derive(Debug)]
@@ -219,6 +221,10 @@ impl Change for Rescale<'_, '_> {
         let paths = self.of.paths;
         let owners = current.at(&["metadata", "managedFields"]);
         let mut scale = scale_of(current, paths);
+        let has_replicas = self.of.parent.served.custom.is_none() || !current.at(&paths.replicas).is_null();
+        if !has_replicas {
+            scale.set_at(&REPLICAS, UNSET);
+        }
         let scale_owners = paths.by_version(|paths| ownership_of_replicas::to_scale(owners, paths))?;
         if !scale_owners.is_null() {
             scale.set_at(&["metadata", "managedFields"], scale_owners);
@@ -231,6 +237,10 @@ impl Change for Rescale<'_, '_> {
         }
         place(self.of.target(), &mut new)?;
         check_identity(self.of.target(), &new)?;
+        if !has_replicas && new.int_at(&REPLICAS) == Some(UNSET) {
+            let path = format!(".{}", paths.replicas.join("."));
+            return Err(ApiError::bad_request(format!("the spec replicas field {path:?} cannot be empty")));
+        }
         if self.of.parent.served.custom.is_none() {
             validate(&new)?; // the schema of a custom resource validates its own replicas
         }

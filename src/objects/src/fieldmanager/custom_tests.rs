@@ -93,6 +93,7 @@ fn what_a_schema_does_not_take_is_refused() {
     for (spec, expected) in [
         (r#"{"unknown": "x"}"#, ".spec.unknown: field not declared in schema"),
         (r#"{"labels": {"n": 1}}"#, ".spec.labels.n: expected string, got &value.valueUnstructured{Value:1}"),
+        (r#"{"labels": {"n": 1e20}}"#, ".spec.labels.n: expected string, got &value.valueUnstructured{Value:1e+20}"),
         (r#"{"set": "text"}"#, ".spec.set: expected list, got &{text}"),
         (r#"{"set": ["x", "x"]}"#, r#".spec.set: duplicate entries for key [="x"]"#),
         (

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
+use crate::field::float;
+
 /// Formats a map as `map[a:1 b:[x y]]`, with sorted keys.
 pub fn map(map: &Map) -> String {
     let mut out = String::new();
@@ -35,9 +37,8 @@ fn write(value: &Value, out: &mut String) {
         Value::Int(number) => {
             let _ = write!(out, "{number}");
         }
-        Value::Bool(_) | Value::Float(_) | Value::Hole(_) => {
-            out.push_str(&String::from_utf8_lossy(&json::to_vec(value)))
-        }
+        Value::Float(number) => out.push_str(&float(number.get())),
+        Value::Bool(_) | Value::Hole(_) => out.push_str(&String::from_utf8_lossy(&json::to_vec(value))),
     }
 }
 

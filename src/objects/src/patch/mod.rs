@@ -5,7 +5,7 @@
 //! found, so that a missing object answers 404 regardless of the body, and only once for all retries. Server-side apply
 //! is in [`crate::fieldmanager`].
 
-pub(crate) mod go_text;
+pub mod go_text;
 mod json;
 mod lists;
 mod merge;

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
+use flotilla_proto::json;
 use flotilla_proto::structural::{Additional, Structural, ValueType, ValueValidations};
 use flotilla_proto::value::{Map, Value};
 
@@ -168,6 +169,7 @@ impl Walk<'_> {
         self.tell(out, || {
             let names = allowed.values().iter().map(|value| match value {
                 Value::Str(text) => quote(text),
+                Value::Float(_) => quote(&String::from_utf8_lossy(&json::to_vec(value))),
                 other => quote(&shown_sorted(other)),
             });
             FieldError {

@@ -11,6 +11,9 @@ use crate::field::{ErrorKind, FieldError, float, shown};
 /// The greatest whole number up to which a float holds every whole number (2^53 - 1).
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
+/// The least float above all integers of 64 bits (2^63).
+const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+
 /// Returns whether a float is a whole number, apart from rounding errors.
 pub fn is_whole(number: f64) -> bool {
     if !number.is_finite() || number.abs() > WHOLE_MAX {
@@ -114,10 +117,12 @@ impl Number {
         }
     }
 
-    /// Converts a bound to the type of the number.
+    /// Converts a bound to the type of the number. A bound beyond all integers becomes the least of them, as the
+    /// reference's processor converts it.
     #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are truncated")]
     fn like(self, bound: f64) -> Self {
         match self {
+            Self::Int(_) if !(-INT64_END..INT64_END).contains(&bound) => Self::Int(i64::MIN),
             Self::Int(_) => Self::Int(bound as i64),
             Self::Float(_) => Self::Float(bound),
         }
@@ -150,7 +155,6 @@ fn at_least(a: &Number, b: &Number) -> bool {
 /// Returns whether a float is within the range of a type and format.
 #[expect(clippy::cast_possible_truncation, reason = "the comparison detects any loss")]
 fn float_fits(of: Option<ValueType>, format: &str, number: f64) -> bool {
-    const INT64_END: f64 = 9_223_372_036_854_775_808.0;
     match (of, format) {
         (Some(ValueType::Integer), "int32") => number.fract() == 0.0 && f64::from(number as i32) == number,
         (Some(ValueType::Integer), _) => number.fract() == 0.0 && (-INT64_END..INT64_END).contains(&number),

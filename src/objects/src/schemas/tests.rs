@@ -132,12 +132,28 @@ fn numbers_are_told() {
         "i": {"type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 2},
         "n": {"type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 1, "exclusiveMaximum": true},
         "half": {"type": "number", "multipleOf": 0.5}, "ihalf": {"type": "integer", "multipleOf": 0.5},
-        "big": {"type": "number", "maximum": 1000000},
+        "big": {"type": "number", "maximum": 1000000}, "e": {"type": "number", "enum": [123456789.125, 1e20]},
+        "u64": {"type": "number", "maximum": 18446744073709551615}, "beyond": {"type": "number", "minimum": 1e20},
         "i32": {"type": "integer", "format": "int32"}, "f": {"type": "number", "format": "float"}}}"#,
     );
     check(
         &schema,
         &[
+            (
+                r#"{"e": 3}"#,
+                &[
+                    r#"NotSupported spec.e: Unsupported value: 3: supported values: "123456789.125", "100000000000000000000""#,
+                ],
+            ),
+            // Beyond all integers, a bound of an integer becomes the least of them.
+            (
+                r#"{"u64": 1}"#,
+                &[
+                    "Invalid spec.u64: Invalid value: 1: spec.u64 in body should be less than or equal to -9223372036854775808",
+                ],
+            ),
+            (r#"{"u64": 1.5}"#, &[]),
+            (r#"{"beyond": 1}"#, &[]),
             (r#"{"i": 0}"#, &["Invalid spec.i: Invalid value: 0: spec.i in body should be greater than or equal to 1"]),
             (r#"{"i": 12}"#, &["Invalid spec.i: Invalid value: 12: spec.i in body should be less than or equal to 10"]),
             (r#"{"i": 3}"#, &["Invalid spec.i: Invalid value: 3: spec.i in body should be a multiple of 2"]),

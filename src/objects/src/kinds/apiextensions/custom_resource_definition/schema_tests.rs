@@ -58,6 +58,10 @@ fn roots_are_objects_that_leave_metadata_alone() {
         ),
         (value!({"type": "object", "properties": {"metadata": {"type": "object", "description": "d"}}}), &[metadata]),
         (
+            value!({"type": "object", "properties": {"metadata": {"type": "object", "additionalProperties": false}}}),
+            &[metadata],
+        ),
+        (
             value!({"type": "object", "properties": {"metadata": {"type": "object",
                 "properties": {"name": {"type": "string", "default": "x"}}}}}),
             &[".properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata"],

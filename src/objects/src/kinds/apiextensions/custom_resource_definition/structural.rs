@@ -110,6 +110,7 @@ fn says_too_much(metadata: &Value) -> bool {
         "allOf" | "anyOf" | "oneOf" | "enum" | "items" => {
             parts::is_filled(metadata, keyword) || parts::items(metadata).is_some()
         }
+        ADDITIONAL => !value.is_null(), // also `false` restricts
         _ => !is_unset(value),
     })
 }
