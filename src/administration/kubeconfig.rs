@@ -77,17 +77,11 @@ mod tests {
     #[test]
     fn what_the_server_writes_is_read() {
         let dir = Scratch::new();
-        let names = vec!["localhost".to_owned()];
-        let options = PkiOptions {
-            dir: dir.to_owned(),
-            own_dir: dir.to_owned(),
-            names,
-            serving_dir: None,
-            serving: None,
-            client_ca_file: None,
-        };
         let path = dir.join("admin.kubeconfig");
-        Pki::open(options).unwrap().write_admin_kubeconfig(&path, "https://[::1]:6443").unwrap();
+        Pki::open(PkiOptions::in_one(&dir, &["localhost"]))
+            .unwrap()
+            .write_admin_kubeconfig(&path, "https://[::1]:6443")
+            .unwrap();
         let read = Kubeconfig::read(&path).unwrap();
         assert_eq!((&*read.server, read.authorities.len(), read.token), ("https://[::1]:6443", 1, None));
         assert_eq!(read.certificate.unwrap().0.len(), 1);

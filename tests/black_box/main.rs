@@ -43,6 +43,7 @@ mod paging;
 mod plugins;
 mod policies;
 mod preferring;
+mod program;
 mod refusals;
 mod removing;
 mod resume;
