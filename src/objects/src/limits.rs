@@ -25,7 +25,8 @@ pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
 pub const JSON_PATCH_MOVED_VALUES: usize = 32 << 20;
 
 /// How often a write begins again because the owners of an object's fields state another version, to which a webhook
-/// must convert the object first. Two conversions are made for each version that owners state.
+/// must convert the object first. Two conversions are made for each version that owners state. A write that needs more
+/// is refused.
 pub const OWNERS_CONVERSIONS_MAX: usize = 64;
 
 /// Attempts at an update or deletion while others change the same object.
