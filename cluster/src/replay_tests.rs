@@ -1,4 +1,4 @@
-//! A store that is opened again has what it had before, whatever its history is and wherever its log ends.
+//! A reopened store has its earlier content, whatever its history is and wherever its log ends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

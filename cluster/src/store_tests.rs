@@ -125,7 +125,7 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
 
 /// A client that was told of a change and watches from there must see what it does next, in whichever shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_later_has_a_larger_revision_also_in_another_group() {
+async fn later_writes_have_larger_revisions_across_groups() {
     let machine = Machine {
         clock: WallClock::new(|| 1_790_000_000_000), // stands still, so that groups are not in order by chance
         ..Machine::with_disk(Arc::new(SimulatedDisk::default()))

@@ -75,7 +75,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn what_the_server_writes_is_read() {
+    fn kubeconfigs_of_the_server_are_read() {
         let dir = Scratch::new();
         let path = dir.join("admin.kubeconfig");
         Pki::open(PkiOptions::in_one(&dir, &["localhost"]))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_part() {
         let dir = Scratch::new();
         let path = dir.join("config");
         let cluster = "clusters: [{name: c, cluster: {server: 'https://h:1', certificate-authority-data: bm9uZQ==}}]";

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused() {
+    fn impossible_configurations_are_refused() {
         for (plugins, part) in [
             ("[{name: ImagePolicyWebhook, configuration: {}}]", "\"ImagePolicyWebhook\" is not here"),
             ("[{name: EventRateLimit, configuration: {limits: []}}]", "no kind \"\""),

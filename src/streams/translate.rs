@@ -20,9 +20,9 @@ use super::duplex::Attached;
 use super::link::{self, Frames, Reading};
 use super::spdy::{self, Received};
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Destination, Passing, Process, count, switched, upgrade};
+use super::{ClientBytes, Destination, ForwardedRequest, Process, count, switched, upgrade};
 use crate::limits;
-use crate::outbound::{self, Alone, Outbound, Switched};
+use crate::outbound::{self, Outbound, Switched, Unpooled};
 use crate::prometheus::{Meter, families};
 use crate::status::{ApiError, ApiResult};
 
@@ -49,7 +49,7 @@ pub fn suits(protocol: &str) -> bool {
 ///
 /// # Errors
 /// The client's connection cannot be upgraded.
-pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
+pub fn answer(passing: &ForwardedRequest<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
     let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
         Ok(response) => response,
         Err(refusal) => {
@@ -161,13 +161,13 @@ impl Session {
         let failed = |why: &dyn std::fmt::Display| {
             ApiError::internal(format!("error sending request: Post {}: {why}", crate::field::quote(&uri)))
         };
-        match self.outbound.send_alone(&self.to.peer, request, deadline).await.map_err(|error| failed(&error))? {
-            Alone::Switched(head, peer) => {
+        match self.outbound.send_unpooled(&self.to.peer, request, deadline).await.map_err(|error| failed(&error))? {
+            Unpooled::Switched(head, peer) => {
                 let agreed = head.headers.get(&version).and_then(|value| value.to_str().ok());
                 Ok((peer, agreed.unwrap_or(AT_NODES[4]).trim().to_owned()))
             }
-            Alone::Answered(answer) if is_redirect(answer.status()) => Err(failed(&"redirect not allowed")),
-            Alone::Answered(answer) => {
+            Unpooled::Answered(answer) if is_redirect(answer.status()) => Err(failed(&"redirect not allowed")),
+            Unpooled::Answered(answer) => {
                 let text = outbound::read_beginning(answer.into_body(), limits::STREAM_ERROR_BYTES).await;
                 Err(refused(&text.unwrap_or_default()))
             }
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_a_process_ended() {
+    fn the_error_stream_reports_how_a_process_ended() {
         let text = |value: Value| String::from_utf8(json::to_vec(&value)).unwrap();
         assert_eq!(text(ended(PROTOCOL, br#"{"status":"Success"}"#)), r#"{"metadata":{},"status":"Success"}"#);
         let three = br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[

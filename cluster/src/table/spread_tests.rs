@@ -295,7 +295,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
 }
 
 #[test]
-fn what_is_above_the_closed_revision_is_not_shown() {
+fn changes_above_the_closed_revision_are_not_shown() {
     let mut world = World::new(3, 4, 8);
     world.write();
     (0..4).for_each(|group_number| world.apply(group_number, 1));

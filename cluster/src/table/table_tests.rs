@@ -265,7 +265,7 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
 /// Another replica told the client of the revision, and this replica is brought up to date by a snapshot whose history
 /// begins above what it had.
 #[tokio::test]
-async fn what_is_subscribed_from_a_revision_to_come_needs_nothing_before_it() {
+async fn a_subscription_from_a_future_revision_begins_there() {
     let table = table();
     commit(&table, &put("a/x", "n", Expectation::Absent, 1));
     let mut subscription = table.subscribe(Interest::default(), revision(8)).unwrap();
@@ -329,7 +329,7 @@ fn changes_are_found_behind_any_revision() {
 }
 
 #[test]
-fn whoever_reads_while_a_snapshot_is_taken_in_sees_all_of_what_is_closed() {
+fn readers_see_every_closed_change_while_a_snapshot_is_installed() {
     const KEYS: u64 = 500;
     const CLOSED: u64 = 4 * KEYS;
     let table = table();

@@ -55,7 +55,7 @@ pub(super) fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
 }
 
 #[test]
-fn what_is_durable_survives_crashes_at_any_point() {
+fn durable_records_survive_crashes_at_any_point() {
     for seed in 1..=40_u64 {
         let mut random = Random::new(seed);
         let mut disk = SimulatedDisk::default();
