@@ -18,7 +18,7 @@ use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
 use crate::limits;
-use crate::metrics::requests::Route;
+use crate::metrics::route::Route;
 use crate::metrics::slowest::SlowRequest;
 use crate::served::Served;
 use crate::transport::{Outlet, Wait};

@@ -7,6 +7,7 @@
 //! dropping it closes the connection, so that no task outlives its client.
 
 mod duplex;
+mod exit_status;
 pub mod forwarded;
 mod html;
 mod link;
