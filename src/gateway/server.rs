@@ -102,6 +102,31 @@ impl Drop for Following {
     }
 }
 
+/// Returns the registry that the configuration describes.
+fn registry(boot: &Boot) -> Registry {
+    let config = &boot.config;
+    let mut registry = Registry::new(boot.store.clone(), config.service_node_port_range);
+    registry.resources = Resources::enabled(&config.runtime_config);
+    registry.accounts_are_made = config.embedded_controllers;
+    registry.plugins = Switches::new(&config.enable_admission_plugins, &config.disable_admission_plugins);
+    registry.admission.configuration = Arc::clone(&boot.admission);
+    registry.authorizer = boot.authorizer.clone();
+    registry.routes_by_endpoints = config.enable_aggregator_routing;
+    registry.kubelets = Kubelets::of(config);
+    registry
+}
+
+/// Lets the watchdog watch the workers; the registry's resources give it the names of what they work on.
+fn start_watchdog(boot: &Boot, registry: &Arc<Registry>) -> Result<(), StartError> {
+    let known = Arc::downgrade(registry);
+    let describe = move |work: Work| {
+        let all = known.upgrade()?.resources.all();
+        let served = all.iter().find(|served| work.is_of(served))?;
+        Some(qualified(served.group(), &served.resource.name))
+    };
+    boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)
+}
+
 impl Gateway {
     /// Creates the state that requests need: discovery, OpenAPI, and the objects that must exist. In a cluster of
     /// several members these objects follow later.
@@ -109,15 +134,7 @@ impl Gateway {
     /// # Errors
     /// An object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
-        let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
-        registry.resources = Resources::enabled(&boot.config.runtime_config);
-        registry.accounts_are_made = boot.config.embedded_controllers;
-        registry.plugins = Switches::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
-        registry.admission.configuration = Arc::clone(&boot.admission);
-        registry.authorizer = boot.authorizer.clone();
-        registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
-        registry.kubelets = Kubelets::of(&boot.config);
-        let registry = Arc::new(registry);
+        let registry = Arc::new(registry(boot));
         let shown = CredentialFiles::new(boot.config.proxy_files(), None);
         let aggregation = Arc::new(Aggregation::new(Arc::clone(&registry), shown, Some(Arc::clone(&boot.pki))));
         capabilities::decide(boot.config.allow_privileged);
@@ -135,13 +152,7 @@ impl Gateway {
         following.push(published.follow_remotes(&aggregation));
         following.push(examine(&registry));
         let health = beginning.health(boot);
-        let known = Arc::downgrade(&registry);
-        let describe = move |work: Work| {
-            let all = known.upgrade()?.resources.all();
-            let served = all.iter().find(|served| work.is_of(served))?;
-            Some(qualified(served.group(), &served.resource.name))
-        };
-        boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)?;
+        start_watchdog(boot, &registry)?;
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
