@@ -121,7 +121,7 @@ pub(super) fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Gr
 }
 
 /// Sets the finalizers by which the garbage collector holds an object until it has treated its dependents.
-fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propagation>) {
+pub(super) fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propagation>) {
     let finalizers = object.list_at(&["metadata", "finalizers"]);
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name));
     let (orphan, foreground) = match propagation {
