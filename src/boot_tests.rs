@@ -117,7 +117,7 @@ fn get(url: &str, path: &str, client: &Arc<ClientConfig>) -> (String, HandshakeK
 }
 
 #[test]
-fn who_a_connection_belongs_to() {
+fn a_connection_has_the_user_of_its_client_certificate() {
     let server = Server::start();
     let other = Server::start();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {

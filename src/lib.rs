@@ -13,7 +13,7 @@
 //!   `large_pages`, `parent`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
-//! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `ahead`, `transport`, `outbound`, `webhooks`
+//! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
 //! - Resources: `custom`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
@@ -29,7 +29,6 @@ pub mod access;
 pub mod administration;
 pub mod admission;
 pub mod aggregation;
-pub mod ahead;
 pub mod answer;
 pub mod backup;
 pub mod boot;
@@ -70,6 +69,7 @@ pub mod streams;
 pub mod transport;
 pub mod turn;
 pub mod unreadable;
+pub mod unsent;
 pub mod version;
 pub mod wall_clock;
 pub mod watch;

@@ -18,7 +18,7 @@ fn version(name: &str, served: bool, storage: bool) -> Value {
 }
 
 #[test]
-fn what_is_defined_is_served_until_it_is_not_any_more() {
+fn custom_resources_are_served_while_they_are_defined() {
     let resources = Resources::builtin();
     let versions = value!([(version("v1", false, true)), (version("v2", true, false)), (version("v3", true, false))]);
     let things = definition("example.com", "things", versions);
@@ -36,7 +36,7 @@ fn what_is_defined_is_served_until_it_is_not_any_more() {
 }
 
 #[test]
-fn what_is_served_in_no_version_has_objects_all_the_same() {
+fn a_resource_without_served_versions_still_has_objects() {
     let things = definition("example.com", "things", value!([(version("v1", false, true))]));
     let resources = Resources::builtin();
     assert!(resources.define([things.clone()].iter()).is_empty());
@@ -45,7 +45,7 @@ fn what_is_served_in_no_version_has_objects_all_the_same() {
 }
 
 #[test]
-fn what_is_built_in_cannot_be_defined() {
+fn definitions_cannot_replace_built_in_resources() {
     let resources = Resources::builtin();
     let ingresses = definition("networking.k8s.io", "ingresses", value!([(version("v1", true, true))]));
     assert!(resources.define([ingresses.clone()].iter()).is_empty());

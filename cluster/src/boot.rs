@@ -19,7 +19,7 @@ use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
-use crate::raft::Node;
+use crate::raft::{Node, StateMachine};
 use crate::replica::alone;
 use crate::replica::balance;
 use crate::replica::dividing;
@@ -33,7 +33,7 @@ use crate::replica::pulse;
 use crate::replica::room;
 use crate::replica::running::Running;
 use crate::replica::standing::{self, Standing};
-use crate::replica::starter::{Starter, open_machine};
+use crate::replica::starter::{Failure, Starter, open_machine};
 use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
@@ -119,14 +119,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     }
     let local = LocalReplica::open(disk.clone(), options)?;
     let (log, announced) = read_log(disk.clone(), wal_options.clone());
-    let ahead = {
-        let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
-        actix::spawn(async move {
-            let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
-            machine.follow(announced).await?;
-            Ok(machine)
-        })
-    };
+    let applying = begin_applying(options, tables, disk, announced);
     let log = log.await.map_err(failed)??;
     tracing::info!(entries = log.entries(), elapsed_ms = elapsed_ms(began), "read the write-ahead log");
     let wal = Wal::start(disk.clone(), wal_options, log)?;
@@ -142,15 +135,9 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
     let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
     let on_lost = local.when_lost(options.on_fatal.clone());
-    let ahead = Cell::new(Some(ahead));
-    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, ahead };
-    let default = starter.start(0).await?;
-    default.leader_client.node().recovered().await;
-    mapping::look(&starter.tables);
-    // A group that has entries in the log is started, whatever the shard map says.
-    for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
-        starter.start(group_number).await?;
-    }
+    let applying = Cell::new(Some(applying));
+    let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, applying };
+    start_groups(&starter).await?;
     local.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
         actix::spawn(pulse::keep(placement.clone(), peers.clone(), peer_view));
@@ -171,6 +158,17 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let (groups, wal, peers) = (groups.clone(), wal.clone(), peers.clone());
     let running = Running { id, identity, peers, groups, wal, standing: shown, placement };
     Ok(Started { running, transport, joining, tasks })
+}
+
+/// Starts the default group, and every group that has entries in the log, whatever the shard map says.
+async fn start_groups(starter: &Starter) -> Result<(), OpenError> {
+    let default = starter.start(0).await?;
+    default.leader_client.node().recovered().await;
+    mapping::look(&starter.tables);
+    for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
+        starter.start(group_number).await?;
+    }
+    Ok(())
 }
 
 /// This replica, before its groups are started.
@@ -285,6 +283,21 @@ impl<'a> LocalReplica<'a> {
 
 fn elapsed_ms(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
+}
+
+/// Opens the state machine of the default group, and lets it apply entries while the log is still read.
+fn begin_applying(
+    options: &Options,
+    tables: &Arc<Tables>,
+    disk: &Arc<dyn Disk>,
+    announced: mpsc::Receiver<Announced>,
+) -> JoinHandle<Result<StateMachine, Failure>> {
+    let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
+    actix::spawn(async move {
+        let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
+        machine.follow(announced).await?;
+        Ok(machine)
+    })
 }
 
 /// Reads the log without blocking the store's thread. Meanwhile the receiver gets the entries of the default group that

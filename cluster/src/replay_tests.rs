@@ -1,13 +1,12 @@
-//! A store that is opened again has what it had before, whatever its history is and wherever its log ends.
+//! A reopened store has its earlier content, whatever its history is and wherever its log ends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::{self, join_all};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 
+use crate::chance::Random;
 use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
@@ -25,18 +24,6 @@ fn options() -> Options {
 
 async fn open(disk: &SimulatedDisk, options: Options) -> Result<Store, OpenError> {
     Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options).await
-}
-
-struct Random(SmallRng);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random(SmallRng::seed_from_u64(seed))
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0.random_range(0..bound)
-    }
 }
 
 /// A change, as its writer was told of it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::chance::Random;
 use crate::clock::WallClock;
 use crate::machine::Machine;
 use crate::wal::disk::Disk as _;
@@ -81,13 +82,7 @@ fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Re
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acknowledged_write_is_lost_in_a_crash() {
     for seed in 1..=6_u64 {
-        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut next = move |bound: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % bound
-        };
+        let mut random = Random::new(seed);
         let mut disk = SimulatedDisk::default();
         let (mut everything, mut since) = (BTreeMap::<String, Vec<(Revision, bool)>>::new(), None);
         for _ in 0..3 {
@@ -99,11 +94,11 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
             let writers: Vec<_> = (0..6)
                 .map(|writer| tokio::spawn(keep_writing(store.clone(), format!("ns/{writer}"), acknowledged.clone())))
                 .collect();
-            tokio::time::sleep(Duration::from_millis(1 + next(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
+            tokio::time::sleep(Duration::from_millis(1 + random.below(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
             // What was acknowledged before the power fails counts. The disk keeps what was synced, and any part of the
             // rest.
             let writes = acknowledged.lock().clone();
-            let after = disk.crash(|_, _| next(2) == 0);
+            let after = disk.crash(|_, _| random.below(2) == 0);
             writers.iter().for_each(|writer| writer.abort());
             store.shutdown().await;
             // The store that crashed is compared by key: its last writes, which were not acknowledged, may be missing.
@@ -130,7 +125,7 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
 
 /// A client that was told of a change and watches from there must see what it does next, in whichever shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_later_has_a_larger_revision_also_in_another_group() {
+async fn later_writes_have_larger_revisions_across_groups() {
     let machine = Machine {
         clock: WallClock::new(|| 1_790_000_000_000), // stands still, so that groups are not in order by chance
         ..Machine::with_disk(Arc::new(SimulatedDisk::default()))

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_since_it_conformed_is_put_in_order_again() {
+    fn changed_parts_are_ordered_again() {
         let pod = catalogue::kind("", "v1", "Pod").unwrap();
         let container = |name: &str| value!({"name": name, "env": [{"name": "e", "value": "1"}], "image": "i"});
         let mut object = value!({"spec": {"containers": [(container("a")), (container("b"))]}});

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_said_in_any_spelling() {
+    fn identity_headers_are_recognized_in_any_spelling() {
         let proxy = proxy();
         for usual in ["Authorization", "X_REMOTE_USER", "x-remote_group", "x-remote-extra-a", "impersonate_uid"] {
             assert!(says_who_asks(usual, None) && says_who_asks(usual, Some(&proxy)), "{usual}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_headers_tell() {
+    fn front_proxy_headers_name_the_user() {
         let proxy = proxy();
         let mut headers = HeaderMap::new();
         assert_eq!(proxy.user(&headers), None);

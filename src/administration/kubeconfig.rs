@@ -75,19 +75,13 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn what_the_server_writes_is_read() {
+    fn kubeconfigs_of_the_server_are_read() {
         let dir = Scratch::new();
-        let names = vec!["localhost".to_owned()];
-        let options = PkiOptions {
-            dir: dir.to_owned(),
-            own_dir: dir.to_owned(),
-            names,
-            serving_dir: None,
-            serving: None,
-            client_ca_file: None,
-        };
         let path = dir.join("admin.kubeconfig");
-        Pki::open(options).unwrap().write_admin_kubeconfig(&path, "https://[::1]:6443").unwrap();
+        Pki::open(PkiOptions::in_one(&dir, &["localhost"]))
+            .unwrap()
+            .write_admin_kubeconfig(&path, "https://[::1]:6443")
+            .unwrap();
         let read = Kubeconfig::read(&path).unwrap();
         assert_eq!((&*read.server, read.authorities.len(), read.token), ("https://[::1]:6443", 1, None));
         assert_eq!(read.certificate.unwrap().0.len(), 1);
@@ -115,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_part() {
         let dir = Scratch::new();
         let path = dir.join("config");
         let cluster = "clusters: [{name: c, cluster: {server: 'https://h:1', certificate-authority-data: bm9uZQ==}}]";

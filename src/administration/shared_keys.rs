@@ -135,7 +135,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn what_servers_share_is_made_once() {
+    fn shared_keys_are_made_once() {
         let dir = Scratch::new();
         let command = SharedKeys {
             dir: dir.join("pki"),

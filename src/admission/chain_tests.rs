@@ -30,7 +30,7 @@ fn plugins_are_found_by_name() {
 }
 
 #[test]
-fn what_asks_outside_comes_after_the_rest_except_quotas() {
+fn webhooks_and_policies_follow_all_plugins_but_quotas() {
     let is_outside = |plugin: &Plugin| {
         matches!(plugin.mutating, Some(Step { run: Mutating::Outside(_), .. }))
             || matches!(plugin.validating, Some(Step { run: Validating::Outside(_), .. }))
@@ -74,7 +74,7 @@ fn a_new_pod_passes_the_plugins_in_order() {
 }
 
 #[test]
-fn what_is_switched_off_concerns_nothing() {
+fn disabled_plugins_concern_nothing() {
     let pods = concerned(&switched(&[], &["ServiceAccount", "ResourceQuota"]), "", "pods");
     let steps = pods.own[Operation::Create as usize];
     assert!(!names(steps.mutating).contains(&"ServiceAccount"));
@@ -83,7 +83,7 @@ fn what_is_switched_off_concerns_nothing() {
 }
 
 #[test]
-fn what_asks_outside_can_be_switched_off() {
+fn webhooks_and_policies_can_be_disabled() {
     let switches = switched(&[], &["ValidatingAdmissionWebhook"]);
     let is_on = |plugin: DynamicPlugin| switches.is_on(plugin.plugin());
     assert!(!is_on(DynamicPlugin::ValidatingWebhook) && is_on(DynamicPlugin::MutatingWebhook));

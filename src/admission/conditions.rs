@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use super::Effort;
 use crate::expressions::{
-    Activation, Compiled, Compiler, Fault, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, STORED, Sees, Variable, Wanted,
+    Activation, Compiled, Compiler, Fault, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, OptionalNames, STORED, Variable, Wanted,
 };
 
 /// The match conditions of one webhook or policy, compiled once.
@@ -35,12 +35,12 @@ pub enum MatchResult {
 impl Conditions {
     /// Compiles the `matchConditions` of a webhook, with its `failurePolicy`.
     pub fn of_webhook(webhook: &Value) -> Self {
-        let sees = Sees { params: false, authorizer: true, patches: false };
+        let sees = OptionalNames { params: false, authorizer: true, patches: false };
         Self::compile(&Compiler::new(STORED), webhook, sees)
     }
 
     /// Compiles the `matchConditions` of a webhook or a policy. `compiler` knows the policy's variables.
-    pub fn compile(compiler: &Compiler, spec: &Value, sees: Sees) -> Self {
+    pub fn compile(compiler: &Compiler, spec: &Value, sees: OptionalNames) -> Self {
         let condition = |condition: &Value| Condition {
             name: condition.str_at(&["name"]).to_owned(),
             compiled: compiler.compile(condition.str_at(&["expression"]), Wanted::Bool, sees),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_false_decides_before_what_fails() {
+    fn a_false_condition_decides_before_a_failing_one() {
         let fails = "object.spec.x == 1";
         assert_eq!(matched(&[fails, "false"], "Fail"), MatchResult::No("c1".into()));
         let why = "expression 'object.spec.x == 1' resulted in error: no such key: spec";
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn budgets_end() {
-        let dear = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, \
+        let costly = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, \
             [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, true)))))";
-        let failed = matched(&[dear; 10], "Fail");
+        let failed = matched(&[costly; 10], "Fail");
         assert!(matches!(&failed, MatchResult::Failed(why) if why == crate::expressions::OUT_OF_BUDGET), "{failed:?}");
     }
 }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused() {
+    fn impossible_configurations_are_refused() {
         for (plugins, part) in [
             ("[{name: ImagePolicyWebhook, configuration: {}}]", "imagePolicy.kubeConfigFile: Required value"),
             ("[{name: ImagePolicyWebhook, configuration: {imagePolicy: {kubeConfigFile: none}}}]", "kubeConfigFile"),

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_of_a_resource_is_not_told() {
+    fn unknown_fields_of_aggregated_resources_are_dropped() {
         let listed = resource(&value!({"resource": "things", "scope": 1, "verbs": "get", "evil": {"a": "b"}}));
         assert!(listed.at(&["evil"]).is_null());
         assert_eq!((listed.str_at(&["scope"]), listed.list_at(&["verbs"]).len()), ("", 0));

@@ -43,11 +43,11 @@ const IDENTITY_TIME: Duration = Duration::from_secs(600);
 pub struct Aggregation {
     registry: Arc<Registry>,
     known: Known,
-    identity: Shown,
+    identity: ClientCertificate,
 }
 
 /// This server's client certificate for aggregated servers.
-struct Shown {
+struct ClientCertificate {
     given: CredentialFiles,
     made: Option<Arc<Pki>>,
     kept: Mutex<Option<(Instant, Option<Identity>)>>,
@@ -63,7 +63,7 @@ impl Aggregation {
     /// Knows no server yet. `given` has the files of the client certificate. If it names none, `made` issues the
     /// certificate; without `made`, there is none.
     pub fn new(registry: Arc<Registry>, given: CredentialFiles, made: Option<Arc<Pki>>) -> Self {
-        Self { registry, known: Known::default(), identity: Shown { given, made, kept: Mutex::default() } }
+        Self { registry, known: Known::default(), identity: ClientCertificate { given, made, kept: Mutex::default() } }
     }
 
     /// Returns the server that serves a path, or has that OpenAPI v3 document. `None` if this server does. The path

@@ -9,9 +9,9 @@ use super::{Aggregation, Remote, identity};
 use crate::access::User;
 use crate::answer::{self, CACHING};
 use crate::limits;
-use crate::outbound::{self, Alone, Answer, Error, Peer};
+use crate::outbound::{self, Answer, Error, Peer, Unpooled};
 use crate::status::ApiResult;
-use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
+use crate::streams::{Destination, ForwardMode, ForwardedRequest, forwarded, proxy, upgrade};
 
 /// Forwards a request that is authorized. `lasts` says that the answer does not end by itself, as that of a watch.
 ///
@@ -20,7 +20,7 @@ use crate::streams::{Destination, Manner, Passing, forwarded, proxy, upgrade};
 pub async fn answer(
     aggregation: &Aggregation,
     remote: &Remote,
-    passing: &Passing<'_>,
+    passing: &ForwardedRequest<'_>,
     user: &User,
     lasts: bool,
     payload: web::Payload,
@@ -31,9 +31,9 @@ pub async fn answer(
     let Ok(peer) = remote.peer(&aggregation.registry, aggregation.identity()) else {
         return Ok(refusal(503, "service unavailable"));
     };
-    let Passing { request, path, query, .. } = *passing;
+    let ForwardedRequest { request, path, query, .. } = *passing;
     let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
-    let to = Destination { peer, path, manner: Manner::Proxy };
+    let to = Destination { peer, path, manner: ForwardMode::Proxy };
     let is_upgrade = passing.is_upgrade();
     let mut headers = if is_upgrade { forwarded::of_upgrade(passing)? } else { forwarded::of_request(passing)? };
     // The user's headers come last: from here on, `Connection` headers of the client cannot remove them.
@@ -43,8 +43,8 @@ pub async fn answer(
     }
     if is_upgrade {
         return match upgrade::ask(passing, &to, method(passing), headers).await {
-            Ok(Alone::Switched(head, peer)) => upgrade::switch(passing, &head, peer),
-            Ok(Alone::Answered(answer)) => {
+            Ok(Unpooled::Switched(head, peer)) => upgrade::switch(passing, &head, peer),
+            Ok(Unpooled::Answered(answer)) => {
                 upgrade::refused(passing, answer).or_else(|error| Ok(refusal(503, &error.message)))
             }
             Err(error) => Ok(refusal(503, &error.message)),
@@ -67,22 +67,22 @@ pub async fn answer(
     }
 }
 
-fn method(passing: &Passing<'_>) -> Method {
+fn method(passing: &ForwardedRequest<'_>) -> Method {
     Method::from_bytes(passing.request.method().as_str().as_bytes()).unwrap_or_default()
 }
 
 /// Forwards a long-running request over a connection of its own, so that it delays no others.
 async fn alone(
-    passing: &Passing<'_>,
+    passing: &ForwardedRequest<'_>,
     to: &Destination,
     headers: HeaderMap,
 ) -> ApiResult<Result<http::Response<Answer>, Error>> {
     let request: Request<outbound::Body> = upgrade::request(to, &to.path, method(passing), headers, outbound::empty())?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
-    let asked = passing.meanwhile(passing.outbound.send_alone(&to.peer, request, deadline)).await?;
+    let asked = passing.meanwhile(passing.outbound.send_unpooled(&to.peer, request, deadline)).await?;
     Ok(asked.and_then(|answered| match answered {
-        Alone::Answered(answer) => Ok(answer),
-        Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
+        Unpooled::Answered(answer) => Ok(answer),
+        Unpooled::Switched(head, _) => Err(Error::switched(&head.headers)),
     }))
 }
 

@@ -73,7 +73,7 @@ fn the_service_has_the_first_address_of_its_range() {
 }
 
 #[test]
-fn what_exists_as_wanted_is_left_alone() {
+fn objects_as_desired_are_not_written() {
     for desired in objects(&input()).expect("tables parse") {
         let mut existing = desired.object.clone();
         if let Some(applied) = desired.applied.as_ref().filter(|applied| applied.subresource == "status") {

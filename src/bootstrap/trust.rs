@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_trust_stays_and_what_is_missing_comes_back() {
+    fn authorities_of_others_stay_and_missing_ones_are_added() {
         let map = |value: Value| value.as_object().cloned().unwrap();
         let pem = |data: &str| format!("-----BEGIN CERTIFICATE-----\n{data}\n-----END CERTIFICATE-----\n");
         let list = "requestheader-allowed-names";

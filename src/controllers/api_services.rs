@@ -7,7 +7,7 @@ use flotilla_cluster::Interest;
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::aggregation::availability::{self, Found};
 use crate::aggregation::{GROUP, RESOURCE, Remote};
 use crate::follow::follow;
@@ -62,14 +62,15 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then> {
+async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Requeue> {
     let target = Target { served: own, namespace: "", name: &name, subresource: "status" };
-    let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
+    let Some(object) = agent.get(target)? else { return Ok(Requeue::Never) };
     let (found, then) = match Remote::of(&object) {
-        None => (Found::local(), Then::Rest),
-        Some(remote) => {
-            (availability::look(&agent.settings.aggregation, &remote).await, Then::Again(availability::LOOK_INTERVAL))
-        }
+        None => (Found::local(), Requeue::Never),
+        Some(remote) => (
+            availability::look(&agent.settings.aggregation, &remote).await,
+            Requeue::After(availability::LOOK_INTERVAL),
+        ),
     };
     if let Some(reason) = found.is_lost(&object) {
         let labels = [("name", &*name), ("reason", reason)];
@@ -82,7 +83,7 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Then>
             }
         };
         match agent.edit(target, object.str_at(&["metadata", "uid"]), change).await {
-            Err(ApiError { code: 404, .. }) => return Ok(Then::Rest),
+            Err(ApiError { code: 404, .. }) => return Ok(Requeue::Never),
             edited => edited?,
         }
     }

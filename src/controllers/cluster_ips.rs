@@ -9,7 +9,7 @@ use std::rc::Rc;
 use flotilla_cluster::{Interest, Object, Revision};
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::limits::ADDRESS_SETTLE_TIME;
 use crate::metrics::queues::QueueMetrics;
@@ -65,10 +65,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn attempt(registry: &Registry, work: Work) -> ApiResult<Then> {
+async fn attempt(registry: &Registry, work: Work) -> ApiResult<Requeue> {
     match work {
         Work::Claim(address, revision) => registry.free_if_orphaned(&address, revision).await?,
         Work::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
     }
-    Ok(Then::Rest)
+    Ok(Requeue::Never)
 }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 
 use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, release, uid};
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::custom::termination::{self, Stage};
 use crate::custom::{self, Definition};
 use crate::follow::follow;
@@ -39,13 +39,13 @@ const RECHECK: Duration = Duration::from_secs(1);
 const SWEEP: Duration = Duration::from_secs(40);
 
 /// The resources of removed definitions, by the name of the definition.
-type Gone = RefCell<HashMap<String, Arc<Served>>>;
+type RemovedDefinitions = RefCell<HashMap<String, Arc<Served>>>;
 
 /// Deletes the objects of definitions that are being deleted, then removes the definitions' finalizer.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
     let table = agent.registry.table(&definitions);
-    let (queue, gone) = (Queue::new(measured), Gone::default());
+    let (queue, gone) = (Queue::new(measured), RemovedDefinitions::default());
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             let name = |definition: &Object| definition.key().name().to_owned();
@@ -64,7 +64,12 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: String) -> ApiResult<Then> {
+async fn attempt(
+    agent: &Agent,
+    definitions: &Arc<Served>,
+    gone: &RemovedDefinitions,
+    name: String,
+) -> ApiResult<Requeue> {
     let target = Target { served: definitions, namespace: "", name: &name, subresource: "" };
     let Some(definition) = agent.get(target)? else {
         let served = gone.borrow().get(&name).cloned();
@@ -72,24 +77,24 @@ async fn attempt(agent: &Agent, definitions: &Arc<Served>, gone: &Gone, name: St
         if let Some(served) = served
             && delete_all(agent, &served, is_gone).await?
         {
-            return Ok(Then::Again(RECHECK));
+            return Ok(Requeue::After(RECHECK));
         }
         gone.borrow_mut().remove(&name);
-        return Ok(Then::Rest);
+        return Ok(Requeue::Never);
     };
     gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
     if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP)
     {
-        return Ok(Then::Rest);
+        return Ok(Requeue::Never);
     }
     match finish(agent, target, &definition).await {
-        Err(ApiError { code: 404, .. }) => Ok(Then::Rest), // gone, or another one by now
+        Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // gone, or another one by now
         finished => finished,
     }
 }
 
 /// Does the remaining work for a definition.
-async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Then> {
+async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Requeue> {
     tell(agent, target, definition, Stage::InProgress).await?;
     let uid = definition.str_at(&["metadata", "uid"]);
     if is_true(definition, "Established") {
@@ -98,12 +103,12 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
         if let Some(served) = served
             && delete_all(agent, &served, is_same).await?
         {
-            return Ok(Then::Again(RECHECK));
+            return Ok(Requeue::After(RECHECK));
         }
     }
     tell(agent, target, definition, Stage::Completed).await?;
     agent.edit(target, uid, |definition| release(definition, termination::CLEANUP)).await?;
-    Ok(Then::Rest)
+    Ok(Requeue::Never)
 }
 
 /// Writes the stage of the deletion into the status.

@@ -8,7 +8,7 @@ use flotilla_cluster::Interest;
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::bootstrap;
 use crate::discovery::GroupVersionPriority;
 use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
@@ -60,7 +60,7 @@ fn wanted(agent: &Agent) -> BTreeSet<String> {
     custom.map(|served| format!("{}.{}", served.resource.version, served.resource.group)).collect()
 }
 
-async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<Then> {
+async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<Requeue> {
     let target = Target { served: services, namespace: "", name: &name, subresource: "" };
     let present = agent.get(target)?;
     let is_managed = |service: &Value| service.str_at(&MANAGED) == ALWAYS;
@@ -77,14 +77,14 @@ async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<
             if let Some(service) = service(&name).filter(|service| service.at(&["spec"]) != present.at(&["spec"])) {
                 let restore = |present: &mut Value| present.set_at(&["spec"], service.at(&["spec"]).clone());
                 return match agent.edit(target, present.str_at(&["metadata", "uid"]), restore).await {
-                    Err(ApiError { code: 404, .. }) => Ok(Then::Rest), // its deletion comes by itself
-                    restored => restored.map(|()| Then::Rest),
+                    Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // its deletion comes by itself
+                    restored => restored.map(|()| Requeue::Never),
                 };
             }
         }
         _ => {}
     }
-    Ok(Then::Rest)
+    Ok(Requeue::Never)
 }
 
 /// Returns the API service of a name, for a group version that definitions serve; `None` for another name.

@@ -5,7 +5,7 @@ use flotilla_cluster::Interest;
 use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::namespaces::is_active;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
@@ -54,7 +54,7 @@ where
                 if is_active(agent, &namespace)? {
                     settle(agent, Target { served, namespace: &namespace, name, subresource: "" }).await?;
                 }
-                Ok(Then::Rest)
+                Ok(Requeue::Never)
             }
         }),
     );

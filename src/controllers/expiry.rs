@@ -10,7 +10,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::kinds::expiry;
 use crate::metrics::queues::QueueMetrics;
@@ -78,16 +78,16 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
             let (agent, served) = (&agent, &served);
             async move {
                 let target = Target { served, namespace: &namespace, name: &name, subresource: "" };
-                let Some(object) = agent.get(target)? else { return Ok(Then::Rest) };
+                let Some(object) = agent.get(target)? else { return Ok(Requeue::Never) };
                 // The object may have changed since, and expire at another time.
-                let Some(end) = (ending.ends_at)(&object) else { return Ok(Then::Rest) };
+                let Some(end) = (ending.ends_at)(&object) else { return Ok(Requeue::Never) };
                 let rest = remaining(end);
                 if !rest.is_zero() {
-                    return Ok(Then::Again(rest));
+                    return Ok(Requeue::After(rest));
                 }
                 let uid = Some(object.str_at(&["metadata", "uid"]).to_owned());
                 match agent.delete(target, &DeleteOptions { uid, ..DeleteOptions::default() }).await {
-                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Then::Rest), // another one by now
+                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // another one by now
                     Err(error) => Err(error),
                 }
             }

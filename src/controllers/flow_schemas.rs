@@ -7,7 +7,7 @@ use flotilla_cluster::{Interest, Selection};
 use flotilla_proto::value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
@@ -45,9 +45,9 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name: String) -> ApiResult<Then> {
+async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name: String) -> ApiResult<Requeue> {
     let target = Target { served: schemas, namespace: "", name: &name, subresource: "status" };
-    let Some(schema) = agent.get(target)? else { return Ok(Then::Rest) };
+    let Some(schema) = agent.get(target)? else { return Ok(Requeue::Never) };
     let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
     let found = agent.registry.current(levels, "", level).is_some();
     let conditions = schema.list_at(&["status", "conditions"]);
@@ -56,7 +56,7 @@ async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name:
     if let Some(present) = present {
         let same = |field: &str| present.str_at(&[field]) == wanted.str_at(&[field]);
         if ["status", "reason", "message"].into_iter().all(same) {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         if same("status") {
             wanted.set_at(&["lastTransitionTime"], present.str_at(&["lastTransitionTime"]));
@@ -64,6 +64,6 @@ async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name:
     }
     match agent.apply(target, value!({"status": {"conditions": [wanted]}}), FLOW_STATUS_MANAGER).await {
         Err(error) if error.code != 404 => Err(error),
-        _ => Ok(Then::Rest),
+        _ => Ok(Requeue::Never),
     }
 }

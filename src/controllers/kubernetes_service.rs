@@ -14,7 +14,7 @@ use flotilla_cluster::{Interest, Object};
 use tokio::time::Instant;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::bootstrap;
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
@@ -61,7 +61,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
+async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Requeue> {
     let (own, now) = (agent.settings.advertised, Instant::now());
     let others = agent.registry.store.servers();
     let members = others.iter().filter(|(_, votes)| *votes).filter_map(|(address, _)| address.parse().ok());
@@ -76,7 +76,7 @@ async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Then> {
             bootstrap::ensure(&agent.registry, &seed).await.or_else(unless_outrun)?;
         }
     }
-    Ok(next.map_or(Then::Rest, |next| Then::Again(next - now)))
+    Ok(next.map_or(Requeue::Never, |next| Requeue::After(next - now)))
 }
 
 /// Ignores a conflict: the change of the other writer puts the object into the queue again.
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_away_stays_for_a_while() {
+    fn an_absent_server_stays_published_for_a_while() {
         let [a, b, c] = [1, 2, 3].map(|last| IpAddr::from([192, 0, 2, last]));
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);

@@ -10,7 +10,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use super::token_secrets::{ACCOUNT_NAME, ACCOUNT_UID, token_type};
 use crate::access::nodes::names_secret;
 use crate::access::tokens::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, Use, day_of};
@@ -49,7 +49,7 @@ pub async fn clean(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     queue.add(());
     let attempt = |()| async {
         cleaner.search(now()).await?;
-        Ok(Then::Again(SEARCH_INTERVAL))
+        Ok(Requeue::After(SEARCH_INTERVAL))
     };
     queue.work(1, attempt).await;
     Ok(())

@@ -11,7 +11,7 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::metadata::is_deleting;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
@@ -58,22 +58,22 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiResult<Then> {
-    let Some(pod) = agent.get(target)? else { return Ok(Then::Rest) };
+async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiResult<Requeue> {
+    let Some(pod) = agent.get(target)? else { return Ok(Requeue::Never) };
     let node = pod.str_at(&["spec", "nodeName"]);
-    let Some(end) = end(&pod).filter(|_| !node.is_empty()) else { return Ok(Then::Rest) };
+    let Some(end) = end(&pod).filter(|_| !node.is_empty()) else { return Ok(Requeue::Never) };
     let rest = u64::try_from(end.seconds.saturating_sub(now().seconds)).unwrap_or(0);
     if rest > 0 {
-        return Ok(Then::Again(Duration::from_secs(rest)));
+        return Ok(Requeue::After(Duration::from_secs(rest)));
     }
     agent.registry.catch_up_with(nodes, "", node).await?;
     if agent.registry.current(nodes, "", node).is_some() {
-        return Ok(Then::Rest); // its kubelet ends the pod, or the node goes
+        return Ok(Requeue::Never); // its kubelet ends the pod, or the node goes
     }
     let uid = Some(pod.str_at(&["metadata", "uid"]).to_owned());
     let options = DeleteOptions { uid, grace_seconds: Some(0), ..DeleteOptions::default() };
     match agent.delete(target, &options).await {
-        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Then::Rest), // another one by now
+        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // another one by now
         Err(error) => Err(error),
     }
 }

@@ -10,7 +10,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::admission::validating::warnings;
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
@@ -42,12 +42,12 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn check(agent: &Agent, policies: &Arc<Served>, name: &str) -> ApiResult<Then> {
+async fn check(agent: &Agent, policies: &Arc<Served>, name: &str) -> ApiResult<Requeue> {
     let target = Target { served: policies, namespace: "", name, subresource: "" };
-    let Some(policy) = agent.get(target)? else { return Ok(Then::Rest) };
+    let Some(policy) = agent.get(target)? else { return Ok(Requeue::Never) };
     let generation = policy.int_at(&["metadata", "generation"]).unwrap_or(0);
     if generation <= policy.int_at(&["status", "observedGeneration"]).unwrap_or(0) {
-        return Ok(Then::Rest);
+        return Ok(Requeue::Never);
     }
     let found = warnings(&agent.registry.resources, &policy);
     let mut checking = Value::object();
@@ -57,6 +57,6 @@ async fn check(agent: &Agent, policies: &Arc<Served>, name: &str) -> ApiResult<T
     let status = value!({"status": {"observedGeneration": generation, "typeChecking": checking}});
     match agent.apply(Target { subresource: "status", ..target }, status, MANAGER).await {
         Err(error) if error.code != 404 => Err(error),
-        _ => Ok(Then::Rest),
+        _ => Ok(Requeue::Never),
     }
 }

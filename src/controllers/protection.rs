@@ -17,7 +17,7 @@ use memchr::memmem;
 
 use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, mentions, release};
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
@@ -100,19 +100,19 @@ impl Controller {
         }
     }
 
-    async fn attempt(&self, place: Place) -> ApiResult<Then> {
+    async fn attempt(&self, place: Place) -> ApiResult<Requeue> {
         let (namespace, name) = (&*place.0, &*place.1);
         let target = Target { served: &self.guarded, namespace, name, subresource: "" };
-        let Some(object) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let Some(object) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let is_deleting = !object.at(&["metadata", "deletionTimestamp"]).is_null();
         if has_finalizer(&object, self.guard.finalizer) != is_deleting {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         if is_deleting {
             // From here on changes of users put the object into the queue again.
             self.held.borrow_mut().insert(place.clone());
             if (self.guard.is_used)(&object) || self.has_user(&object).await? {
-                return Ok(Then::Rest);
+                return Ok(Requeue::Never);
             }
         }
         let uid = object.str_at(&["metadata", "uid"]);
@@ -123,7 +123,7 @@ impl Controller {
         match changed.await {
             Ok(()) | Err(ApiError { code: 404, .. }) => {
                 self.held.borrow_mut().remove(&place);
-                Ok(Then::Rest)
+                Ok(Requeue::Never)
             }
             Err(error) => Err(error),
         }

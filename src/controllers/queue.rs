@@ -18,13 +18,13 @@ use crate::status::ApiResult;
 /// Delay after the first failure; doubled with each further one.
 const BACKOFF_MIN: Duration = Duration::from_millis(5);
 
-/// What happens to a key after a successful attempt.
+/// Whether a key is attempted again after a successful attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// Nothing, until it is added again.
-    Rest,
-    /// Another attempt after this time.
-    Again(Duration),
+pub enum Requeue {
+    /// Not until it is added again.
+    Never,
+    /// After this time.
+    After(Duration),
 }
 
 /// A queue of keys. The number of different keys bounds it.
@@ -92,7 +92,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
 
     /// Calls `attempt` for each key, for up to `workers` keys concurrently, for ever. Failed attempts are retried with
     /// growing delays.
-    pub async fn work<F: Future<Output = ApiResult<Then>>>(&self, workers: usize, attempt: impl Fn(K) -> F) {
+    pub async fn work<F: Future<Output = ApiResult<Requeue>>>(&self, workers: usize, attempt: impl Fn(K) -> F) {
         join_all((0..workers).map(|_| async {
             loop {
                 let key = self.next().await;
@@ -129,15 +129,15 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
     }
 
     /// Gives a key back; `then` is `None` if the attempt failed.
-    fn finish(&self, key: K, then: Option<Then>) {
+    fn finish(&self, key: K, then: Option<Requeue>) {
         let mut state = self.state.lock();
         state.busy.remove(&key);
         let delay = match then {
             Some(then) => {
                 state.failures.remove(&key);
                 match then {
-                    Then::Rest => None,
-                    Then::Again(delay) => Some(delay),
+                    Requeue::Never => None,
+                    Requeue::After(delay) => Some(delay),
                 }
             }
             None => {
@@ -244,7 +244,7 @@ mod tests {
         queue.add(1);
         assert_eq!(queue.next().await, 2);
         assert!(queue.state.lock().ready.is_empty(), "nobody else gets a key that a worker has");
-        queue.finish(1, Some(Then::Rest));
+        queue.finish(1, Some(Requeue::Never));
         assert_eq!(queue.next().await, 1);
     }
 
@@ -259,7 +259,7 @@ mod tests {
         }
         assert_eq!(queue.next().await, "a");
         assert!(begun.elapsed() >= BACKOFF_MIN * 7);
-        queue.finish("a", Some(Then::Again(Duration::from_secs(60))));
+        queue.finish("a", Some(Requeue::After(Duration::from_secs(60))));
         queue.add("a");
         assert_eq!(queue.next().await, "a", "what is added does not wait for its delay");
         assert!(queue.state.lock().delayed.is_empty() && queue.state.lock().failures.is_empty());
@@ -267,14 +267,14 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_is_put_off_comes_no_earlier() {
+    async fn a_postponed_key_is_not_attempted_earlier() {
         let queue = Queue::new(measured());
         let (begun, later) = (Instant::now(), Duration::from_secs(1));
         queue.add("ready");
         queue.put_off("ready", later);
         queue.add_after("delayed", Duration::ZERO);
         queue.put_off("delayed", later);
-        for (key, then) in [("failed", None), ("again", Some(Then::Again(Duration::ZERO)))] {
+        for (key, then) in [("failed", None), ("again", Some(Requeue::After(Duration::ZERO)))] {
             queue.add(key);
             assert_eq!(queue.next().await, key);
             queue.add(key);
@@ -292,7 +292,7 @@ mod tests {
         queue.add("first");
         assert_eq!(queue.next().await, "first", "whoever adds it wants it now");
         taken.push("first");
-        taken.into_iter().for_each(|key| queue.finish(key, Some(Then::Rest)));
+        taken.into_iter().for_each(|key| queue.finish(key, Some(Requeue::Never)));
         let state = queue.state.lock();
         assert!(state.put_off.is_empty() && state.due.is_empty() && state.delayed.is_empty());
     }

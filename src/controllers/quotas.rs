@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::agent::Agent;
 use super::metadata::{is_deleting, metadata};
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
 use crate::metrics::queues::QueueMetrics;
@@ -180,20 +180,20 @@ impl Controller {
         }
     }
 
-    async fn attempt(&self, work: Work) -> ApiResult<Then> {
+    async fn attempt(&self, work: Work) -> ApiResult<Requeue> {
         let is_first = matches!(work, Work::First(..));
         let (Work::First(namespace, name) | Work::Again(namespace, name)) = work;
         let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
-        let Some(quota) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let Some(quota) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         if is_first && !quota::is_uncounted(&quota) {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let now = now();
         let mut leaves = None;
         let used = self.count(&quota, now, &mut leaves).await?;
         let again =
             leaves.map(|at: Timestamp| Duration::from_secs(u64::try_from(at.seconds - now.seconds).unwrap_or(0)));
-        let rest = || again.map_or(Then::Rest, |again| Then::Again(again.max(SETTLE)));
+        let rest = || again.map_or(Requeue::Never, |again| Requeue::After(again.max(SETTLE)));
         if says(&quota, &used) {
             return Ok(rest());
         }
@@ -214,10 +214,10 @@ impl Controller {
             Ok(()) => {
                 // A charged write may not have been stored yet when the objects were counted.
                 self.queue.add_after(Work::Again(namespace.clone(), name.clone()), SETTLE);
-                Ok(Then::Rest)
+                Ok(Requeue::Never)
             }
-            Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
-            Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
+            Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),
+            Err(ApiError { code: 409, .. }) => Ok(Requeue::After(SETTLE)),
             Err(error) => Err(error),
         }
     }

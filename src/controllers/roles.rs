@@ -7,7 +7,7 @@ use flotilla_cluster::{Interest, Selection};
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::access::rbac::aggregated;
 use crate::bootstrap::AGGREGATION_MANAGER;
 use crate::follow::follow;
@@ -36,7 +36,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
+async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Requeue> {
     let mut chunks = scan(&agent.registry.table(roles).snapshot(), Selection::default());
     let mut all: Vec<Value> = Vec::new();
     while let Some(objects) = chunks.next_yielding().await {
@@ -58,5 +58,5 @@ async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Then> {
             _ => {}
         }
     }
-    Ok(Then::Rest)
+    Ok(Requeue::Never)
 }

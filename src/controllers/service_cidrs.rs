@@ -17,7 +17,7 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::metadata::{has_finalizer, release};
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
@@ -77,49 +77,49 @@ impl Controller {
         }
     }
 
-    async fn attempt(&self, name: String) -> ApiResult<Then> {
+    async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         self.held.borrow_mut().remove(&name);
         let target = Target { served: &self.ranges, namespace: "", name: &name, subresource: "" };
-        let Some(range) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let Some(range) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let done = match range.str_at(&["metadata", "deletionTimestamp"]) {
-            "" if name == DEFAULT => Ok(Then::Rest),
+            "" if name == DEFAULT => Ok(Requeue::Never),
             "" => self.prepare(target, &range).await,
             deleted if has_finalizer(&range, FINALIZER) => self.finish(target, &range, deleted).await,
-            _ => Ok(Then::Rest),
+            _ => Ok(Requeue::Never),
         };
         match done {
-            Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
+            Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),
             done => done,
         }
     }
 
     /// Gives a range that is not deleted its finalizer and condition.
-    async fn prepare(&self, target: Target<'_>, range: &Value) -> ApiResult<Then> {
+    async fn prepare(&self, target: Target<'_>, range: &Value) -> ApiResult<Requeue> {
         if !has_finalizer(range, FINALIZER) {
             let uid = range.str_at(&["metadata", "uid"]);
             self.agent.edit(target, uid, |range| add_finalizer(range, FINALIZER)).await?;
         }
         self.tell(target, range, "True", "", "Kubernetes Service CIDR is ready").await?;
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
     /// Removes the finalizer of a deleted range, unless addresses would be in no range without it.
-    async fn finish(&self, target: Target<'_>, range: &Value, deleted: &str) -> ApiResult<Then> {
+    async fn finish(&self, target: Target<'_>, range: &Value, deleted: &str) -> ApiResult<Requeue> {
         self.held.borrow_mut().insert(target.name.to_owned());
         if self.is_needed(range)? {
             let why = "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new \
                        ServiceCIDR";
             self.tell(target, range, "False", "Terminating", why).await?;
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let since = Timestamp::parse(deleted).map_or(i64::MAX, |deleted| now().seconds - deleted.seconds);
         let since = Duration::from_secs(u64::try_from(since).unwrap_or(0));
         if let Some(rest) = GRACE.checked_sub(since).filter(|rest| !rest.is_zero()) {
-            return Ok(Then::Again(rest));
+            return Ok(Requeue::After(rest));
         }
         let uid = range.str_at(&["metadata", "uid"]);
         self.agent.edit(target, uid, |range| release(range, FINALIZER)).await?;
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
     /// Returns whether some address of a service is in this range alone.

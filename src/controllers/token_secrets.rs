@@ -10,7 +10,7 @@ use flotilla_cluster::{Interest, Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
@@ -77,7 +77,7 @@ impl Controller {
         self.queue.add(work(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
     }
 
-    async fn attempt(&self, work: Work) -> ApiResult<Then> {
+    async fn attempt(&self, work: Work) -> ApiResult<Requeue> {
         match work {
             Work::Secret(namespace, name) => {
                 let target = Target { served: &self.secrets, namespace: &namespace, name: &name, subresource: "" };
@@ -89,7 +89,7 @@ impl Controller {
             }
             Work::Account(namespace, _) => self.revisit(&namespace)?,
         }
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
     /// Puts the secrets of a namespace into the queue again, since one of their accounts is gone.

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use futures_util::future::join_all;
 
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FLOW_GROUP, ReconcileTrigger};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
@@ -94,7 +94,7 @@ fn name(object: &Value) -> &str {
     object.str_at(&["metadata", "name"])
 }
 
-async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
+async fn attempt(agent: &Agent, of: Work) -> ApiResult<Requeue> {
     let done = match &of {
         Work::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
         // The object is computed anew, since some objects contain the time.
@@ -104,9 +104,9 @@ async fn attempt(agent: &Agent, of: Work) -> ApiResult<Then> {
         },
     };
     match done {
-        Ok(()) => Ok(Then::Rest),
+        Ok(()) => Ok(Requeue::Never),
         // Another writer changed it at the same time.
-        Err(ApiError { code: 409, .. }) => Ok(Then::Again(SETTLE)),
+        Err(ApiError { code: 409, .. }) => Ok(Requeue::After(SETTLE)),
         Err(error) => Err(error),
     }
 }

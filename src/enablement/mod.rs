@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_known() {
+    fn known_versions_without_a_server_are_recognized() {
         let absent = |text: &str| given(text).absent().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(absent("api/all=true"), ["api/all"]);
         assert_eq!(absent("api/ga=true,apps/v1=true,apps/v1/deployments,/v1=true"), [""; 0]);

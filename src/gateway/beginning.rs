@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_an_attempt_left_that_was_cut_off_is_no_obstacle() {
+    async fn the_rest_of_an_interrupted_attempt_is_no_obstacle() {
         let dir = Scratch::new();
         let (store, registry) = registry(&dir).await;
         claim(&registry, "10.96.0.1", "kubernetes").await;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_clients_have_claimed_stays_theirs_whatever_they_delete() {
+    async fn claims_of_clients_survive_deletions() {
         let dir = Scratch::new();
         let (store, registry) = registry(&dir).await;
         seed(&registry, &input()).await.unwrap();

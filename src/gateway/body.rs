@@ -119,7 +119,7 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     }
     let refused = |why: &dyn std::fmt::Display| stated.refuse(expected, why);
     let conformed = served.conform(&mut value, &Value::Null);
-    let mut unknown = conformed.map_err(|error| refused(&error))?;
+    let unknown = conformed.map_err(|error| refused(&error))?;
     if raw.deep
         && let Some(hole) = value.hole()
     {
@@ -128,25 +128,42 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     if media == Media::Protobuf {
         return Ok(incoming(value, Vec::new()));
     }
+    if validation == FieldValidation::Ignore {
+        return Ok(incoming(value, Vec::new()));
+    }
+    let complaints = complaints(served, body, (media, validation), raw.duplicates, unknown);
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
+        }
+        FieldValidation::Warn => Ok(incoming(value, complaints)),
+        _ => Ok(incoming(value, Vec::new())),
+    }
+}
+
+/// Returns the complaints of strict decoding about a body in which these members occur twice and these paths are
+/// unknown, each once and in the order of the reference.
+fn complaints(
+    served: &Served,
+    body: &[u8],
+    (media, validation): (Media, FieldValidation),
+    duplicates: Vec<String>,
+    mut unknown: Vec<String>,
+) -> Vec<String> {
     let repeated = match (validation, media) {
         // The YAML decoder reports all its complaints as one.
-        (FieldValidation::Strict, Media::Yaml) if !raw.duplicates.is_empty() => {
-            vec![format!("yaml: unmarshal errors:\n  {}", raw.duplicates.join("\n  "))]
+        (FieldValidation::Strict, Media::Yaml) if !duplicates.is_empty() => {
+            vec![format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "))]
         }
-        (FieldValidation::Strict | FieldValidation::Warn, Media::Json)
-            if !raw.duplicates.is_empty() || !unknown.is_empty() =>
-        {
+        (_, Media::Json) if !duplicates.is_empty() || !unknown.is_empty() => {
             let of = served.custom.is_none().then(|| served.of());
             if of.is_some() {
                 unknown.clear(); // the same decoder tells of both
             }
             json::strict::complaints(&String::from_utf8_lossy(body), of)
         }
-        _ => raw.duplicates,
+        _ => duplicates,
     };
-    if validation == FieldValidation::Ignore {
-        return Ok(incoming(value, Vec::new()));
-    }
     let mut seen = HashSet::new();
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
     let mut complaints: Vec<String> =
@@ -155,13 +172,7 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
         // The reference's decoder finds both.
         complaints.truncate(COMPLAINTS_MAX);
     }
-    match validation {
-        FieldValidation::Strict if !complaints.is_empty() => {
-            Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
-        }
-        FieldValidation::Warn => Ok(incoming(value, complaints)),
-        _ => Ok(incoming(value, Vec::new())),
-    }
+    complaints
 }
 
 /// The kind and version that the body states, after defaults.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::head::Head;
-use crate::metrics::requests::{self as metrics, DryRun, Route, Scope};
+use crate::metrics::route::{self as metrics, DryRun, Route, Scope};
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
 use crate::served::Served;

@@ -11,7 +11,7 @@ use super::head::Head;
 use crate::access::tokens;
 use crate::answer;
 use crate::discovery;
-use crate::metrics::requests::Route;
+use crate::metrics::route::Route;
 use crate::prometheus;
 use crate::request::Caller;
 use crate::request::Media;

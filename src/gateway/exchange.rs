@@ -17,12 +17,12 @@ use metrics::Gauge;
 use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
-use crate::ahead::Ahead;
 use crate::limits;
-use crate::metrics::requests::Route;
+use crate::metrics::route::Route;
 use crate::metrics::slowest::SlowRequest;
 use crate::served::Served;
 use crate::transport::{Outlet, Wait};
+use crate::unsent::UnsentBytes;
 use crate::wall_clock;
 use crate::watchdog::{Stage, Work, during};
 
@@ -235,7 +235,7 @@ enum Source {
     Made(BoxBody),
     /// The bytes are in memory, and nothing else refers to them. Copies of parts are sent, so that the memory is free
     /// once the request's time is over.
-    Whole(Bytes, Ahead),
+    Whole(Bytes, UnsentBytes),
     /// The time of the request is over.
     Over,
 }
@@ -245,8 +245,8 @@ impl Source {
         match self {
             Self::Made(body) => Pin::new(body).poll_next(cx),
             Self::Whole(bytes, _) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes, ahead) => {
-                ahead.hold(bytes.len());
+            Self::Whole(bytes, unsent) => {
+                unsent.hold(bytes.len());
                 let part = bytes.split_to(bytes.len().min(limits::LIST_CHUNK_BYTES));
                 Poll::Ready(Some(Ok(Bytes::copy_from_slice(&part))))
             }
@@ -281,9 +281,9 @@ impl Streamed {
     fn of(mut exchange: Exchange, sent: Sent, body: BoxBody, outlet: Outlet) -> Self {
         let source = match body.try_into_bytes() {
             Ok(bytes) if bytes.is_unique() => {
-                let mut ahead = Ahead::default();
-                ahead.hold(bytes.len());
-                Source::Whole(bytes, ahead)
+                let mut unsent = UnsentBytes::default();
+                unsent.hold(bytes.len());
+                Source::Whole(bytes, unsent)
             }
             Ok(bytes) => Source::Made(BoxBody::new(bytes)),
             Err(body) => Source::Made(body),

@@ -13,7 +13,6 @@ use flotilla_proto::schema::Shape;
 use flotilla_proto::value::Value;
 use futures_util::{Stream, stream};
 
-use crate::ahead::Ahead;
 use crate::answer::Encoded;
 use crate::limits;
 use crate::registry::{Page, Registry, stored_text};
@@ -21,6 +20,7 @@ use crate::request::Media;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
+use crate::unsent::UnsentBytes;
 
 /// A list whose items are encoded one after the other. Items of unknown length are encoded twice.
 pub struct Messages {
@@ -37,7 +37,7 @@ pub struct Messages {
     transcoder: Transcoder,
     /// Room for items that are only measured.
     message: Vec<u8>,
-    ahead: Ahead,
+    unsent: UnsentBytes,
     turn: Turn,
 }
 
@@ -62,7 +62,7 @@ impl Messages {
             ended: false,
             transcoder: Transcoder::default(),
             message: Vec::new(),
-            ahead: Ahead::default(),
+            unsent: UnsentBytes::default(),
             turn: Turn::begin(),
         }))
     }
@@ -92,11 +92,11 @@ impl Messages {
                 return Ok(None);
             }
             list.turn.pause().await;
-            list.ahead.hold(0);
-            let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
+            list.unsent.hold(0);
+            let most = UnsentBytes::portion(limits::LIST_CHUNK_BYTES);
             let mut chunk = Vec::with_capacity(most + limits::SHARED_BYTES_MIN);
             list.write(most, &mut chunk)?;
-            list.ahead.hold(chunk.len());
+            list.unsent.hold(chunk.len());
             Ok(Some((Bytes::from(chunk), list)))
         })
     }

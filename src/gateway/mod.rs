@@ -1,7 +1,6 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
 mod actor;
-mod aside;
 mod audit;
 mod backup;
 mod beginning;
@@ -14,6 +13,7 @@ mod documents;
 mod exchange;
 mod handler;
 mod head;
+mod large_requests;
 pub mod lists;
 mod members;
 mod messages;

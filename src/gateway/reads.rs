@@ -38,7 +38,7 @@ impl Request<'_> {
                     let encoded = representation::encode_entity(&registry, &served, &entity, representation, include)?;
                     Ok::<_, ApiError>(answer::pack(encoded, gzip))
                 };
-                self.gateway.aside.run(move || ready(make()).boxed_local()).await??
+                self.gateway.large_requests.run(move || ready(make()).boxed_local()).await??
             }
             _ => {
                 let include = self.include();

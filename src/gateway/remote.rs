@@ -10,7 +10,7 @@ use crate::aggregation::{Remote, pass};
 use crate::answer;
 use crate::request::Caller;
 use crate::status::ApiResult;
-use crate::streams::Passing;
+use crate::streams::ForwardedRequest;
 
 /// Forwards a request, whose user is authorized, to another server and returns its answer.
 pub(super) async fn answer(
@@ -23,7 +23,7 @@ pub(super) async fn answer(
 ) -> ApiResult<HttpResponse> {
     let lasts = progress.ends.is_none();
     let passing = gateway.passing(head)?;
-    let passing = Passing { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
+    let passing = ForwardedRequest { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
     let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
     // Until here the request had the seat of a bounded request.
     if !lasts && answered.status() == StatusCode::SWITCHING_PROTOCOLS && !progress.last(gateway) {

@@ -14,11 +14,11 @@ use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
 use super::actor::GatewayActor;
-use super::aside::Aside;
 use super::beginning::Beginning;
 use super::console::Console;
 use super::handler;
 use super::head::Head;
+use super::large_requests::LargeRequestThreads;
 use super::members::Turns;
 use super::published::Published;
 use super::seats::Seats;
@@ -26,9 +26,9 @@ use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::{DynamicPlugin, Switches};
 use crate::aggregation::{Aggregation, measured};
-use crate::ahead;
 use crate::boot::{Boot, StartError};
 use crate::drain::Drain;
+use crate::unsent;
 
 use crate::discovery::health::Health;
 use crate::kinds::core::capabilities;
@@ -41,7 +41,7 @@ use crate::registry::Registry;
 use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
 use crate::status::{ApiResult, qualified};
-use crate::streams::Passing;
+use crate::streams::ForwardedRequest;
 use crate::version;
 use crate::watchdog::{self, Watchdog, Work};
 
@@ -76,7 +76,7 @@ pub struct Gateway {
     pub streams: Drain,
     pub(super) beginning: Beginning,
     /// Threads that answer large requests.
-    pub(super) aside: Arc<Aside>,
+    pub(super) large_requests: Arc<LargeRequestThreads>,
     watchdog: Watchdog,
     pub(super) pki: Arc<Pki>,
     pub(super) data_dir: PathBuf,
@@ -102,6 +102,31 @@ impl Drop for Following {
     }
 }
 
+/// Returns the registry that the configuration describes.
+fn registry(boot: &Boot) -> Registry {
+    let config = &boot.config;
+    let mut registry = Registry::new(boot.store.clone(), config.service_node_port_range);
+    registry.resources = Resources::enabled(&config.runtime_config);
+    registry.accounts_are_made = config.embedded_controllers;
+    registry.plugins = Switches::new(&config.enable_admission_plugins, &config.disable_admission_plugins);
+    registry.admission.configuration = Arc::clone(&boot.admission);
+    registry.authorizer = boot.authorizer.clone();
+    registry.routes_by_endpoints = config.enable_aggregator_routing;
+    registry.kubelets = Kubelets::of(config);
+    registry
+}
+
+/// Lets the watchdog watch the workers; the registry's resources give it the names of what they work on.
+fn start_watchdog(boot: &Boot, registry: &Arc<Registry>) -> Result<(), StartError> {
+    let known = Arc::downgrade(registry);
+    let describe = move |work: Work| {
+        let all = known.upgrade()?.resources.all();
+        let served = all.iter().find(|served| work.is_of(served))?;
+        Some(qualified(served.group(), &served.resource.name))
+    };
+    boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)
+}
+
 impl Gateway {
     /// Creates the state that requests need: discovery, OpenAPI, and the objects that must exist. In a cluster of
     /// several members these objects follow later.
@@ -109,15 +134,7 @@ impl Gateway {
     /// # Errors
     /// An object that must exist cannot be written.
     pub async fn start(boot: &Boot) -> Result<Arc<Self>, StartError> {
-        let mut registry = Registry::new(boot.store.clone(), boot.config.service_node_port_range);
-        registry.resources = Resources::enabled(&boot.config.runtime_config);
-        registry.accounts_are_made = boot.config.embedded_controllers;
-        registry.plugins = Switches::new(&boot.config.enable_admission_plugins, &boot.config.disable_admission_plugins);
-        registry.admission.configuration = Arc::clone(&boot.admission);
-        registry.authorizer = boot.authorizer.clone();
-        registry.routes_by_endpoints = boot.config.enable_aggregator_routing;
-        registry.kubelets = Kubelets::of(&boot.config);
-        let registry = Arc::new(registry);
+        let registry = Arc::new(registry(boot));
         let shown = CredentialFiles::new(boot.config.proxy_files(), None);
         let aggregation = Arc::new(Aggregation::new(Arc::clone(&registry), shown, Some(Arc::clone(&boot.pki))));
         capabilities::decide(boot.config.allow_privileged);
@@ -135,13 +152,7 @@ impl Gateway {
         following.push(published.follow_remotes(&aggregation));
         following.push(examine(&registry));
         let health = beginning.health(boot);
-        let known = Arc::downgrade(&registry);
-        let describe = move |work: Work| {
-            let all = known.upgrade()?.resources.all();
-            let served = all.iter().find(|served| work.is_of(served))?;
-            Some(qualified(served.group(), &served.resource.name))
-        };
-        boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)?;
+        start_watchdog(boot, &registry)?;
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
@@ -166,7 +177,7 @@ impl Gateway {
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
             beginning,
-            aside: Arc::new(Aside::start(boot.config.worker_count())),
+            large_requests: Arc::new(LargeRequestThreads::start(boot.config.worker_count())),
             watchdog: boot.watchdog.clone(),
             pki: Arc::clone(&boot.pki),
             data_dir: boot.config.data_dir.clone(),
@@ -185,8 +196,8 @@ impl Gateway {
     ///
     /// # Errors
     /// As for [`Head::request`].
-    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> ApiResult<Passing<'r>> {
-        Ok(Passing {
+    pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> ApiResult<ForwardedRequest<'r>> {
+        Ok(ForwardedRequest {
             outbound: &self.registry.outbound,
             request: head.request()?,
             path: head.path,
@@ -208,7 +219,7 @@ impl Gateway {
             samples.sample(&[("request_kind", "mutating")], mutating as f64);
             samples.sample(&[("request_kind", "readOnly")], read_only as f64);
             let help = "Bytes of answers that were made and not taken by their clients yet.";
-            page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], ahead::held() as f64);
+            page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], unsent::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
             page.gauge("go_goroutines", help).sample(&[], self.seats.total() as f64);
             measured::write(&self.registry, page);

@@ -71,7 +71,7 @@ fn syntax() {
 }
 
 #[test]
-fn what_would_be_dangerous_to_ignore_is_refused() {
+fn flags_that_are_dangerous_to_ignore_are_refused() {
     for (line, part) in [
         ("--authorization-mode=RBAC,Webhook", "authorization-mode Webhook"),
         ("--authorization-mode=Foo", "authorization-mode \"Foo\" is not a valid mode"),

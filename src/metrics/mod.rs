@@ -13,6 +13,7 @@ pub mod policies;
 pub mod process;
 pub mod queues;
 pub mod requests;
+pub mod route;
 pub mod slowest;
 mod store;
 pub mod surroundings;

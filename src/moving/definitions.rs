@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_versions_share_stands_in_each() {
+    fn fields_shared_by_versions_are_copied_to_each() {
         let mut definition = value!({
             "apiVersion": VERSION,
             "spec": {

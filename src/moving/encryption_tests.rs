@@ -50,7 +50,7 @@ fn keys() -> Keys {
 }
 
 #[test]
-fn what_kubernetes_has_encrypted_is_decrypted() {
+fn values_that_kubernetes_encrypted_are_decrypted() {
     let keys = keys();
     for (provider, bytes, sealed) in SEALED {
         let value = stored(provider, &format!("k{bytes}"), sealed);
@@ -60,7 +60,7 @@ fn what_kubernetes_has_encrypted_is_decrypted() {
 }
 
 #[test]
-fn what_cannot_be_decrypted_is_told() {
+fn errors_name_the_key_that_does_not_decrypt() {
     let keys = keys();
     for (provider, bytes, sealed) in SEALED {
         let name = format!("k{bytes}");

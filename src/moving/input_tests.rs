@@ -113,7 +113,7 @@ fn objects_come_as_they_are_and_the_rest_is_put_aside() {
 }
 
 #[test]
-fn what_is_encrypted_is_refused_as_a_whole() {
+fn a_snapshot_with_encrypted_values_is_refused() {
     let directory = Scratch::new();
     let closed = b"k8s:enc:aescbc:v1:key1:xxxxxxxxxxxxxxxx".to_vec();
     let path = snapshot(
@@ -145,7 +145,7 @@ fn a_snapshot_of_something_else_is_refused() {
 }
 
 #[test]
-fn what_lies_at_the_place_of_the_file_beside_stays() {
+fn an_existing_aside_file_is_kept() {
     let directory = Scratch::new();
     let aside = directory.join("aside");
     std::fs::write(&aside, "mine").unwrap();

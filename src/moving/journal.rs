@@ -46,7 +46,7 @@ struct Place {
 
 /// The objects of a table, by namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Came {
+struct TableObjects {
     /// The resourceVersion up to which the table is complete. `None` if it is not complete.
     reached: Option<String>,
     objects: BTreeMap<(String, String), Place>,
@@ -63,7 +63,7 @@ pub(super) struct Journal {
     /// How many outdated bytes are tolerated before the file is rewritten, in addition to as many bytes as are live.
     outdated: u64,
     cluster: Option<String>,
-    tables: BTreeMap<String, Came>,
+    tables: BTreeMap<String, TableObjects>,
 }
 
 impl Journal {

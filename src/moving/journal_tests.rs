@@ -20,7 +20,7 @@ fn filled(path: &Path) -> Journal {
 }
 
 #[test]
-fn what_comes_last_counts_also_when_it_is_read_again() {
+fn the_last_record_of_an_object_counts_after_reopening() {
     let dir = Scratch::new();
     let path = dir.join("import");
     let first = filled(&path);
@@ -66,7 +66,7 @@ fn every_end_in_the_middle_is_the_end_of_a_record_before() {
 }
 
 #[test]
-fn what_does_not_count_is_left_behind() {
+fn rewriting_the_journal_drops_outdated_records() {
     let dir = Scratch::new();
     let path = dir.join("import");
     let mut journal = filled(&path);
@@ -86,7 +86,7 @@ fn what_does_not_count_is_left_behind() {
 }
 
 #[test]
-fn what_counts_is_not_written_anew_however_small_its_objects_are() {
+fn a_journal_of_current_records_is_not_rewritten() {
     let dir = Scratch::new();
     let path = dir.join("import");
     let mut journal = filled(&path);
@@ -107,7 +107,7 @@ fn what_counts_is_not_written_anew_however_small_its_objects_are() {
 }
 
 #[test]
-fn what_a_killed_process_was_writing_anew_is_removed() {
+fn an_unfinished_rewrite_is_removed() {
     let dir = Scratch::new();
     let path = dir.join("import");
     drop(filled(&path));

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_v2_says_stands_where_v3_has_it() {
+    fn documents_of_v2_are_converted_to_v3() {
         let thing = || value!({"$ref": "#/definitions/Thing"});
         let document = value!({
             "info": {"title": "Things", "version": "v1"},

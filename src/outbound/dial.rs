@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_gone_is_found_out() {
+    async fn outbound_connections_send_keepalives() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stream = dial("127.0.0.1", port, false).await.unwrap();

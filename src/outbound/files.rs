@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_replaced_is_read_again() {
+    fn replaced_files_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pem");
         let files = CredentialFiles::new(None, Some(&path));

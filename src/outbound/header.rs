@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_stand_in_a_name_is_escaped() {
+    fn invalid_characters_of_names_are_escaped() {
         assert_eq!(escape_name("example.org/A%b"), "example.org%2FA%25b");
         assert_eq!(escape_name("a: \u{e9}"), "a%3A%20%C3%A9");
     }

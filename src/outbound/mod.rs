@@ -1,11 +1,10 @@
 //! Requests of this server to other servers. All of them pass through this module.
 //!
 //! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
-//! connections; each peer has a pool. [`Outbound::send_alone`] makes a request over a connection of its own, which
+//! connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection of its own, which
 //! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
 //! since clients see them. [`limits`] bounds connections, waiting requests and bytes.
 
-mod alone;
 mod body;
 mod dial;
 mod error;
@@ -18,6 +17,7 @@ mod pool;
 mod tls;
 mod transport;
 mod trust;
+mod unpooled;
 mod wording;
 
 use std::collections::HashMap;
@@ -28,7 +28,6 @@ use http::{Request, Response};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-pub use alone::{Alone, Switched};
 pub use body::{Body, empty, full, read, read_beginning, streamed};
 pub use dial::{check_proxyable, dial};
 pub use error::Error;
@@ -38,6 +37,7 @@ pub use header::escape_name;
 pub use long::LongTarget;
 pub use peer::{Identity, Peer, Secure, Trust};
 pub use transport::Stream;
+pub use unpooled::{Switched, Unpooled};
 
 use crate::limits;
 use crate::prometheus::Meter;
@@ -68,9 +68,9 @@ impl Outbound {
         deadline: Instant,
     ) -> Result<Response<Answer>, Error> {
         if request.extensions().get::<LongTarget>().is_some() {
-            return match self.send_alone(peer, request, deadline).await? {
-                Alone::Answered(answer) => Ok(answer),
-                Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
+            return match self.send_unpooled(peer, request, deadline).await? {
+                Unpooled::Answered(answer) => Ok(answer),
+                Unpooled::Switched(head, _) => Err(Error::switched(&head.headers)),
             };
         }
         let pool = self.pool(peer)?;

@@ -93,7 +93,7 @@ async fn connections_that_ended_are_not_used_again() {
 }
 
 #[tokio::test]
-async fn who_answers_must_be_who_was_asked() {
+async fn a_server_must_prove_the_name_that_was_dialed() {
     let outbound = Outbound::default();
     let mut peer = serve("b.example", 9).await;
     let error = ask(&outbound, &peer).await.unwrap_err().to_string();

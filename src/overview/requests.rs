@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::requests::slash_joined;
+use crate::metrics::route::slash_joined;
 use crate::prometheus::{Meter, families, read_labels};
 
 /// Requests of one type.

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_told_is_a_dash() {
+    fn unknown_facts_are_shown_as_a_dash() {
         let mut overview = Overview { memory_bytes: None, ..example() };
         overview.log.fsyncs = 0;
         let text = shown(&Observation { overview, clock_offset_seconds: -0.25 });

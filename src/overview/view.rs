@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::requests::Requests;
 use super::warnings::Warning;
 use crate::administration::messages::ClusterView;
-use crate::metrics::requests::slash_joined;
+use crate::metrics::route::slash_joined;
 use crate::metrics::slowest::SlowRequest;
 use crate::prometheus::{Meter, families, read_labels};
 

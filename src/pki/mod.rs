@@ -112,6 +112,13 @@ pub struct PkiOptions {
 }
 
 impl PkiOptions {
+    /// Returns the options of a server that creates everything in one directory.
+    pub fn in_one(dir: &Path, names: &[&str]) -> Self {
+        let names = names.iter().copied().map(String::from).collect();
+        let (dir, own_dir) = (dir.to_owned(), dir.to_owned());
+        Self { dir, own_dir, names, serving_dir: None, serving: None, client_ca_file: None }
+    }
+
     /// Returns the options of a configuration for a server that listens on `listen`.
     pub fn from_config(config: &Config, listen: IpAddr) -> Self {
         let mut names: Vec<String> = [
@@ -148,14 +155,7 @@ pub const SHARED_FILES: [&str; 6] =
 /// # Errors
 /// When a file cannot be read or written, or holds something else than it should.
 pub fn make_shared(dir: &Path, kubeconfig: &Path, server: &str) -> Result<(), PkiError> {
-    let options = PkiOptions {
-        dir: dir.to_owned(),
-        own_dir: dir.to_owned(),
-        names: Vec::new(),
-        serving_dir: None,
-        serving: None,
-        client_ca_file: None,
-    };
+    let options = PkiOptions::in_one(dir, &[]);
     PeerPki::open(dir, "")?;
     Authority::open(dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
     let authority = Authority::open(dir, "ca", "flotilla-ca")?;

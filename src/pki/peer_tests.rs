@@ -73,15 +73,7 @@ fn only_the_authority_of_members_opens_the_port() {
     assert!(refused.starts_with("client: ") && refused.contains("BadSignature"), "{refused}");
 
     // Certificates of the API's own authority, with a client that trusts whom it must.
-    let options = PkiOptions {
-        dir: dir.to_owned(),
-        own_dir: dir.to_owned(),
-        names: vec![],
-        serving_dir: None,
-        serving: None,
-        client_ca_file: None,
-    };
-    let pki = Pki::open(options).unwrap();
+    let pki = Pki::open(PkiOptions::in_one(&dir, &[])).unwrap();
     pki.write_admin_kubeconfig(&dir.join("admin.kubeconfig"), "https://127.0.0.1:1").unwrap();
     let authority = Authority::open(&dir, "ca", "flotilla-ca").unwrap();
     let spec = LeafSpec { common_name: "a", organization: None, names: &[], usage: Usage::Client };

@@ -2,15 +2,7 @@ use super::*;
 use crate::scratch::Scratch;
 
 fn options(dir: &Path) -> PkiOptions {
-    let names = ["127.0.0.1", "::1", "localhost"].map(String::from).into();
-    PkiOptions {
-        dir: dir.to_owned(),
-        own_dir: dir.to_owned(),
-        names,
-        serving_dir: None,
-        serving: None,
-        client_ca_file: None,
-    }
+    PkiOptions::in_one(dir, &["127.0.0.1", "::1", "localhost"])
 }
 
 fn leaf(pki: &Pki, name: &str) -> Leaf {

@@ -2,6 +2,8 @@ use flotilla_cluster::{Options, Store};
 use flotilla_proto::{conform, value};
 use futures_util::FutureExt as _;
 
+use super::super::deletion_step::set_finalizers;
+use super::super::options::Propagation;
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;

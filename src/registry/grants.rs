@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacking() {
+    fn missing_rules_are_listed() {
         let wanted = value!([
             {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["nodes"], "resourceNames": ["a"]},
             {"verbs": ["get"], "nonResourceURLs": ["/x"]},

@@ -77,7 +77,7 @@ async fn pages_after_one_without_a_consistent_view_are_of_its_revision() {
 }
 
 #[actix_web::test]
-async fn what_was_written_here_is_looked_at_by_no_list() {
+async fn lists_do_not_parse_objects_written_by_this_process() {
     let dir = Scratch::new();
     let open = async || Store::open(Options::new(dir.join("store"))).await.unwrap();
     let store = open().await;

@@ -17,6 +17,7 @@ mod convert;
 mod converting;
 mod create;
 mod delete;
+mod deletion_step;
 mod encode;
 mod grants;
 mod list;

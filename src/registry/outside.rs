@@ -87,27 +87,48 @@ impl Registry {
     /// what they match, without an allocation.
     pub(super) fn is_changed_outside(
         &self,
-        (target, operation): (Target<'_>, Operation),
+        what: (Target<'_>, Operation),
         object: Option<&Value>,
         old: Option<&Value>,
         caller: &Caller,
     ) -> bool {
-        !caller.is_server
-            && self.is_decided_outside(target, operation)
-            && self.admission.may_change(&MatchAttributes::of(self, target, operation, object, old))
+        self.seen_outside(what, object, old, caller).is_some_and(|write| self.admission.may_change(&write))
     }
 
     /// Returns whether a policy or webhook may refuse an object, as for [`Registry::is_changed_outside`].
     pub(super) fn is_refused_outside(
         &self,
-        (target, operation): (Target<'_>, Operation),
+        what: (Target<'_>, Operation),
         object: Option<&Value>,
         old: Option<&Value>,
         caller: &Caller,
     ) -> bool {
-        !caller.is_server
-            && self.is_decided_outside(target, operation)
-            && self.admission.may_refuse(&MatchAttributes::of(self, target, operation, object, old))
+        self.seen_outside(what, object, old, caller).is_some_and(|write| self.admission.may_refuse(&write))
+    }
+
+    /// Returns whether a policy or webhook may change or refuse an object, as for [`Registry::is_changed_outside`].
+    fn is_asked_outside(
+        &self,
+        what: (Target<'_>, Operation),
+        object: Option<&Value>,
+        old: Option<&Value>,
+        caller: &Caller,
+    ) -> bool {
+        self.seen_outside(what, object, old, caller)
+            .is_some_and(|write| self.admission.may_change(&write) || self.admission.may_refuse(&write))
+    }
+
+    /// Returns what policies and webhooks compare with what they match. `None` for a write of the server itself, and
+    /// for one that none of them can concern.
+    fn seen_outside<'a>(
+        &'a self,
+        (target, operation): (Target<'a>, Operation),
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+        caller: &Caller,
+    ) -> Option<MatchAttributes<'a>> {
+        (!caller.is_server && self.is_decided_outside(target, operation))
+            .then(|| MatchAttributes::of(self, target, operation, object, old))
     }
 
     /// Lets policies and webhooks change an object. Runs the server's own plugins (`again`) once more if they changed
@@ -174,7 +195,7 @@ impl Registry {
         caller: &Caller,
     ) -> bool {
         let what = (deleted(target, options), Operation::Delete);
-        self.is_changed_outside(what, None, Some(old), caller) || self.is_refused_outside(what, None, Some(old), caller)
+        self.is_asked_outside(what, None, Some(old), caller)
     }
 
     /// Lets policies and webhooks decide about the deletion of an object. Changes that they make to the object are
@@ -212,9 +233,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         let what = (target, Operation::Create);
-        if self.is_changed_outside(what, Some(document), None, caller)
-            || self.is_refused_outside(what, Some(document), None, caller)
-        {
+        if self.is_asked_outside(what, Some(document), None, caller) {
             let question = Question::create(target, document, options);
             *document =
                 self.decide(question, caller, |document| subresources::complete(self, target, document)).await?;

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_twice_is_dropped_and_told() {
+    fn repeated_owners_are_dropped_with_a_warning() {
         let owner = |uid: &str| value!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid});
         let owners = [owner("a"), owner("b"), owner("a"), owner("a")].to_vec();
         let (mut object, mut warnings) = (value!({"metadata": {"ownerReferences": owners}}), Vec::new());

@@ -1,5 +1,7 @@
 //! Describes resources to field management.
 
+use std::sync::Arc;
+
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Type};
 use flotilla_proto::value::Value;
@@ -10,6 +12,10 @@ use crate::fieldmanager::{self, Target, Versions, Write};
 use crate::kinds::conversion;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+use crate::webhooks::conversion::cache;
+
+/// Why a write is refused when [`limits::OWNERS_CONVERSIONS_MAX`] conversions were not enough.
+pub(super) const TOO_MANY_VERSIONS: &str = "the owners of fields have too many versions";
 
 /// A conversion by webhook that was needed and not fetched before: the object, and the version.
 pub(super) type Missing = (Value, String);
@@ -111,33 +117,54 @@ impl Recorded<'_> {
 impl Registry {
     /// Does the same as [`Recorded::record`], and has webhooks convert objects for that. Nobody owns the fields of an
     /// object that they cannot convert, as in the reference.
-    pub(super) async fn record(&self, write: Recorded<'_>, new: &mut Value) {
+    ///
+    /// # Errors
+    /// 500 if owners state more versions than [`limits::OWNERS_CONVERSIONS_MAX`] conversions reach, 503 if a conversion
+    /// was broken off. The write is refused then, because an object that is stored without its owners loses them.
+    pub(super) async fn record(&self, write: Recorded<'_>, new: &mut Value) -> ApiResult<()> {
         if write.served.custom.as_ref().is_none_or(|custom| custom.converted_by_webhook().is_none()) {
-            return write.record(new);
+            write.record(new);
+            return Ok(());
         }
+        let mut held = Vec::new();
         for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
             let versions = ServedVersions::converted(write.served);
             let mut recorded = new.clone();
             write.record_by(&versions, &mut recorded);
             let missing = versions.into_missing();
             let is_complete = missing.is_empty();
-            if is_complete || self.convert_missing(write.served, missing).await.is_err() {
+            let converted = self.convert_missing(write.served, missing, &mut held).await;
+            if let Err(error) = &converted
+                && error.code == 503
+            {
+                return converted;
+            }
+            if is_complete || converted.is_err() {
                 *new = recorded;
-                return;
+                return Ok(());
             }
         }
+        Err(ApiError::internal(TOO_MANY_VERSIONS))
     }
 
-    /// Has webhooks make the conversions that were missing.
+    /// Has webhooks make the conversions that were missing. As long as the caller holds them in `held`, they stay
+    /// known, however many others are made meanwhile: the caller needs all of them at once.
     ///
     /// # Errors
     /// A webhook fails to convert an object.
-    pub(super) async fn convert_missing(&self, served: &Served, missing: Vec<Missing>) -> ApiResult<()> {
+    pub(super) async fn convert_missing(
+        &self,
+        served: &Served,
+        missing: Vec<Missing>,
+        held: &mut Vec<Arc<Value>>,
+    ) -> ApiResult<()> {
         let Some(definition) = served.custom.as_ref().and_then(|custom| custom.converted_by_webhook()) else {
             return Ok(());
         };
         for (object, to) in missing {
+            let key = cache::key(definition.serial, &to, &object);
             self.convert_ahead(definition, &to, vec![object]).await?;
+            held.extend(cache::get(&key));
         }
         Ok(())
     }

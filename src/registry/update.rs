@@ -9,7 +9,7 @@ use flotilla_proto::value::{Map, Value};
 use super::carry_over::prepare;
 use super::change::{Change, check_identity};
 use super::create::place;
-use super::ownership::Recorded;
+use super::ownership::{Recorded, TOO_MANY_VERSIONS};
 use super::precondition::{MODIFIED, check_revision, check_uid};
 use super::{Entity, Registry, Served, Target, WriteOptions, Written, convert, encode, owners};
 use crate::fieldmanager;
@@ -91,7 +91,7 @@ impl Registry {
         }
         if !change.owns_managed_fields() {
             let (subresource, untracked) = (target.subresource, change.untracked());
-            self.record(Recorded { served, subresource, options, live: Some(&shown), untracked }, &mut new).await;
+            self.record(Recorded { served, subresource, options, live: Some(&shown), untracked }, &mut new).await?;
         }
         convert::forget_equal(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
@@ -136,7 +136,7 @@ impl Registry {
         shown: &Value,
         caller: &mut Caller,
     ) -> ApiResult<Value> {
-        let warned = caller.warnings.len();
+        let (warned, mut held) = (caller.warnings.len(), Vec::new());
         for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
             let applied = change.apply(shown, caller);
             let missing = change.missing_conversions();
@@ -144,9 +144,9 @@ impl Registry {
                 return applied;
             }
             caller.warnings.truncate(warned);
-            self.convert_missing(served, missing).await?;
+            self.convert_missing(served, missing, &mut held).await?;
         }
-        Err(ApiError::internal("the owners of fields have too many versions"))
+        Err(ApiError::internal(TOO_MANY_VERSIONS))
     }
 
     /// Stores a changed object. Writes nothing if it did not change, and removes it if it waited only for its

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_columns_is_shown_in_every_other_form() {
+    fn a_resource_without_columns_has_every_form_but_tables() {
         let form = |kind: &str| {
             let accept = format!("application/json;as={kind};v=v1;g=meta.k8s.io");
             negotiate(&accept, Offer::Untabled, false).map(|chosen| chosen.form).map_err(|error| error.code)
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_one_form_goes_by_clauses_that_ask_for_no_other() {
+    fn routes_with_one_form_ignore_accept_clauses_for_others() {
         let as_table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
         assert!(negotiate(as_table, Offer::Plain, false).is_err());
         let said = |offer| negotiate("text/html", offer, false).unwrap_err().message;

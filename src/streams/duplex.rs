@@ -62,9 +62,9 @@ impl<P: AsyncRead + AsyncWrite> Stream for Duplex<P> {
 }
 
 /// The items of two streams in the order of their arrival, until either stream ends.
-pub struct Beside<A, B>(pub A, pub B);
+pub struct Merged<A, B>(pub A, pub B);
 
-impl<T, A: Stream<Item = T> + Unpin, B: Stream<Item = T> + Unpin> Stream for Beside<A, B> {
+impl<T, A: Stream<Item = T> + Unpin, B: Stream<Item = T> + Unpin> Stream for Merged<A, B> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {

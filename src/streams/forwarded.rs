@@ -6,7 +6,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
-use super::{Passing, websocket};
+use super::{ForwardedRequest, websocket};
 use crate::access::{CONSOLE_COOKIE, says_who_asks};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
@@ -29,7 +29,7 @@ const OF_CONNECTIONS: [&str; 9] = [
 ///
 /// # Errors
 /// 431 if there are too many headers.
-pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+pub fn of_request(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     let request = passing.request;
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers() {
@@ -59,7 +59,7 @@ pub fn of_request(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
 ///
 /// # Errors
 /// As for [`of_request`].
-pub fn of_upgrade(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+pub fn of_upgrade(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     let mut headers = of_request(passing)?;
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     let asked = passing.request.headers().get(UPGRADE.as_str());
@@ -150,10 +150,10 @@ mod tests {
     use super::*;
     use crate::outbound::Outbound;
 
-    fn passed_on(request: TestRequest, of: fn(&Passing<'_>) -> ApiResult<HeaderMap>) -> ApiResult<HeaderMap> {
+    fn passed_on(request: TestRequest, of: fn(&ForwardedRequest<'_>) -> ApiResult<HeaderMap>) -> ApiResult<HeaderMap> {
         let (request, outbound, meter) = (request.to_http_request(), Outbound::default(), Arc::default());
         let (path, query, proxy, drain) = ("/", "", None, None);
-        of(&Passing { outbound: &outbound, request: &request, meter: &meter, path, query, proxy, drain })
+        of(&ForwardedRequest { outbound: &outbound, request: &request, meter: &meter, path, query, proxy, drain })
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_frames_a_request_is_not_passed_on() {
+    fn framing_headers_are_not_forwarded() {
         let request = || {
             TestRequest::post()
                 .insert_header(("Connection", "upgrade, x-a, Content-Length"))
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_a_connection_stays_there() {
+    fn headers_of_the_connection_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         for (name, value) in [("connection", "x-a, close"), ("x-a", "1"), ("x-b", "2"), ("te", "trailers")] {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));

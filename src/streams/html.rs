@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_link_is_left_alone() {
+    fn texts_that_only_look_like_links_are_left_alone() {
         for same in [
             "<!-- <a href=\"/a\"> -->",
             "<style><a href=\"/a\"></style>",

@@ -8,10 +8,10 @@ use http::{Request, Response};
 use http_body_util::BodyDataStream;
 use tokio::time::Instant;
 
-use super::{Destination, Passing, one_way, refusal, websocket};
+use super::{Destination, ForwardedRequest, one_way, refusal, websocket};
 use crate::answer::CACHING;
 use crate::limits;
-use crate::outbound::{self, Alone, Answer, Error};
+use crate::outbound::{self, Answer, Error, Unpooled};
 use crate::prometheus::families;
 use crate::status::{ApiError, ApiResult};
 use crate::version;
@@ -23,7 +23,12 @@ const RESOURCE: &str = "pods/log";
 ///
 /// # Errors
 /// The node cannot be reached, its certificate is not trusted, or it answers with an error.
-pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: bool) -> ApiResult<HttpResponse> {
+pub async fn answer(
+    passing: ForwardedRequest<'_>,
+    to: &Destination,
+    pod: &str,
+    follow: bool,
+) -> ApiResult<HttpResponse> {
     let uri = format!("https://{}{}", to.peer.address(), to.path);
     let failed = |why: &dyn std::fmt::Display| ApiError::unknown(format!("Get \"{uri}\": {why}"));
     let request = Request::get(&uri).header(USER_AGENT, format!("kube-apiserver/{}", version::GIT_VERSION));
@@ -55,7 +60,7 @@ pub async fn answer(passing: Passing<'_>, to: &Destination, pod: &str, follow: b
 
 /// Sends the request. A log that is followed gets a connection of its own, so that it delays no others.
 async fn ask(
-    passing: &Passing<'_>,
+    passing: &ForwardedRequest<'_>,
     to: &Destination,
     request: Request<outbound::Body>,
     follow: bool,
@@ -64,8 +69,8 @@ async fn ask(
     if !follow {
         return passing.outbound.send(&to.peer, request, deadline).await;
     }
-    match passing.outbound.send_alone(&to.peer, request, deadline).await? {
-        Alone::Answered(answer) => Ok(answer),
-        Alone::Switched(head, _) => Err(Error::switched(&head.headers)),
+    match passing.outbound.send_unpooled(&to.peer, request, deadline).await? {
+        Unpooled::Answered(answer) => Ok(answer),
+        Unpooled::Switched(head, _) => Err(Error::switched(&head.headers)),
     }
 }

@@ -7,6 +7,7 @@
 //! dropping it closes the connection, so that no task outlives its client.
 
 mod duplex;
+mod exit_status;
 pub mod forwarded;
 mod html;
 mod link;
@@ -46,12 +47,12 @@ pub struct Destination {
     /// The escaped path and query at the server. Proxies add the query of the request.
     pub path: String,
     /// How to forward the request.
-    pub manner: Manner,
+    pub manner: ForwardMode,
 }
 
 /// How to forward a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manner {
+pub enum ForwardMode {
     /// Reads the log of a container.
     Log {
         /// The name of the pod, for errors.
@@ -87,7 +88,7 @@ pub struct Process {
 
 /// A request to forward.
 #[derive(Debug, Clone, Copy)]
-pub struct Passing<'r> {
+pub struct ForwardedRequest<'r> {
     /// Makes the requests to other servers.
     pub outbound: &'r Outbound,
     /// The request.
@@ -108,19 +109,19 @@ pub struct Passing<'r> {
 ///
 /// # Errors
 /// The errors of the reference when the other server is unreachable or answers incorrectly.
-pub async fn pass(passing: Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
+pub async fn pass(passing: ForwardedRequest<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
     let is_websocket = |suits: fn(&str) -> bool| {
         websocket::is_asked_for(passing.request) && websocket::protocols(passing.request).any(suits)
     };
     match &to.manner {
-        Manner::Log { pod, follow } => log::answer(passing, to, pod, *follow).await,
-        Manner::Process(process) if !process.by_websocket && is_websocket(translate::suits) => {
+        ForwardMode::Log { pod, follow } => log::answer(passing, to, pod, *follow).await,
+        ForwardMode::Process(process) if !process.by_websocket && is_websocket(translate::suits) => {
             translate::answer(&passing, to, *process)
         }
-        Manner::Ports { by_websocket: false } if is_websocket(tunnel::suits) => tunnel::answer(&passing, to).await,
+        ForwardMode::Ports { by_websocket: false } if is_websocket(tunnel::suits) => tunnel::answer(&passing, to).await,
         _ if is_upgrade(passing.request) => upgrade::answer(&passing, to).await,
-        Manner::Proxy => proxy::answer(&Passing { drain: None, ..passing }, to, payload).await,
-        Manner::Process(_) | Manner::Ports { .. } => Err(ApiError::bad_request("Upgrade request required")),
+        ForwardMode::Proxy => proxy::answer(&ForwardedRequest { drain: None, ..passing }, to, payload).await,
+        ForwardMode::Process(_) | ForwardMode::Ports { .. } => Err(ApiError::bad_request("Upgrade request required")),
     }
 }
 
@@ -130,7 +131,7 @@ fn is_upgrade(request: &HttpRequest) -> bool {
     request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE)
 }
 
-impl Passing<'_> {
+impl ForwardedRequest<'_> {
     /// Returns whether the client requests an upgrade.
     pub fn is_upgrade(&self) -> bool {
         is_upgrade(self.request)

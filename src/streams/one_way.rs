@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use futures_util::{Stream, StreamExt as _, future, stream};
 
-use super::duplex::Beside;
+use super::duplex::Merged;
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Passing, client_bytes, switched};
+use super::{ClientBytes, ForwardedRequest, client_bytes, switched};
 use crate::status::ApiResult;
 
 /// The subprotocols for binary data: one encodes it as base64 text.
@@ -20,7 +20,7 @@ const BINARY: &str = "binary.k8s.io";
 ///
 /// # Errors
 /// The client's connection cannot be upgraded.
-pub fn answer(passing: &Passing<'_>, parts: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
+pub fn answer(passing: &ForwardedRequest<'_>, parts: LocalBoxStream<'static, Bytes>) -> ApiResult<HttpResponse> {
     let mut offered = websocket::protocols(passing.request).peekable();
     let protocol = match offered.peek() {
         None => None,
@@ -55,7 +55,7 @@ fn body(
             }
         }
     });
-    let both = Beside(frames, answers.boxed_local());
+    let both = Merged(frames, answers.boxed_local());
     both.chain(stream::once(future::ready(websocket::close()))).map(Ok)
 }
 

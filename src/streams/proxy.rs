@@ -16,7 +16,7 @@ use http_body_util::BodyDataStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Destination, Passing, forwarded, html, upgrade};
+use super::{Destination, ForwardedRequest, forwarded, html, upgrade};
 use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Answer, Body, Error};
@@ -34,7 +34,11 @@ const CORS: [&str; 4] = [
 ///
 /// # Errors
 /// 400 if the address is forbidden, 503 if the server cannot be reached.
-pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Payload) -> ApiResult<HttpResponse> {
+pub async fn answer(
+    passing: &ForwardedRequest<'_>,
+    to: &Destination,
+    payload: web::Payload,
+) -> ApiResult<HttpResponse> {
     let (request, path, query) = (passing.request, passing.path, passing.query);
     let mut location = to.path.clone();
     if path.ends_with('/') && !location.ends_with('/') {
@@ -45,7 +49,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
         let mut moved = HttpResponse::MovedPermanently();
         return Ok(moved.insert_header(CACHING).insert_header(("location", format!("{path}/{query}"))).finish());
     }
-    let through = Through::of(passing, to, &location);
+    let through = LinkRewriter::of(passing, to, &location);
     let mut headers = forwarded::of_request(passing)?;
     if let Ok(uri) = HeaderValue::from_str(&through.forwarded_uri(&location)) {
         headers.insert("x-forwarded-uri", uri);
@@ -76,7 +80,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination, payload: web::Paylo
 /// # Errors
 /// The request cannot be represented, or the client has disconnected.
 pub async fn ask(
-    passing: &Passing<'_>,
+    passing: &ForwardedRequest<'_>,
     to: &Destination,
     path: &str,
     mut headers: HeaderMap,
@@ -148,7 +152,7 @@ fn body_of(mut payload: web::Payload) -> Body {
 ///
 /// # Errors
 /// The server's status code is invalid.
-pub fn respond(passing: &Passing<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
+pub fn respond(passing: &ForwardedRequest<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
     forwarded::drop_of_connection(&mut head.headers);
     let mut response = HttpResponse::build(StatusCode::from_u16(head.status.as_u16()).map_err(ApiError::internal)?);
     let length = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -168,7 +172,12 @@ fn is_html(headers: &HeaderMap) -> bool {
 }
 
 /// Answers with an HTML page whose links lead through the proxy.
-async fn page(passing: &Passing<'_>, through: &Through<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
+async fn page(
+    passing: &ForwardedRequest<'_>,
+    through: &LinkRewriter<'_>,
+    mut head: Parts,
+    body: Answer,
+) -> ApiResult<HttpResponse> {
     let encoding = head.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("");
     let encoding = encoding.to_owned();
     if !matches!(&*encoding, "" | "gzip" | "deflate") || passing.request.method() == "HEAD" {
@@ -223,7 +232,7 @@ fn with_query(path: &str, query: &str) -> String {
 }
 
 /// Rewrites links of a server so that they lead through the proxy.
-struct Through<'r> {
+struct LinkRewriter<'r> {
     /// The path of the proxy, which precedes paths of the server.
     prefix: String,
     /// The host of this server, as the client names it.
@@ -232,8 +241,8 @@ struct Through<'r> {
     host: String,
 }
 
-impl<'r> Through<'r> {
-    fn of(passing: &'r Passing<'_>, to: &Destination, location: &str) -> Self {
+impl<'r> LinkRewriter<'r> {
+    fn of(passing: &'r ForwardedRequest<'_>, to: &Destination, location: &str) -> Self {
         let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
         let path = decode(passing.path);
         let prefix = path.strip_suffix(&decode(location)).unwrap_or(&path).to_owned();
@@ -291,7 +300,7 @@ mod tests {
     #[test]
     fn links_lead_through_the_proxy() {
         let prefix = "/api/v1/namespaces/a/pods/p/proxy".to_owned();
-        let through = Through { prefix, client_host: "api:443", host: "10.0.0.1:80".into() };
+        let through = LinkRewriter { prefix, client_host: "api:443", host: "10.0.0.1:80".into() };
         let rewritten = |text: &str| through.rewrite(Url::parse(text).unwrap());
         assert_eq!(rewritten("/x/"), "/api/v1/namespaces/a/pods/p/proxy/x/");
         assert_eq!(rewritten("http://10.0.0.1:80/x?y=z#f"), "/api/v1/namespaces/a/pods/p/proxy/x?y=z#f");

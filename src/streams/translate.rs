@@ -17,19 +17,18 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::duplex::Attached;
+use super::exit_status::{FIFTH, FOURTH, ended};
 use super::link::{self, Frames, Reading};
 use super::spdy::{self, Received};
 use super::websocket::{self, Message, Messages};
-use super::{ClientBytes, Destination, Passing, Process, count, switched, upgrade};
+use super::{ClientBytes, Destination, ForwardedRequest, Process, count, switched, upgrade};
 use crate::limits;
-use crate::outbound::{self, Alone, Outbound, Switched};
+use crate::outbound::{self, Outbound, Switched, Unpooled};
 use crate::prometheus::{Meter, families};
 use crate::status::{ApiError, ApiResult};
 
-/// The subprotocol that lets clients close standard input.
-const PROTOCOL: &str = "v5.channel.k8s.io";
 /// The node's protocols, the preferred one first. Newer ones report how the process ended.
-const AT_NODES: [&str; 5] = [PROTOCOL, "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
+const AT_NODES: [&str; 5] = [FIFTH, FOURTH, "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
 /// The first byte of a message that closes a stream.
 const CLOSE: u8 = 255;
 
@@ -42,15 +41,15 @@ const RESIZE: u8 = 4;
 
 /// Returns whether a subprotocol is translated.
 pub fn suits(protocol: &str) -> bool {
-    protocol == PROTOCOL
+    protocol == FIFTH
 }
 
 /// Connects a WebSocket client with a process on a SPDY node. Failures of the node go to the client's error stream.
 ///
 /// # Errors
 /// The client's connection cannot be upgraded.
-pub fn answer(passing: &Passing<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
-    let response = match websocket::accept(passing.request, Some(PROTOCOL)) {
+pub fn answer(passing: &ForwardedRequest<'_>, to: &Destination, process: Process) -> ApiResult<HttpResponse> {
+    let response = match websocket::accept(passing.request, Some(FIFTH)) {
         Ok(response) => response,
         Err(refusal) => {
             count(passing.meter, families::STREAMS_TRANSLATED, 400);
@@ -161,13 +160,13 @@ impl Session {
         let failed = |why: &dyn std::fmt::Display| {
             ApiError::internal(format!("error sending request: Post {}: {why}", crate::field::quote(&uri)))
         };
-        match self.outbound.send_alone(&self.to.peer, request, deadline).await.map_err(|error| failed(&error))? {
-            Alone::Switched(head, peer) => {
+        match self.outbound.send_unpooled(&self.to.peer, request, deadline).await.map_err(|error| failed(&error))? {
+            Unpooled::Switched(head, peer) => {
                 let agreed = head.headers.get(&version).and_then(|value| value.to_str().ok());
                 Ok((peer, agreed.unwrap_or(AT_NODES[4]).trim().to_owned()))
             }
-            Alone::Answered(answer) if is_redirect(answer.status()) => Err(failed(&"redirect not allowed")),
-            Alone::Answered(answer) => {
+            Unpooled::Answered(answer) if is_redirect(answer.status()) => Err(failed(&"redirect not allowed")),
+            Unpooled::Answered(answer) => {
                 let text = outbound::read_beginning(answer.into_body(), limits::STREAM_ERROR_BYTES).await;
                 Err(refused(&text.unwrap_or_default()))
             }
@@ -326,52 +325,6 @@ fn refused(text: &[u8]) -> ApiError {
     }
 }
 
-/// Returns the status of a process from the text on the node's error stream.
-fn ended(protocol: &str, error_bytes: &[u8]) -> Value {
-    let success = || flotilla_proto::value!({"metadata": {}, "status": "Success"});
-    let failed = |why: String| ApiError::internal(why).to_value();
-    if ![PROTOCOL, "v4.channel.k8s.io"].contains(&protocol) {
-        let text = String::from_utf8_lossy(error_bytes);
-        return if error_bytes.is_empty() {
-            success()
-        } else {
-            failed(format!("error executing remote command: {text}"))
-        };
-    }
-    if error_bytes.is_empty() {
-        return success();
-    }
-    let Ok(status) = json::parse(error_bytes) else {
-        let text = crate::field::quote(&String::from_utf8_lossy(error_bytes));
-        return failed(format!("error stream protocol error: invalid character in {text}"));
-    };
-    match status.str_at(&["status"]) {
-        "Success" => success(),
-        "Failure" if status.str_at(&["reason"]) == "NonZeroExitCode" => exited(&status),
-        "Failure" => failed(status.str_at(&["message"]).to_owned()),
-        _ => failed("error stream protocol error: unknown error".into()),
-    }
-}
-
-/// Returns the status of a process that exited with a code.
-fn exited(status: &Value) -> Value {
-    let causes = status.list_at(&["details", "causes"]);
-    let code = causes.iter().find(|cause| cause.str_at(&["reason"]) == "ExitCode").map(|it| it.str_at(&["message"]));
-    let Some(code) = code else {
-        return ApiError::internal("error stream protocol error: no ExitCode cause given").to_value();
-    };
-    if code.parse::<u8>().is_err() {
-        let why = format!("error stream protocol error: invalid exit code value {}", crate::field::quote(code));
-        return ApiError::internal(why).to_value();
-    }
-    let message = format!("command terminated with non-zero exit code: command terminated with exit code {code}");
-    let cause = flotilla_proto::value!({"reason": "ExitCode", "message": code});
-    let details = flotilla_proto::value!({"causes": (vec![cause])});
-    flotilla_proto::value!({
-        "metadata": {}, "status": "Failure", "message": message, "reason": "NonZeroExitCode", "details": details
-    })
-}
-
 /// Removes kind and version, which statuses on the error stream do not have.
 fn stripped(mut status: Value) -> Value {
     status.remove_at(&["kind"]);
@@ -382,21 +335,6 @@ fn stripped(mut status: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn how_a_process_ended() {
-        let text = |value: Value| String::from_utf8(json::to_vec(&value)).unwrap();
-        assert_eq!(text(ended(PROTOCOL, br#"{"status":"Success"}"#)), r#"{"metadata":{},"status":"Success"}"#);
-        let three = br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[
-            {"reason":"ExitCode","message":"3"}]}}"#;
-        let status = ended(PROTOCOL, three);
-        assert_eq!(status.list_at(&["details", "causes"])[0].str_at(&["message"]), "3");
-        let words = "command terminated with non-zero exit code: command terminated with exit code 3";
-        assert_eq!(status.str_at(&["message"]), words);
-        let bad = ended(PROTOCOL, &three[..].iter().map(|b| if *b == b'3' { b'x' } else { *b }).collect::<Vec<_>>());
-        assert!(bad.str_at(&["message"]).contains("invalid exit code value \"x\""));
-        assert_eq!(ended("v2.channel.k8s.io", b"").str_at(&["status"]), "Success");
-    }
 
     #[test]
     fn an_empty_message_is_one_part() {

@@ -7,11 +7,11 @@ use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use tokio::sync::mpsc;
 
-use super::duplex::{Beside, Duplex};
+use super::duplex::{Duplex, Merged};
 use super::websocket::{self, Message, Messages};
-use super::{Destination, Passing, count, forwarded, switched, upgrade};
+use super::{Destination, ForwardedRequest, count, forwarded, switched, upgrade};
 use crate::limits;
-use crate::outbound::Alone;
+use crate::outbound::Unpooled;
 use crate::prometheus::families;
 use crate::status::ApiResult;
 
@@ -28,10 +28,10 @@ pub fn suits(protocol: &str) -> bool {
 ///
 /// # Errors
 /// The node cannot be reached or answers incorrectly, or the client's connection cannot be upgraded.
-pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
+pub async fn answer(passing: &ForwardedRequest<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let (head, peer) = match upgrade::ask(passing, to, Method::POST, headers(passing)?).await? {
-        Alone::Switched(head, peer) => (head, peer),
-        Alone::Answered(answer) => {
+        Unpooled::Switched(head, peer) => (head, peer),
+        Unpooled::Answered(answer) => {
             count(passing.meter, families::STREAMS_TUNNELLED, answer.status().as_u16());
             return upgrade::refused(passing, answer);
         }
@@ -60,13 +60,13 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpRe
     let sent = Duplex::new(client.boxed_local(), peer);
     let sent = sent.filter_map(async |part| part.ok().map(websocket::binary));
     let pongs = stream::unfold(own, async |mut own| own.recv().await.map(|pong| (pong, own)));
-    let body = passing.lasting(Beside(sent.boxed_local(), pongs.boxed_local()));
+    let body = passing.lasting(Merged(sent.boxed_local(), pongs.boxed_local()));
     let body = body.chain(stream::once(future::ready(websocket::close())));
     Ok(switched(response, body.map(Ok::<_, std::io::Error>)))
 }
 
 /// Returns the headers of the upgrade to SPDY.
-fn headers(passing: &Passing<'_>) -> ApiResult<HeaderMap> {
+fn headers(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     let mut headers = forwarded::of_upgrade(passing)?;
     for name in [websocket::PROTOCOL, "sec-websocket-key", "sec-websocket-version", "sec-websocket-extensions"] {
         headers.remove(name);

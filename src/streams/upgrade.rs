@@ -10,9 +10,9 @@ use http_body_util::BodyDataStream;
 use tokio::time::Instant;
 
 use super::duplex::Duplex;
-use super::{Destination, Passing, forwarded, switched};
+use super::{Destination, ForwardedRequest, forwarded, switched};
 use crate::limits;
-use crate::outbound::{self, Alone, Answer, Body, Error, LongTarget, Switched};
+use crate::outbound::{self, Answer, Body, Error, LongTarget, Switched, Unpooled};
 use crate::status::{ApiError, ApiResult};
 
 /// How many bytes of path and query fit into a URI that also names the host.
@@ -22,11 +22,11 @@ const LONG_BYTES: usize = 60_000;
 ///
 /// # Errors
 /// The other server cannot be reached, or its answer is neither an upgrade nor an error.
-pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpResponse> {
+pub async fn answer(passing: &ForwardedRequest<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
     match ask(passing, to, method, forwarded::of_upgrade(passing)?).await? {
-        Alone::Switched(head, peer) => switch(passing, &head, peer),
-        Alone::Answered(answer) => refused(passing, answer),
+        Unpooled::Switched(head, peer) => switch(passing, &head, peer),
+        Unpooled::Answered(answer) => refused(passing, answer),
     }
 }
 
@@ -34,7 +34,7 @@ pub async fn answer(passing: &Passing<'_>, to: &Destination) -> ApiResult<HttpRe
 ///
 /// # Errors
 /// The client's connection cannot be upgraded.
-pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched) -> ApiResult<HttpResponse> {
+pub fn switch(passing: &ForwardedRequest<'_>, head: &Parts, peer: Switched) -> ApiResult<HttpResponse> {
     let client = passing.client_bytes()?;
     let protocol = head.headers.get("upgrade").and_then(|value| value.to_str().ok()).unwrap_or("");
     let mut begun = HttpResponse::build(StatusCode::SWITCHING_PROTOCOLS);
@@ -48,10 +48,15 @@ pub fn switch(passing: &Passing<'_>, head: &Parts, peer: Switched) -> ApiResult<
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn ask(passing: &Passing<'_>, to: &Destination, method: Method, headers: HeaderMap) -> ApiResult<Alone> {
+pub async fn ask(
+    passing: &ForwardedRequest<'_>,
+    to: &Destination,
+    method: Method,
+    headers: HeaderMap,
+) -> ApiResult<Unpooled> {
     let request = request(to, &to.path, method, headers, outbound::empty())?;
     let deadline = Instant::now() + limits::STREAM_BEGIN_TIMEOUT;
-    let asked = passing.meanwhile(passing.outbound.send_alone(&to.peer, request, deadline)).await?;
+    let asked = passing.meanwhile(passing.outbound.send_unpooled(&to.peer, request, deadline)).await?;
     asked.map_err(|error| match error {
         Error::Forbidden => ApiError::bad_request(error.to_string()),
         error if error.is_before_request() => ApiError::unknown(format!("error dialing backend: {error}")),
@@ -87,7 +92,7 @@ pub fn request(
 ///
 /// # Errors
 /// The answer is no error, or its status code is invalid.
-pub fn refused(passing: &Passing<'_>, answer: Response<Answer>) -> ApiResult<HttpResponse> {
+pub fn refused(passing: &ForwardedRequest<'_>, answer: Response<Answer>) -> ApiResult<HttpResponse> {
     let code = answer.status().as_u16();
     if code < 400 {
         return Err(ApiError::unknown(format!("invalid upgrade response: status code {code}")));

@@ -220,7 +220,7 @@ async fn a_client_is_told_to_go_behind_the_frame_that_is_being_written() {
 }
 
 #[actix_web::test]
-async fn who_speaks_http_1_is_told_nothing() {
+async fn a_client_of_http_1_gets_no_goaway() {
     let (mut connection, client, connections) = connected("http/1.1", read_all).await;
     assert!(connections.are_closed(), "it is not counted");
     connections.leave();

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused_by_the_next_reader() {
+    fn invalid_chunks_are_left_to_the_next_reader() {
         let long = format!("1;{}\r\n", "x".repeat(SIZE_LINE_BYTES));
         for body in ["zz\r\n", "\r\n", "-1\r\n", "1\r\nab\r\n", "10000000000000000\r\n", &long] {
             let (out, _, done, broken) = passed(body, 7);

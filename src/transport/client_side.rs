@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_after_the_takeover_is_for_whoever_took_over() {
+    async fn bytes_after_a_takeover_go_to_the_handler() {
         let (mut far, near) = tokio::io::duplex(64);
         let mut reading = Reading(ReadSide::new(), near);
         let side = reading.0.client_side();

@@ -114,7 +114,7 @@ fn a_request_says_in_one_way_how_long_it_is() {
 }
 
 #[test]
-fn who_asks_for_another_protocol_says_so_twice_and_sends_no_body() {
+fn an_upgrade_needs_both_headers_and_no_body() {
     let of = |version: &str, lines: &str| {
         let head = read(&format!("GET / HTTP/{version}\r\nHost: a\r\n{lines}\r\n")).unwrap();
         assert_eq!(head.is_upgrade, head.headers.contains_key(UPGRADE), "{lines}");

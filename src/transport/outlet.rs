@@ -45,7 +45,7 @@ impl Outlet {
             }
             return Poll::Pending;
         }
-        if state.given.get() >= limits::CONNECTION_AHEAD_BYTES {
+        if state.given.get() >= limits::CONNECTION_UNSENT_BYTES {
             // The bytes have woken the connection's task, which runs first.
             state.given.set(0);
             cx.waker().wake_by_ref();
@@ -140,19 +140,19 @@ mod tests {
     fn streams_let_their_connection_send() {
         let (outlet, (count, waker)) = (Outlet::default(), count());
         let (mut cx, mut wait) = (Context::from_waker(&waker), Wait::default());
-        outlet.give(limits::CONNECTION_AHEAD_BYTES - 1);
+        outlet.give(limits::CONNECTION_UNSENT_BYTES - 1);
         assert!(outlet.poll_room(&mut wait, &mut cx).is_ready());
         outlet.give(1);
         assert!(outlet.poll_room(&mut wait, &mut cx).is_pending());
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert!(outlet.poll_room(&mut wait, &mut cx).is_ready(), "others are not held up by a window");
-        outlet.give(limits::CONNECTION_AHEAD_BYTES);
+        outlet.give(limits::CONNECTION_UNSENT_BYTES);
         outlet.has_turn();
         assert!(outlet.poll_room(&mut wait, &mut cx).is_ready());
     }
 
     #[test]
-    fn who_closes_wakes_the_connection() {
+    fn closing_an_outlet_wakes_the_connection() {
         let (outlet, (count, waker)) = (Outlet::default(), count());
         let cx = Context::from_waker(&waker);
         assert!(!outlet.is_closing(&cx));

@@ -72,7 +72,7 @@ async fn what_is_sent_ahead_does_not_change_what_was_asked() {
 }
 
 #[actix_web::test]
-async fn what_follows_an_upgrade_is_never_read_as_http() {
+async fn bytes_after_an_upgrade_are_never_read_as_http() {
     for protocol in ["websocket", "SPDY/3.1"] {
         let upgrade = |path: &str| {
             format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n{EARLY}")

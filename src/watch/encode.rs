@@ -9,7 +9,6 @@ use flotilla_proto::{catalogue, conform, json, protobuf};
 use futures_util::future::LocalBoxFuture;
 
 use super::event::{EventType, Shown};
-use crate::ahead::Pieces;
 use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
@@ -19,6 +18,7 @@ use crate::representation::Show;
 use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::unsent::Pieces;
 
 /// The annotation of the bookmark that ends the initial events (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pending_is_polled_again_when_it_has_woken_and_what_is_ready_each_time() {
+    fn pending_sources_are_polled_once_woken_and_ready_ones_each_time() {
         let reminder = Reminder::new();
         let (asked, result, last) = (Cell::new(0), Cell::new(Poll::Pending), RefCell::new(Waker::noop().clone()));
         let poll = |times| {

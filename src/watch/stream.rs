@@ -18,12 +18,12 @@ use super::event::{EventType, Shown, judge};
 use super::reminder::Reminder;
 use super::wake_batch::BatchedWaker;
 use super::{Start, decides, lost};
-use crate::ahead::{Ahead, Pieces};
 use crate::limits;
 use crate::registry::{Listing, OneByOne};
 use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
+use crate::unsent::{Pieces, UnsentBytes};
 
 /// The phase of a stream.
 enum Phase {
@@ -63,7 +63,7 @@ pub struct Stream {
     waker: BatchedWaker,
     /// The bytes that are sent next.
     next: Pieces,
-    ahead: Ahead,
+    unsent: UnsentBytes,
     turn: Turn,
 }
 
@@ -114,7 +114,7 @@ impl Stream {
             reminder: Reminder::new(),
             waker,
             next: Pieces::default(),
-            ahead: Ahead::default(),
+            unsent: UnsentBytes::default(),
             turn: Turn::begin(),
             bookmarks: listing.bookmarks,
             table,
@@ -161,7 +161,7 @@ impl Stream {
     /// there is anything to send.
     fn poll_objects(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
         let Phase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
-        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
+        let most = UnsentBytes::portion(limits::WATCH_WRITE_BYTES);
         while out.len() < most {
             let next = match objects.poll_next(cx, &mut self.turn) {
                 Poll::Pending if out.is_empty() => return Poll::Pending,
@@ -208,7 +208,7 @@ impl Stream {
         if now >= self.ends || self.end.has_come() {
             return Ok(false);
         }
-        let most = Ahead::portion(limits::WATCH_WRITE_BYTES);
+        let most = UnsentBytes::portion(limits::WATCH_WRITE_BYTES);
         let mut changes: Vec<Arc<Change>> = Vec::new();
         while out.len() < most {
             changes.clear();
@@ -270,7 +270,7 @@ impl futures_util::Stream for Stream {
         if let Some(piece) = watch.next.take() {
             return Poll::Ready(Some(Ok(piece)));
         }
-        watch.ahead.hold(0);
+        watch.unsent.hold(0);
         let mut out = std::mem::take(&mut watch.next);
         let polled = watch.poll_events(cx, &mut out);
         if let Err(error) = ready!(polled) {
@@ -280,7 +280,7 @@ impl futures_util::Stream for Stream {
             // An event holds one object. A client that wants lists gets an error once there is an event.
             out.clear();
         }
-        watch.ahead.hold(out.own());
+        watch.unsent.hold(out.own());
         watch.next = out;
         Poll::Ready(watch.next.take().map(Ok))
     }

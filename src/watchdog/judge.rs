@@ -18,7 +18,7 @@ pub enum Verdict {
 
 /// The state of watching one thread.
 #[derive(Debug, Default)]
-pub struct Judge {
+pub struct ThreadState {
     asked: u64,
     /// When it was asked last.
     since: Duration,
@@ -29,7 +29,7 @@ pub struct Judge {
     same: u32,
 }
 
-impl Judge {
+impl ThreadState {
     /// Checks a thread by its last answer and its present work. `paused` means that the whole machine may have stopped
     /// meanwhile.
     pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> Verdict {
@@ -83,7 +83,7 @@ mod tests {
     /// A thread and its state, with a clock that only the test moves.
     struct Simulated {
         now: Duration,
-        judge: Judge,
+        judge: ThreadState,
         asked: u64,
         answered: u64,
         stalls: Vec<u128>,
@@ -91,7 +91,7 @@ mod tests {
 
     impl Simulated {
         fn new() -> Self {
-            Self { now: Duration::ZERO, judge: Judge::default(), asked: 0, answered: 0, stalls: Vec::new() }
+            Self { now: Duration::ZERO, judge: ThreadState::default(), asked: 0, answered: 0, stalls: Vec::new() }
         }
 
         /// Checks the thread after each of `times` intervals. A thread that answers does so between two checks.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_back_is_told_of_once() {
+    fn a_stalled_thread_is_reported_once() {
         let mut thread = Simulated::new();
         assert_eq!(thread.look(10, true, false, busy()), 10);
         assert!(thread.stalls.is_empty());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_nothing_is_seldom_woken() {
+    fn an_idle_thread_is_seldom_woken() {
         let mut thread = Simulated::new();
         let asked = thread.look(10 * limits::WATCHDOG_IDLE_LOOKS, true, false, Work::default());
         assert!((9..=11).contains(&asked), "{asked}");

@@ -17,7 +17,7 @@ use futures_util::task::AtomicWaker;
 use metrics::Counter;
 use parking_lot::Mutex;
 
-use self::judge::{Judge, LogLimiter, Verdict};
+use self::judge::{LogLimiter, ThreadState, Verdict};
 pub use self::work::{Stage, Work};
 use crate::limits;
 use crate::metrics::Metrics;
@@ -60,7 +60,7 @@ pub fn note(work: Work) {
 pub struct Watchdog(Arc<Threads>);
 
 #[derive(Default)]
-struct Threads(Mutex<Vec<(&'static Thread, Judge)>>);
+struct Threads(Mutex<Vec<(&'static Thread, ThreadState)>>);
 
 impl std::fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -103,10 +103,10 @@ fn attend(kind: &'static str, threads: Weak<Threads>) -> LocalBoxFuture<'static,
     Box::pin(async move {
         let Some(watched) = threads.upgrade() else { return };
         let thread: &'static Thread = Box::leak(Box::new(Thread { kind, ..Thread::default() }));
-        watched.0.lock().push((thread, Judge::default()));
+        watched.0.lock().push((thread, ThreadState::default()));
         drop(watched);
         HERE.set(Some(thread));
-        let _gone = Gone(thread, threads);
+        let _gone = Unwatch(thread, threads);
         future::poll_fn(|cx| {
             thread.task.register(cx.waker());
             thread.answered.store(thread.asked.load(Ordering::Acquire), Ordering::Release);
@@ -123,9 +123,9 @@ pub const STORE: &str = "store";
 const KINDS: [&str; 2] = [WORKER, STORE];
 
 /// Stops watching a thread when it ends.
-struct Gone(&'static Thread, Weak<Threads>);
+struct Unwatch(&'static Thread, Weak<Threads>);
 
-impl Drop for Gone {
+impl Drop for Unwatch {
     fn drop(&mut self) {
         HERE.set(None);
         if let Some(threads) = self.1.upgrade() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_watched_works_all_the_same() {
+    fn a_thread_that_is_not_watched_still_works() {
         let mut work = Work::new(Stage::Sending, "GET", None);
         note(work);
         assert_eq!(during(&mut work, || 1), 1);

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn by_what_the_user_is_found() {
+    fn hooks_have_a_host_and_a_port() {
         let target = |url: &str| Hook::of(&value!({"url": url})).target().unwrap();
         assert_eq!((target("https://a.example"), target("https://a:1/x")), ("a.example:443".into(), "a:1".into()));
         assert_eq!((target("https://[::1]:443"), target("https://[::1]/")), ("[::1]:443".into(), "[[::1]]:443".into()));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kubeconfig_is_refused() {
+    fn files_that_are_no_kubeconfig_are_refused() {
         for text in ["one,two", "[]", "kind: Pod", "{apiVersion: v2, kind: Config}"] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains("no usable kind"), "{text}: {error}");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told() {
+    fn unusable_kubeconfigs_are_reported() {
         for (user, part) in [
             ("{exec: {command: x}}", "exec is not supported"),
             ("{auth-provider: {name: x}}", "auth-provider is not supported"),

@@ -240,7 +240,7 @@ fn entries(mut entries: Vec<Json>) -> Vec<Json> {
 }
 
 /// Decodes bytes as UTF-8, and escapes invalid ones.
-fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

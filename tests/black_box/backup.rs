@@ -4,37 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::cluster::{Places, cluster, until};
+use crate::program::{as_admin, errors, flotilla, successful};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
 const BACKUP: &str = "/flotilla/v1/backup";
 const SHARDS: [&str; 2] = ["--shards", "configmaps=3"];
 
-fn flotilla(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.args(arguments);
-    for (flag, path) in paths {
-        command.arg(flag).arg(path);
-    }
-    command.output().expect("flotilla can be run")
-}
-
-pub fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Writes a backup of a server to a path.
 pub fn back_up(server: &Server, to: &Path) {
-    let kubeconfig = server.data().join("admin.kubeconfig");
-    let made = flotilla(&["backup"], &[("--kubeconfig", &kubeconfig), ("--to", to)]);
-    assert!(made.status.success(), "{}", errors(&made));
-    let output = String::from_utf8_lossy(&made.stdout).into_owned();
+    let output = successful(as_admin(server, &["backup"], &[("--to", to)]));
     assert!(output.contains("objects as of revision"), "{output}");
 }
 

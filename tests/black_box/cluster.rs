@@ -3,13 +3,14 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::program::{as_admin, successful};
 use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -82,17 +83,12 @@ impl Places {
 
 /// Runs `flotilla cluster` against a server.
 pub fn cluster(server: &Server, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.arg("cluster").args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
-    command.output().expect("the program can be run")
+    as_admin(server, &[&["cluster"], arguments].concat(), &[])
 }
 
 /// Runs a command that must succeed, and returns its output.
 pub fn output_of(server: &Server, arguments: &[&str]) -> String {
-    let output = cluster(server, arguments);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {error}");
-    String::from_utf8(output.stdout).expect("text")
+    successful(cluster(server, arguments))
 }
 
 /// Runs a command that must fail, and returns its error output.

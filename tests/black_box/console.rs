@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::cluster::until;
+use crate::program::{as_admin, successful};
 use crate::support::{Connection, DataDir, Server, config_map};
 
 /// A user agent that a browser would run if it were not escaped.
@@ -21,11 +22,7 @@ fn as_user(token: &str) -> String {
 
 /// Runs `flotilla` with the kubeconfig of a server's administrator; its standard output.
 fn run(server: &Server, arguments: &[&str]) -> String {
-    let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    let output = command.args(arguments).args(["--kubeconfig", &kubeconfig]).output().expect("the program can be run");
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
+    successful(as_admin(server, arguments, &[]))
 }
 
 #[test]

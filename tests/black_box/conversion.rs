@@ -13,12 +13,13 @@ const V1: &str = "/apis/example.com/v1/namespaces/default/pots";
 const V2: &str = "/apis/example.com/v2/namespaces/default/pots";
 const PATIENCE: Duration = Duration::from_secs(60);
 
+fn version(name: &str, field: &str, storage: bool) -> Value {
+    let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({"name": name, "served": true, "storage": storage, "schema": schema})
+}
+
 fn definition(client_config: &Value) -> Value {
-    let version = |name: &str, field: &str, storage: bool| {
-        let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
-        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-        json!({"name": name, "served": true, "storage": storage, "schema": schema})
-    };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "pots.example.com"},
@@ -60,7 +61,11 @@ fn convert(review: &Value) -> Value {
 
 /// Creates the definition, and waits until pots are served.
 fn define(client: &mut Connection, client_config: &Value) {
-    client.post(DEFINITIONS, &definition(client_config)).expect(201);
+    create(client, &definition(client_config));
+}
+
+fn create(client: &mut Connection, definition: &Value) {
+    client.post(DEFINITIONS, definition).expect(201);
     let deadline = Instant::now() + PATIENCE;
     while client.get(V1).status != 200 {
         assert!(Instant::now() < deadline, "pots are not served in time");
@@ -165,6 +170,43 @@ fn owners_of_fields_are_found_in_every_version() {
     let path = format!("{V1}/a?fieldManager=three");
     let changed = client.request("PATCH", &path, "application/merge-patch+json", merge).expect(200);
     assert_eq!(owners_of_spec(&changed), [("three", "example.com/v1", &json!({"f:one": {}}))]);
+}
+
+#[test]
+fn a_write_that_would_lose_owners_is_refused() {
+    let webhook = Webhook::start(|review| {
+        let mut converted = review["request"]["objects"].clone();
+        for object in converted.as_array_mut().expect("objects") {
+            object["apiVersion"] = review["request"]["desiredAPIVersion"].clone();
+        }
+        Reply::Document(with(review, |answer| answer["response"]["convertedObjects"] = converted))
+    });
+    let (data, mut definition) = (DataDir::new(), definition(&webhook.config("/")));
+    let server = data.start();
+    let mut client = server.connect();
+    let others: Vec<String> = (3..=42).map(|number| format!("v{number}")).collect();
+    let versions = definition["spec"]["versions"].as_array_mut().expect("versions");
+    versions.extend(others.iter().map(|name| version(name, "one", false)));
+    create(&mut client, &definition);
+
+    let owners = |pot: &Value| pot["metadata"]["managedFields"].as_array().map(Vec::len);
+    let owner = |version: &String| {
+        json!({
+            "manager": version, "operation": "Apply", "apiVersion": format!("example.com/{version}"),
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {"f:a": {}}}},
+        })
+    };
+    for (name, count, status) in [("few", 31, 200), ("many", 33, 500)] {
+        let mut first = pot("v1", name, "x");
+        first["metadata"]["managedFields"] = others[..count].iter().map(owner).collect();
+        let created = client.post(V1, &first).expect(201);
+        assert_eq!(owners(&created), Some(count + 1));
+        let path = format!("{V1}/{name}");
+        client.put(&path, &pot("v1", name, "y")).expect(status);
+        let now = client.get(&path).expect(200);
+        assert_eq!((owners(&now), now["spec"]["one"] == "y"), (Some(count + 1), status == 200));
+    }
 }
 
 #[test]

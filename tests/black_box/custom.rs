@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::backup::{back_up, beside, errors, restore};
+use crate::backup::{back_up, beside, restore};
 use crate::cluster::{Places, cluster, output_of, until};
 use crate::dividing::keep_updating;
+use crate::program::errors;
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

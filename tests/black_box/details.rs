@@ -257,7 +257,7 @@ fn devices_are_administered_where_the_namespace_says_so() {
 }
 
 #[test]
-fn what_is_sent_empty_is_shown_empty_and_stored_as_nothing() {
+fn empty_lists_are_shown_and_not_stored() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com",
@@ -298,7 +298,7 @@ fn a_patch_is_read_in_the_version_that_it_states() {
 }
 
 #[test]
-fn what_a_json_patch_repeats_is_told() {
+fn repeated_members_of_a_json_patch_are_reported() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     client.post(CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).expect(201);

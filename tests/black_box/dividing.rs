@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cluster::cluster;
+use crate::program::{errors, successful};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, revision};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -16,11 +17,8 @@ const WRITE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 3 } 
 
 /// Runs `flotilla cluster shards`. Returns its output, or `Err` with its error output.
 fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.args(["cluster", "shards"]).args(arguments).arg("--kubeconfig").arg(server.data().join("admin.kubeconfig"));
-    let output = command.output().expect("the program can be run");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    let output = cluster(server, &[&["shards"], arguments].concat());
+    if output.status.success() { Ok(successful(output)) } else { Err(errors(&output)) }
 }
 
 /// Updates one object again and again, until `stopped` is set. Returns the number of acknowledged updates, and the

@@ -1,6 +1,6 @@
 //! Black-box tests: they use the program only by its flags, signals, files and TLS port.
 //!
-//! `cargo test --test black_box`. Each test has its own server and data directory.
+//! `cargo test --workspace --test black_box`. Each test has its own server and data directory.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod access;
@@ -44,6 +44,7 @@ mod paging;
 mod plugins;
 mod policies;
 mod preferring;
+mod program;
 mod refusals;
 mod removing;
 mod restrictions;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::backup::{beside, errors};
+use crate::backup::beside;
+use crate::program::{as_admin, errors, flotilla, successful};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -17,19 +18,8 @@ const THINGS: &str = "/apis/move.example.com/v1/namespaces/default/things";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
-fn flotilla(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.args(arguments);
-    for (flag, path) in paths {
-        command.arg(flag).arg(path);
-    }
-    command.output().expect("flotilla can be run")
-}
-
 fn export(server: &Server, flag: &str, to: &Path) {
-    let kubeconfig = server.data().join("admin.kubeconfig");
-    let made = flotilla(&["export"], &[("--kubeconfig", &kubeconfig), (flag, to)]);
-    assert!(made.status.success(), "{}", errors(&made));
+    successful(as_admin(server, &["export"], &[(flag, to)]));
 }
 
 fn import(from: &Path, directory: &DataDir, more: &[&str]) -> Output {
@@ -207,8 +197,7 @@ fn yaml_is_exported_by_resource_and_namespace() {
     assert!(documents.contains("name: kept-039") && !documents.contains("resourceVersion:"));
     assert!(text("move.example.com/things/default.yaml").contains("kind: Thing"));
     assert!(text("core/namespaces.yaml").contains("name: kube-system"));
-    let kubeconfig = server.data().join("admin.kubeconfig");
-    let again = flotilla(&["export"], &[("--kubeconfig", &kubeconfig), ("--to-yaml", &to)]);
+    let again = as_admin(&server, &["export"], &[("--to-yaml", &to)]);
     assert_eq!(again.status.code(), Some(1), "existing files are not replaced");
     assert!(text("core/namespaces.yaml").contains("name: default"));
     assert!(!beside(&directory, "yaml.tmp").exists() && !beside(&directory, "yaml.backup").exists());

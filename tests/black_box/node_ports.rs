@@ -6,8 +6,9 @@ use std::thread::scope;
 
 use serde_json::{Value, json};
 
-use crate::backup::{back_up, beside, errors, restore};
+use crate::backup::{back_up, beside, restore};
 use crate::cluster::Places;
+use crate::program::errors;
 use crate::support::{Answer, Connection, DataDir, Server};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";

@@ -2,22 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
 use crate::cluster::{Places, until};
+use crate::program::{as_admin, errors, flotilla, successful};
 use crate::support::{DataDir, Server};
-
-fn flotilla(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flotilla")).args(arguments).output().expect("the program can be run")
-}
 
 /// Runs a command about a server. Returns its output as JSON, and whether it succeeded.
 fn run_json(server: &Server, arguments: &[&str]) -> (Value, bool) {
-    let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
-    let output = flotilla(&[arguments, &["-o", "json", "--kubeconfig", &kubeconfig]].concat());
-    let error = String::from_utf8_lossy(&output.stderr);
+    let output = as_admin(server, &[arguments, &["-o", "json"]].concat(), &[]);
+    let error = errors(&output);
     (
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{arguments:?}: {error}")),
         output.status.success(),
@@ -41,9 +36,8 @@ fn status_shows_a_server_and_its_requests() {
     let requests = status["requests"].as_array().expect("requests");
     let lists = requests.iter().find(|it| it["verb"] == "LIST" && it["resource"] == "configmaps").expect("the list");
     assert!(lists["count"].as_f64() >= Some(1.0) && lists["p99"].as_f64() >= lists["p50"].as_f64(), "{lists}");
-    let kubeconfig = server.data().join("admin.kubeconfig").display().to_string();
-    let text = flotilla(&["status", "--kubeconfig", &kubeconfig]);
-    assert!(String::from_utf8_lossy(&text.stdout).contains("LEADS"), "the default output is a table");
+    let text = successful(as_admin(&server, &["status"], &[]));
+    assert!(text.contains("LEADS"), "the default output is a table");
 }
 
 #[test]
@@ -75,13 +69,13 @@ fn a_doctor_finds_an_unreachable_member() {
 
 #[test]
 fn the_command_line_has_completions_and_manual_pages() {
-    let bash = flotilla(&["completion", "bash"]);
+    let bash = flotilla(&["completion", "bash"], &[]);
     assert!(bash.status.success() && String::from_utf8_lossy(&bash.stdout).contains("flotilla__"));
     let directory = DataDir::new();
     fs::create_dir_all(directory.path()).expect("a directory");
     let pages = directory.path().join("man");
     fs::create_dir(&pages).expect("a directory");
-    assert!(flotilla(&["man", &pages.display().to_string()]).status.success());
+    assert!(flotilla(&["man", &pages.display().to_string()], &[]).status.success());
     for page in ["flotilla.1", "flotilla-doctor.1"] {
         let text = fs::read_to_string(Path::new(&pages).join(page)).expect("a page");
         assert!(text.contains(".SH SYNOPSIS"), "{page}");

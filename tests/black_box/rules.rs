@@ -203,13 +203,13 @@ fn selectors_of_devices_are_compiled_and_their_cost_is_bounded() {
     };
     let field = "spec.selectors[0].cel.expression";
     let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
-    let dear = ["a", "b", "c", "d", "e", "f", "g"]
+    let costly = ["a", "b", "c", "d", "e", "f", "g"]
         .iter()
         .fold("1 < 2".to_owned(), |rule, name| format!("{list}.all({name}, {rule})"));
     for (expression, message) in [
         ("device.driver", "must evaluate to bool or the unknown type, not string"),
         ("device.vendor == 'a'", "compilation failed: ERROR: <input>:1:7: undefined field 'vendor'"),
-        (&*dear, "too complex, exceeds cost limit"),
+        (&*costly, "too complex, exceeds cost limit"),
     ] {
         let found = causes(&client.post(CLASSES, &class(expression)));
         assert!(found[0].0 == field && found[0].2.contains(message), "{found:?}");

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::cluster::{Places, read, until, write};
+use crate::program::{errors, flotilla, successful};
 use crate::support::{CONFIG_MAPS, DataDir, Server, revision};
 
 const SHARDS: &str = "configmaps=3";
@@ -12,9 +13,7 @@ const OBJECTS: usize = 60;
 
 /// Makes a backup from a data directory.
 fn salvage(directory: &DataDir, to: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.arg("backup").arg("--data-dir").arg(directory.path()).arg("--to").arg(to);
-    command.output().expect("flotilla can be run")
+    flotilla(&["backup"], &[("--data-dir", &directory.path()), ("--to", to)])
 }
 
 fn names() -> impl Iterator<Item = String> {
@@ -34,18 +33,14 @@ fn a_backup_of_one_member_restores_a_lost_cluster() {
     let survivor = &places.directories[1];
     let backup = survivor.path().with_file_name("salvaged");
     let busy = salvage(survivor, &backup);
-    let error = String::from_utf8_lossy(&busy.stderr);
+    let error = errors(&busy);
     assert!(busy.status.code() == Some(1) && error.contains("in use by another process"), "{error}");
     servers.into_iter().for_each(Server::kill);
 
-    let salvaged = salvage(survivor, &backup);
-    let error = String::from_utf8_lossy(&salvaged.stderr);
-    assert!(salvaged.status.success(), "{error}");
+    successful(salvage(survivor, &backup));
     assert!(!survivor.path().with_file_name("salvaged.data").exists());
     let alone = DataDir::new();
-    let mut restore = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    restore.arg("restore").arg("--from").arg(&backup).arg("--data-dir").arg(alone.path());
-    assert!(restore.output().expect("flotilla can be run").status.success());
+    successful(flotilla(&["restore"], &[("--from", &backup), ("--data-dir", &alone.path())]));
     let server = alone.start_with(&["--shards", SHARDS]);
     names().for_each(|name| read(&server, &name));
     assert!(revision(&server.connect().get(CONFIG_MAPS).expect(200)) > last);

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::backup::{back_up, beside, errors, restore};
+use crate::backup::{back_up, beside, restore};
+use crate::cluster::cluster;
+use crate::program::{errors, successful};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -286,11 +288,7 @@ fn a_namespace_ends_when_its_unreadable_object_is_deleted() {
 #[test]
 fn backups_restarts_and_divisions_work_with_unreadable_objects() {
     let (directory, server) = poisoned(&[]);
-    let kubeconfig = server.data().join("admin.kubeconfig");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.args(["cluster", "shards", "example.com/widgets=3", "--kubeconfig"]).arg(kubeconfig);
-    let divided = command.output().expect("flotilla can be run");
-    assert!(divided.status.success(), "{}", errors(&divided));
+    successful(cluster(&server, &["shards", "example.com/widgets=3"]));
     let still_there = |server: &Server| {
         let mut client = server.connect();
         expect_unreadable(&client.get(&format!("{WIDGETS}/bad")).expect(500));

@@ -1,12 +1,13 @@
 //! Faults under traffic, and a checker of everything that clients saw meanwhile.
 //!
-//! `cargo test --test faults` tests the checker with broken histories, and injects faults into a control plane for
-//! [`SECONDS`] seconds. Longer runs, and measurements of how long writes are interrupted when a leader ends, becomes
-//! silent or hands over:
+//! `cargo test --workspace --test faults` tests the checker with broken histories, and injects faults into a control
+//! plane for [`SECONDS`] seconds. Longer runs, and measurements of how long writes are interrupted when a leader ends,
+//! becomes silent or hands over:
 //!
 //! ```text
-//! FLOTILLA_FAULT_SECONDS=600 cargo test --release --test faults -- --include-ignored --nocapture promises
-//! FLOTILLA_FAULT_MEASURE=50 cargo test --release --test faults -- --include-ignored --nocapture interruption
+//! export FLOTILLA_FAULT_SECONDS=600 FLOTILLA_FAULT_MEASURE=50
+//! cargo test --workspace --release --test faults -- --include-ignored --nocapture promises
+//! cargo test --workspace --release --test faults -- --include-ignored --nocapture interruption
 //! ```
 //!
 //! FLOTILLA_FAULT_EVENT=terminate measures only the event of this name in [`interruption`].

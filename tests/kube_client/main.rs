@@ -1,7 +1,7 @@
 //! Tests with `kube`, the Rust client of Kubernetes: typed objects, pages, apply, errors, and watches that resume after
 //! the server was killed.
 //!
-//! `cargo test --test kube_client`
+//! `cargo test --workspace --test kube_client`
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod crud;

@@ -299,7 +299,7 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_collected_for_a_store_stays_until_it_is_made() {
+async fn collected_files_stay_until_the_store_is_made() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     store.shutdown().await;
@@ -339,7 +339,7 @@ async fn what_is_collected_for_a_store_stays_until_it_is_made() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_stops_a_restore() {
+async fn existing_objects_stop_a_restore() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     let error = fill(&store, drafts(BackupReader::open(&bytes[..]).unwrap())).await.unwrap_err();
@@ -386,7 +386,7 @@ impl std::io::Write for Lines {
 }
 
 #[tokio::test]
-async fn whoever_salvages_a_log_without_its_end_is_told() {
+async fn a_salvage_reports_that_the_end_of_the_log_is_missing() {
     let scratch = tempfile::tempdir().unwrap();
     let directory = scratch.path().join("a");
     let store = Store::open(options(&directory)).await.unwrap();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_known_to_be_assigned_is_told_and_far_ahead_is_the_time() {
+    async fn a_reading_tells_the_largest_assigned_revision_and_the_clock_follows_only_distant_ones() {
         let (_, clock) = settable(BEGIN_MS);
         let near = Revision::new(clock.now().get() + 1_000);
         clock.learn(near);

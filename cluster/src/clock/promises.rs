@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_on_its_way_says_nothing_new() {
+    fn a_delayed_reading_promises_nothing_new() {
         let mut promises = Promises::default();
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1_000 * MS), 0, true);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_or_deaf_is_not_waited_for() {
+    fn a_silent_or_deaf_replica_is_not_waited_for() {
         let mut promises = Promises::default();
         assert_eq!(due(&promises, 1, 0), PromiseDue::Now, "nobody knows it");
         promises.note_connection(ONE, 0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_no_group_any_more_is_not_waited_for() {
+    fn a_replica_outside_of_all_groups_is_not_waited_for() {
         let (mut promises, far) = (Promises::default(), 1_000_000 * MS);
         let mut heard_at = |now: u64, members: &[u64]| {
             promises.note_connection(ONE, now);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_closed_ages_by_the_clock_of_the_process_alone() {
+    fn closed_revisions_age_by_the_clock_of_the_process_alone() {
         let (mut closed_times, began) = (ClosedTimes::new(AGE), Instant::now());
         let second = |number: u64| began + Duration::from_secs(number);
         assert_eq!(closed_times.closed_for(Duration::ZERO, began), Revision::ZERO, "nothing is known");

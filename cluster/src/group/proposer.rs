@@ -7,7 +7,7 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Wrap
 use tokio::sync::oneshot;
 
 use super::applier::Outcomes;
-use super::{Permit, Sequencer};
+use super::{Sequencer, WaitingWrite};
 use crate::clock::{Close, GroupClock};
 use crate::entry::{Action, Batch, Command, Operation, Step};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
@@ -21,7 +21,7 @@ pub(crate) type Reply = oneshot::Sender<Result<Outcome, WriteError>>;
 /// The callers that wait for one proposed batch.
 pub(crate) enum Replies {
     /// Writers, in the order of the batch's commands.
-    Writers(Vec<(Reply, Permit)>),
+    Writers(Vec<(Reply, WaitingWrite)>),
     /// The caller that wants a step taken.
     Stepper(oneshot::Sender<Result<(), WriteError>>),
 }
@@ -85,7 +85,7 @@ impl<L: Log> Proposer<L> {
     }
 
     /// Takes the next batch off the queue. Refuses writes of another tenure.
-    fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, Permit)>) {
+    fn batch(&mut self) -> (Vec<Command>, Vec<(Reply, WaitingWrite)>) {
         let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
         let now = self.now();
         let latest = if seeded!(HastyLeader) { Revision::ZERO } else { self.clock.hybrid().latest() };
@@ -208,7 +208,7 @@ pub(crate) struct Propose {
     /// The tenure in which the write was decided, if it must be made in the same one.
     pub(crate) tenure: Option<Tenure>,
     pub(crate) reply: Reply,
-    pub(crate) permit: Permit,
+    pub(crate) permit: WaitingWrite,
 }
 
 impl Message for Propose {

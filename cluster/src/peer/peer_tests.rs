@@ -229,7 +229,7 @@ async fn interrupt(proxy: &Proxy, after: Network) -> Instant {
 }
 
 #[tokio::test]
-async fn what_is_stuck_after_a_link_was_interrupted_does_not_wait_for_tcp() {
+async fn calls_stuck_after_an_interruption_do_not_wait_for_tcp() {
     let (a, b) = pair();
     let proxy = Proxy::start(b.address()).await;
     let to = anyone(&proxy.address);
@@ -254,7 +254,7 @@ async fn what_is_stuck_after_a_link_was_interrupted_does_not_wait_for_tcp() {
 }
 
 #[tokio::test]
-async fn what_takes_long_goes_on_after_a_link_was_interrupted() {
+async fn long_calls_survive_an_interruption_of_the_link() {
     let (a, b) = pair();
     let proxy = Proxy::start(b.address()).await;
     let to = anyone(&proxy.address);
@@ -318,7 +318,7 @@ async fn a_slow_peer_costs_a_timeout_and_a_full_queue_is_told() {
 }
 
 #[tokio::test]
-async fn whoever_says_no_hello_is_hung_up_on() {
+async fn a_connection_without_a_hello_is_closed() {
     use tokio::io::AsyncReadExt;
     let (_, b) = pair();
     let mut silent = tokio::net::TcpStream::connect(b.transport.address()).await.expect("a connection");
@@ -329,7 +329,7 @@ async fn whoever_says_no_hello_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn who_only_connects_keeps_no_peer_out() {
+async fn silent_connections_do_not_keep_peers_out() {
     let (a, b) = pair();
     let mut silent = Vec::new();
     let since = Instant::now();

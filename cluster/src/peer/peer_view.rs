@@ -1,4 +1,4 @@
-//! Which other replicas are there, in one view for all groups.
+//! Knows which other replicas answer, in one view for all groups.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stood_still_himself_waits_before_he_misses_others() {
+    fn a_replica_that_stood_still_waits_before_it_calls_others_silent() {
         let (view, mut now) = (PeerView::default(), Instant::now());
         let last_received = now;
         view.update(&contacts(None, Some((2, last_received))), now);

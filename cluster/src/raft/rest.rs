@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_counts_and_waking_those_awake_does_not() {
+    fn events_count_and_waking_an_awake_group_does_not() {
         let rest = Rest::default();
         let began = rest.since();
         rest.wake();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_the_time_is_told_of_changes_alone() {
+    fn a_follower_of_rest_sees_only_changes() {
         let rest = Rest::default();
         let mut follows = rest.follows();
         rest.note_event();

@@ -129,7 +129,7 @@ async fn two_stores_that_were_alone_keep_what_each_has() {
 }
 
 #[tokio::test]
-async fn what_was_alone_is_found_out_after_its_log_was_given_back() {
+async fn a_store_that_was_alone_is_recognized_after_its_log_was_trimmed() {
     let cluster = Cluster::new(&["a", "b"], 1);
     let store = alone(&cluster.disks["a"]).await;
     let first = create(&store, "ns/first").await;

@@ -297,7 +297,7 @@ async fn a_table_is_divided_under_traffic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_divided_is_there_after_a_restart() {
+async fn a_divided_table_is_complete_after_a_restart() {
     let disk = SimulatedDisk::default();
     let store = open(&disk).await;
     store.table(&pods()).index("spec.nodeName");
@@ -333,7 +333,7 @@ async fn what_was_divided_is_there_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_divided_is_given_back_once_it_is_history() {
+async fn the_old_division_is_freed_after_the_history_window() {
     let disk = SimulatedDisk::default();
     let short = Options { history_age_max: Duration::from_secs(1), ..options() };
     let machine = || Machine::with_disk(Arc::new(disk.clone()));

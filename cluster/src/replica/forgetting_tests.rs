@@ -44,7 +44,7 @@ async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn who_has_told_of_what_a_leader_lacks_ends_rather_than_take_it_back() {
+async fn a_replica_ends_rather_than_take_back_acknowledged_entries() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
     b.transfer(None, "b").await.unwrap();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_repeated_is_not_made_when_it_comes_late() {
+    fn a_late_copy_of_a_repeated_write_is_not_made() {
         let (latest_attempts, write) = (LatestAttempts::default(), WriteId::draw());
         assert!(latest_attempts.admits(write, 0) && latest_attempts.admits(write, 0), "it was not repeated");
         assert!(latest_attempts.admits(write, 2));

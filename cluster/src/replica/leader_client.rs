@@ -14,7 +14,7 @@ use super::latest_attempts::LatestAttempts;
 use super::write_messages::{put_write, write_error};
 use crate::clock::{Close, GroupClock};
 use crate::entry::Step;
-use crate::group::{Admission, Advance, Propose, Proposer};
+use crate::group::{Advance, Propose, Proposer, WaitingWrites};
 use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::WriteId;
 use crate::peer::{Lane, PeerError, Peers, Target};
@@ -28,7 +28,7 @@ pub(crate) struct LeaderClient {
     node: Node,
     id: u64,
     clock: Arc<GroupClock>,
-    admission: Arc<Admission>,
+    waiting_writes: Arc<WaitingWrites>,
     latest_attempts: Arc<LatestAttempts>,
     proposer: Addr<Proposer<Proposals>>,
     peers: Option<Arc<dyn Peers>>,
@@ -96,7 +96,15 @@ impl LeaderClient {
         proposer: Addr<Proposer<Proposals>>,
         peers: Option<Arc<dyn Peers>>,
     ) -> LeaderClient {
-        LeaderClient { node, id, clock, admission: Arc::default(), latest_attempts: Arc::default(), proposer, peers }
+        LeaderClient {
+            node,
+            id,
+            clock,
+            waiting_writes: Arc::default(),
+            latest_attempts: Arc::default(),
+            proposer,
+            peers,
+        }
     }
 
     /// Returns this replica's node in the group.
@@ -110,8 +118,8 @@ impl LeaderClient {
     }
 
     /// Returns the count of this replica's writes that wait for the group.
-    pub(crate) fn admission(&self) -> &Arc<Admission> {
-        &self.admission
+    pub(crate) fn waiting_writes(&self) -> &Arc<WaitingWrites> {
+        &self.waiting_writes
     }
 
     /// Returns the repeated writes that this replica was asked for as the leader.
@@ -222,7 +230,7 @@ impl LeaderClient {
         bytes: usize,
         tenure: Option<Tenure>,
     ) -> Result<Outcome, WriteError> {
-        let permit = self.admission.admit(bytes).ok_or(WriteError::QueueFull)?;
+        let permit = self.waiting_writes.add(bytes).ok_or(WriteError::QueueFull)?;
         let (reply, outcome) = oneshot::channel();
         self.proposer.try_send(Propose { write, write_id, shard, tenure, reply, permit }).map_err(|refused| {
             match refused {

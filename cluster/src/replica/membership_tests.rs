@@ -77,7 +77,7 @@ async fn a_member_that_moves_is_sent_the_log_where_it_is() {
 }
 
 #[tokio::test]
-async fn whoever_is_half_replaced_is_removed_with_the_replacement() {
+async fn a_removed_member_goes_together_with_its_half_finished_replacement() {
     for pause_ms in [0, 3, 10, 30] {
         let mut cluster = Cluster::new(&["a", "b", "c"], 2);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
@@ -173,7 +173,7 @@ async fn ready_in_time(store: &Store) {
 }
 
 #[tokio::test]
-async fn who_joins_beside_a_division_has_a_vote_in_the_groups_that_this_founds() {
+async fn a_member_that_joins_during_a_division_votes_in_the_new_groups() {
     for pause_ms in [0, 1, 3, 10, 30] {
         let mut cluster = Cluster::new(&["a", "b", "c"], 0);
         let stores = cluster.open_all().await;
@@ -234,7 +234,7 @@ async fn a_division_that_was_decided_before_members_changed_is_not_begun() {
 }
 
 #[tokio::test]
-async fn whoever_is_asked_makes_a_change_in_groups_of_which_it_has_not_heard_yet() {
+async fn a_member_changes_groups_that_it_has_not_heard_of() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "b").await.unwrap();
@@ -258,7 +258,7 @@ async fn whoever_is_asked_makes_a_change_in_groups_of_which_it_has_not_heard_yet
 }
 
 #[tokio::test]
-async fn who_lacks_a_vote_in_a_group_is_not_shown_with_one() {
+async fn a_member_is_shown_as_a_voter_only_when_it_votes_in_every_group() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 2);
     let stores = cluster.open_all().await;
     let (d, address) = begin_besides(&mut cluster, "d").await;
@@ -345,7 +345,7 @@ async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
 }
 
 #[tokio::test]
-async fn who_is_gone_before_it_has_caught_up_is_not_waited_for() {
+async fn an_admission_ends_when_the_new_member_disappears() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (_stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
     let admitted = tokio::time::timeout(2 * CATCH_UP_SILENCE_MAX, admitting).await.expect("in time").unwrap();
@@ -432,7 +432,7 @@ async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
 }
 
 #[tokio::test]
-async fn what_is_salvaged_is_all_of_the_tables_or_nothing() {
+async fn a_salvage_yields_all_tables_or_fails() {
     // In the end the pods are in a group that `c` has, or in one that it does not know.
     for (shards, is_there) in [(vec![2, 1], true), (vec![3], false)] {
         let cluster = Cluster::new(&["a", "b", "c"], 1);

@@ -65,7 +65,7 @@ async fn a_preferred_group_returns_to_its_member_after_that_or_all_were_restarte
 }
 
 #[tokio::test]
-async fn what_was_transferred_stays_for_a_while_unless_another_is_preferred_since() {
+async fn a_transfer_outlasts_older_preferences_for_a_while() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = open_three(&cluster).await;
     a.prefer(Some("g1"), "b").await.unwrap();

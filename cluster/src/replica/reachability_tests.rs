@@ -82,7 +82,7 @@ fn leads(store: &Store) -> Vec<(usize, bool)> {
 }
 
 #[tokio::test]
-async fn who_reaches_all_leads_while_two_others_do_not_reach_each_other() {
+async fn a_member_that_reaches_all_leads_while_two_others_are_cut_apart() {
     let (cluster, cut) = (Cluster::new(&["a", "b", "c"], 2), watch::Sender::new(false));
     let stores = open_severable(&cluster, &cut).await;
     stores[0].transfer(None, "a").await.unwrap();

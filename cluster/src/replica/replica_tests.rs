@@ -334,7 +334,7 @@ async fn a_leader_without_a_majority_is_not_available() {
 }
 
 #[tokio::test]
-async fn what_was_decided_in_a_tenure_is_not_written_in_another() {
+async fn a_decision_is_written_only_in_its_own_tenure() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let tenure = |store: &Store| store.tenure(&store.table(&pods()));

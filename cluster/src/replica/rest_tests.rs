@@ -49,7 +49,7 @@ async fn idle_groups_rest_and_writes_and_reads_wake_theirs() {
 }
 
 #[tokio::test]
-async fn who_asks_for_votes_under_a_leader_that_rests_gets_none_and_wakes_it() {
+async fn a_candidate_under_a_resting_leader_gets_no_vote_and_wakes_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let terms = all_rest(&stores).await;

@@ -54,7 +54,7 @@ impl<'a> RetriedWrite<'a> {
     /// See [`WriteError`]; `Unknown` only when no leader could be asked for a long time.
     pub(crate) async fn make(mut self, bytes: usize, tenure: Option<Tenure>) -> Result<Outcome, WriteError> {
         let client = self.client()?;
-        let _permit = client.admission().admit(bytes).ok_or(WriteError::QueueFull)?;
+        let _permit = client.waiting_writes().add(bytes).ok_or(WriteError::QueueFull)?;
         let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         loop {
             let decision = match self.client() {

@@ -34,7 +34,7 @@ pub(crate) struct Starter {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
     /// The state machine of the default group, which is built while the log is being read.
-    pub(crate) ahead: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+    pub(crate) applying: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
 }
 
 /// Why a group could not be started.
@@ -68,8 +68,8 @@ impl Starter {
 
     async fn start_with(&self, clock: &Arc<GroupClock>) -> Result<Group, Failure> {
         let Starter { options, tables, wal, id, peers, .. } = self;
-        let machine = match self.ahead.take().filter(|_| clock.group_number() == 0) {
-            Some(ahead) => ahead.await??,
+        let machine = match self.applying.take().filter(|_| clock.group_number() == 0) {
+            Some(applying) => applying.await??,
             None => open_machine(clock, options, tables, self.machine.disk.clone()).await?,
         };
         let node_options = NodeOptions {

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_divisions_are_refused() {
         assert!(matches!(founding(3, &[("pods", 0)]), Err(ShardMapError::Shards { .. })));
         assert!(matches!(founding(3, &[("pods", SHARDS_MAX + 1)]), Err(ShardMapError::Shards { .. })));
         assert!(matches!(founding(0, &[("pods", 2)]), Err(ShardMapError::NoGroups { .. })));

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_takes_the_place_of_a_member_is_preferred_where_that_was() {
+    fn a_replacement_inherits_the_preferences_for_its_member() {
         let map = ShardMap { epoch: 4, ..ShardMap::default() };
         let preferring = map.preferring([0, 2, 3], Some(7)).unwrap().preferring([2], Some(8)).unwrap();
         assert_eq!((preferring.epoch, &preferring.preferred), (6, &[(0, 7), (2, 8), (3, 7)].into()));

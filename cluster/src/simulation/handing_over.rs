@@ -1,4 +1,4 @@
-//! Leadership that is handed over while something stands still: the process of the next leader, while another replica
+//! Hands leadership over while a disk or a host stands still: the process of the next leader, while another replica
 //! takes over, or the disks of all followers.
 
 use std::cell::RefCell;
@@ -83,7 +83,7 @@ fn takes_writes(world: &mut World, host: usize) -> bool {
 }
 
 #[test]
-fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
+fn a_leader_chosen_during_a_disk_standstill_leads_after_it() {
     for seed in 1..9 {
         let (mut world, ids, (term, first)) = three(seed);
         let (next, other) = ((first + 1) % 3, (first + 2) % 3);
@@ -110,7 +110,7 @@ fn who_began_to_lead_when_nothing_could_be_written_leads_once_it_can() {
 }
 
 #[test]
-fn who_stood_still_when_he_was_to_lead_does_not_depose_who_leads_since() {
+fn a_frozen_successor_does_not_depose_the_present_leader() {
     for seed in 1..6 {
         let (mut world, ids, (term, first)) = three(seed);
         let (second, third) = ((first + 1) % 3, (first + 2) % 3);

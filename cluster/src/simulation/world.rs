@@ -35,14 +35,14 @@ pub(super) struct World {
     pub(super) trace: Trace,
     /// Failures that no fault explains.
     pub(super) failures: Vec<String>,
-    climate: Climate,
+    climate: BaseConditions,
     outside: Outside,
     _seeded: Seeded,
 }
 
 /// The condition of hosts and links without a fault.
 #[derive(Clone, Copy)]
-struct Climate {
+struct BaseConditions {
     /// How long an access to a disk takes at most, in milliseconds.
     disk_ms: u64,
     /// How much longer than the minimum a message takes at most, in milliseconds.
@@ -68,7 +68,7 @@ impl World {
         let (runtime, tasks) = (built.expect("a runtime"), LocalSet::new());
         let start = runtime.block_on(async { Instant::now() });
         let outside = Outside { runtime, tasks, start };
-        let climate = Climate { disk_ms: *draw::one_of(&[2, 5, 30]), jitter_ms: *draw::one_of(&[2, 2, 20]) };
+        let climate = BaseConditions { disk_ms: *draw::one_of(&[2, 5, 30]), jitter_ms: *draw::one_of(&[2, 2, 20]) };
         let world =
             World { hosts, shared_network, time, trace, failures: Vec::new(), climate, outside, _seeded: seeded };
         (0..world.hosts.len()).for_each(|host| world.calm_disk(host));

@@ -59,7 +59,7 @@ mod tests {
     use crate::wal::disk::{Disk, LocalDisk};
 
     #[test]
-    fn what_is_added_is_in_the_file_whatever_its_size() {
+    fn appended_bytes_of_any_size_are_in_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path: &Path = &directory.path().join("file");
         let mut file = Appending::new(LocalDisk::DURABLE.create(path).unwrap());

@@ -265,8 +265,8 @@ impl Store {
         let Running { groups, wal, .. } = &self.shared.running;
         let groups = groups.all();
         Status {
-            writes_waiting: groups.values().map(|group| group.leader_client.admission().writes()).sum(),
-            writes_waiting_bytes: groups.values().map(|group| group.leader_client.admission().bytes()).sum(),
+            writes_waiting: groups.values().map(|group| group.leader_client.waiting_writes().count()).sum(),
+            writes_waiting_bytes: groups.values().map(|group| group.leader_client.waiting_writes().bytes()).sum(),
             wal: wal.usage(),
             groups: groups.iter().map(|(name, group)| group.leader_client.node().status(name)).collect(),
         }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::shard::Shard;
 use super::{Change, ChangeKind, Division, PlacedShard, Selection, Snapshot, Table};
+use crate::chance::Random;
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
@@ -18,17 +19,6 @@ use crate::{Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, 
 const BASE: u64 = 400_000_000_000_000_000;
 const HISTORY: Duration = Duration::from_secs(300);
 const NAMESPACES: [&str; 3] = ["a", "a-b", "b"];
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 /// The objects of a state of the model, each with its revision and its node.
 type State = BTreeMap<String, (Revision, String)>;
@@ -69,7 +59,7 @@ impl World {
         let divisions = [Arc::new(Division::new(1, (0..shards).map(shard).collect()))].into();
         let table = Arc::new(Table::new(TableId::new("pods"), divisions, Duration::from_secs(60)));
         let states = BTreeMap::from([(base, State::new())]);
-        let (random, logs, changes) = (Random(seed * 7919), BTreeMap::new(), Vec::new());
+        let (random, logs, changes) = (Random::new(seed), BTreeMap::new(), Vec::new());
         World { random, table, time: 0, logs, state: State::new(), states, changes }
     }
 
@@ -305,7 +295,7 @@ fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
 }
 
 #[test]
-fn what_is_above_the_closed_revision_is_not_shown() {
+fn changes_above_the_closed_revision_are_not_shown() {
     let mut world = World::new(3, 4, 8);
     world.write();
     (0..4).for_each(|group_number| world.apply(group_number, 1));

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::log::ChangeRange;
 use super::shard::{Content, Shard};
 use super::{Change, ChangeKind, Division, PlacedShard, Selection, Table};
+use crate::chance::Random;
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
@@ -59,17 +60,6 @@ fn trim(table: &Table, aged: Revision, bytes_max: usize, now: Instant) {
     table.shard(0).trim(aged, bytes_max, table.revision(), now);
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 fn list(snapshot: &super::Snapshot, selection: &Selection, chunk: usize) -> Vec<(String, Revision)> {
     let (mut all, mut cursor) = (Vec::new(), snapshot.cursor(selection.clone(), None));
     while cursor.read(chunk, &mut all).unwrap() {}
@@ -116,7 +106,7 @@ fn check_revision(table: &Arc<Table>, at: Revision, state: &BTreeMap<String, (Re
 #[test]
 fn every_revision_of_the_history_reads_as_it_was() {
     for seed in 1..=20 {
-        let mut random = Random(seed * 7919);
+        let mut random = Random::new(seed);
         let table = table();
         let (mut states, mut floor) = (States::new(), revision(0));
         states.insert(floor, BTreeMap::new());
@@ -275,7 +265,7 @@ async fn subscriptions_are_woken_by_what_concerns_them_only() {
 /// Another replica told the client of the revision, and this replica is brought up to date by a snapshot whose history
 /// begins above what it had.
 #[tokio::test]
-async fn what_is_subscribed_from_a_revision_to_come_needs_nothing_before_it() {
+async fn a_subscription_from_a_future_revision_begins_there() {
     let table = table();
     commit(&table, &put("a/x", "n", Expectation::Absent, 1));
     let mut subscription = table.subscribe(Interest::default(), revision(8)).unwrap();
@@ -339,7 +329,7 @@ fn changes_are_found_behind_any_revision() {
 }
 
 #[test]
-fn whoever_reads_while_a_snapshot_is_taken_in_sees_all_of_what_is_closed() {
+fn readers_see_every_closed_change_while_a_snapshot_is_installed() {
     const KEYS: u64 = 500;
     const CLOSED: u64 = 4 * KEYS;
     let table = table();

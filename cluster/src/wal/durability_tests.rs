@@ -78,7 +78,7 @@ fn segments_are_given_back_only_by_what_is_durable() {
 }
 
 #[test]
-fn what_a_log_is_opened_with_is_durable() {
+fn records_found_when_a_log_is_opened_are_durable() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     append(&wal, 0, 0).unwrap();

@@ -94,7 +94,7 @@ async fn a_full_disk_refuses_reservations_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn what_no_segment_has_room_for_is_refused_and_holds_nobody_up() {
+async fn reservations_larger_than_a_segment_are_refused_without_delaying_others() {
     let wal = open(&SimulatedDisk::default()).unwrap();
     let reserve = |bytes| tokio::time::timeout(Duration::from_secs(10), wal.reserve(bytes));
     let most = SEGMENT as usize * 7 / 8;

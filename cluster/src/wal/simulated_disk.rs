@@ -61,7 +61,7 @@ struct State {
     room: Option<u64>,
     syncs_until_failure: Option<u64>,
     pace: Option<Pace>,
-    witness: Option<Witness>,
+    witness: Option<AccessObserver>,
 }
 
 /// A kind of access to a file.
@@ -72,7 +72,7 @@ pub(crate) enum Access {
 }
 
 /// Called before every access to a file, on the thread that makes it.
-type Witness = Arc<dyn Fn(&Path, Access) + Send + Sync>;
+type AccessObserver = Arc<dyn Fn(&Path, Access) + Send + Sync>;
 
 /// A disk in memory. File names are durable at once, contents when synced.
 #[derive(Clone, Default)]

@@ -11,6 +11,7 @@ use super::disk::Disk as _;
 use super::record::Record;
 use super::simulated_disk::SimulatedDisk;
 use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
+use crate::chance::Random;
 
 pub(super) const SEGMENT: u64 = 16 << 10;
 
@@ -53,21 +54,10 @@ pub(super) fn check(wal: &Wal, group: u16, indexes: std::ops::Range<u64>) {
     assert_eq!(wal.state(group).last.map(|last| last.index + 1).unwrap_or(0), indexes.end);
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 #[test]
-fn what_is_durable_survives_crashes_at_any_point() {
+fn durable_records_survive_crashes_at_any_point() {
     for seed in 1..=40_u64 {
-        let mut random = Random(seed * 104_729);
+        let mut random = Random::new(seed);
         let mut disk = SimulatedDisk::default();
         let mut next = [0_u64; 2];
         for _ in 0..4 {
@@ -127,7 +117,7 @@ fn tear_last_frame(disk: &SimulatedDisk, random: &mut Random) {
     let (start, end) = *frames.last().unwrap();
     disk.alter(&path, |bytes| {
         let sectors: Vec<usize> = (start / 512..end.div_ceil(512)).collect();
-        let lost = sectors[random.below(sectors.len())];
+        let lost = sectors[random.below(sectors.len() as u64) as usize];
         for sector in sectors {
             if sector == lost || random.below(2) == 0 {
                 let range = (sector * 512).max(start)..((sector + 1) * 512).min(end);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::amounts::{bytes, count_tick, grouped, percent_tick, share, time_tick};
 use super::compare::server_cpu_seconds;
 use super::recovery::{Recovery, recoveries};
 use super::result::{Operation, RunResult, Since, Window};
@@ -120,50 +121,6 @@ fn tiles(body: &mut String, result: &RunResult) {
         let _ = write!(body, "<div><h2>{name}</h2><b>{value}</b><span>{more}</span></div>");
     }
     body.push_str("</section>");
-}
-
-fn share(part: u64, whole: u64) -> String {
-    match whole + part {
-        0 => "of nothing".into(),
-        all => format!("{}%", trimmed(part as f64 * 100.0 / all as f64)),
-    }
-}
-
-/// Formats a number with its digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(value: f64) -> String {
-    match value {
-        ..1e6 => format!("{:.0} KB", value / 1e3),
-        1e6..1e9 => format!("{} MB", trimmed((value / 1e6).round())),
-        _ => format!("{} GB", trimmed(value / 1e9)),
-    }
-}
-
-fn time_tick(micros: f64) -> String {
-    match micros {
-        ..1e3 => format!("{micros:.0} µs"),
-        1e3..1e6 => format!("{:.0} ms", micros / 1e3),
-        _ => format!("{:.0} s", micros / 1e6),
-    }
-}
-
-fn count_tick(value: f64) -> String {
-    if value >= 10_000.0 { format!("{}k", trimmed(value / 1e3)) } else { trimmed(value) }
-}
-
-fn percent_tick(value: f64) -> String {
-    format!("{}%", trimmed(value))
 }
 
 /// Returns a chart over the time of the run.
@@ -405,10 +362,5 @@ mod tests {
     fn an_empty_run_has_a_page() {
         let page = page(&super::super::merge::tests::empty());
         assert!(page.contains("clean") && !page.contains("NaN"), "{page}");
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([grouped(7), grouped(1_234), grouped(1_234_567)], ["7", "1\u{202f}234", "1\u{202f}234\u{202f}567"]);
     }
 }

@@ -4,7 +4,7 @@ use super::file::{Phase, Scenario};
 
 /// A period in which the load changes evenly.
 #[derive(Debug, Clone)]
-struct Stretch {
+struct Ramp {
     start: f64,
     seconds: f64,
     from: f64,
@@ -14,7 +14,7 @@ struct Stretch {
 /// The load over time, in seconds since the start of the first phase.
 #[derive(Debug, Clone)]
 pub struct Load {
-    stretches: Vec<Stretch>,
+    stretches: Vec<Ramp>,
 }
 
 impl Load {
@@ -27,7 +27,7 @@ impl Load {
         let mut start = 0.0;
         let stretches = phases.iter().map(|phase| {
             let [from, to] = phase.load.ends();
-            let stretch = Stretch { start, seconds: phase.seconds, from, to };
+            let stretch = Ramp { start, seconds: phase.seconds, from, to };
             start += phase.seconds;
             stretch
         });

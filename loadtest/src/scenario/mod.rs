@@ -8,6 +8,7 @@
 //! ([`merge`]) and compared ([`compare`]).
 
 mod actors;
+mod amounts;
 mod check;
 mod command;
 mod compare;
@@ -115,15 +116,7 @@ async fn whole(
     let progress = Progress::new(!plan.quiet);
     progress.say(&format!("{}: creating objects before the first phase", scenario.name));
     actors::set_up(&run, &scenario.setup, connector).await?;
-    let (mut tasks, mut endless) = (Vec::new(), JoinSet::new());
-    // Reflectors come last, because other actors define the resources that they watch.
-    let watches = |actor: &Actor| matches!(actor, Actor::Reflector(_));
-    let (last, first): (Vec<_>, Vec<_>) = scenario.actors.iter().partition(|(_, actor)| watches(actor));
-    for (name, actor) in first.into_iter().chain(last) {
-        let prepared = actors::prepare(&run, name, actor).await?;
-        tasks.extend(prepared.tasks);
-        prepared.endless.into_iter().for_each(|task| drop(endless.spawn_local(task)));
-    }
+    let (tasks, endless) = prepare(&run, scenario).await?;
     let begin = match plan.begin_at {
         Some(at) => run.instant((at * 1e6) as u64),
         None => Instant::now(),
@@ -162,6 +155,19 @@ async fn whole(
         actors::clean(connector, &plan.namespace).await?;
     }
     Ok(result)
+}
+
+/// Prepares all actors. Reflectors come last, because other actors define the resources that they watch.
+async fn prepare(run: &Rc<Run>, scenario: &Scenario) -> Result<(Vec<actors::Task>, JoinSet<()>), Error> {
+    let (mut tasks, mut endless) = (Vec::new(), JoinSet::new());
+    let watches = |actor: &Actor| matches!(actor, Actor::Reflector(_));
+    let (last, first): (Vec<_>, Vec<_>) = scenario.actors.iter().partition(|(_, actor)| watches(actor));
+    for (name, actor) in first.into_iter().chain(last) {
+        let prepared = actors::prepare(run, name, actor).await?;
+        tasks.extend(prepared.tasks);
+        prepared.endless.into_iter().for_each(|task| drop(endless.spawn_local(task)));
+    }
+    Ok((tasks, endless))
 }
 
 /// Makes a run that has not started.

@@ -73,7 +73,7 @@ mod tests {
     use crate::value;
 
     #[test]
-    fn what_is_empty_is_forgotten_where_nothing_stood() {
+    fn empty_lists_are_dropped_where_none_was_stored() {
         let role = catalogue::kind("rbac.authorization.k8s.io", "v1", "Role").unwrap();
         let rules = |rules: Value| {
             let mut value = value!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "rules": rules});

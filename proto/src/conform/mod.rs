@@ -18,7 +18,7 @@ use crate::complaints::Complaints;
 use crate::quantity;
 use crate::schema::{Field, List, Map as MapShape, Presence, Shape, Type};
 use crate::time;
-use crate::value::{Str, Value};
+use crate::value::{Map, Str, Value};
 
 /// Why a value does not conform to its type, in the words of the reference's decoder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -136,22 +136,7 @@ impl Walk {
         if let Some(error) = failure {
             return Err(error);
         }
-        for (at, field) in of.fields.iter().enumerate() {
-            let missing = seen & (1 << at) == 0;
-            match field.presence {
-                Presence::Always if missing => {
-                    ordered &= next <= at;
-                    next = at + 1;
-                    map.insert(Str::from(&*field.name), zero_of(&field.shape));
-                }
-                Presence::AlwaysPointer if missing => {
-                    ordered &= next <= at;
-                    next = at + 1;
-                    map.insert(Str::from(&*field.name), Value::Null);
-                }
-                _ => {}
-            }
-        }
+        ordered &= add_missing(of, map, seen, next);
         if !ordered {
             map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
         }
@@ -253,6 +238,23 @@ impl Walk {
         members.sort();
         Ok(conformed)
     }
+}
+
+/// Adds the fields that are always there and whose bits are not in `seen`; `next` follows the last member's field.
+/// Returns whether the added members are in the order of the schema.
+fn add_missing(of: &Type, map: &mut Map, seen: u128, mut next: usize) -> bool {
+    let mut ordered = true;
+    for (at, field) in of.fields.iter().enumerate().filter(|(at, _)| seen & (1 << at) == 0) {
+        let zero = match field.presence {
+            Presence::Always => zero_of(&field.shape),
+            Presence::AlwaysPointer => Value::Null,
+            _ => continue,
+        };
+        ordered &= next <= at;
+        next = at + 1;
+        map.insert(Str::from(&*field.name), zero);
+    }
+    ordered
 }
 
 /// Returns whether Go's type decodes itself. An error of such a type ends the decoding.

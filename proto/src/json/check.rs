@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sound_is_what_the_parser_takes() {
+    fn the_check_accepts_what_the_parser_accepts() {
         for text in TEXTS {
             agrees(text.as_bytes());
             for end in 0..text.len() {

@@ -60,7 +60,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn what_lies_too_deep_is_checked_and_not_kept() {
+fn values_that_nest_too_deep_are_checked_and_not_kept() {
     let deep = |levels: usize, inside: &str| "[".repeat(levels) + inside + &"]".repeat(levels);
     let parsed = parse_tracking(format!(r#"{{"a":1,"b":{}}}"#, deep(NESTING_MAX - 1, "1")).as_bytes()).unwrap();
     assert!(parsed.deep && parsed.value.hole() == Some(&Hole::Deep));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_found_or_passed_over_but_never_a_panic() {
+    fn invalid_json_is_refused_or_skipped_without_a_panic() {
         const PART: Part =
             Part::but(&[("metadata", Part::Nothing), ("spec", Part::only(&[("containers", Part::Whole)]))]);
         for end in 0..TEXT.len() - 2 {

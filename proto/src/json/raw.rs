@@ -1,4 +1,4 @@
-//! Parts of a text that go on as they are written, with keys that occur more than once.
+//! Parts of a text that are kept as they are written, repeated keys included.
 
 use super::pass::Pass;
 use super::scan;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_repeats_stays_as_it_is_written() {
+    fn repeated_members_stay_as_they_are_written() {
         let text =
             r#" [ {"op":"add", "value" : {"a": "\" <", "a":[ 1.0, {} ]}} ,{}, {"value":1,"v\u0061lue":"x y"},3] "#;
         let texts = members_of_items(text, "value");

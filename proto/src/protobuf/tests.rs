@@ -131,7 +131,7 @@ fn full_objects_of_every_type_come_back() {
 }
 
 #[test]
-fn what_is_stored_is_written_as_it_is_met() {
+fn stored_members_are_transcoded_in_one_pass() {
     let (mut random, mut room) = (Random(3), forward::Room::default());
     let mut ways = [Vec::new(), Vec::new()];
     for of in with_messages() {

@@ -1,4 +1,4 @@
-//! What the reference wrote of what it was sent, asked of it: as it stands, and in a list of resources.
+//! Quantities as the reference writes them, recorded from it: alone, and in a list of resources.
 
 use super::*;
 
@@ -145,7 +145,7 @@ fn texts_are_written_as_by_the_reference() {
 }
 
 #[test]
-fn what_was_written_is_written_again() {
+fn canonical_quantities_stay_as_they_are() {
     let texts = WRITTEN.iter().flat_map(|(_, text, in_list)| [text, in_list]);
     for text in texts {
         assert_eq!(written(text).unwrap(), *text);

@@ -1,4 +1,4 @@
-//! Text whose objects become maps only when they are read, and that is kept until they are changed.
+//! Lazy trees: text whose objects become maps only when they are read, and which is kept until they are changed.
 
 use bytes::Bytes;
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_late_is_what_the_parser_makes_of_it() {
+    fn lazy_trees_equal_parsed_trees() {
         let tree = read(&Bytes::from_static(TEXT.as_bytes())).unwrap();
         assert_eq!(json::to_vec(&tree), TEXT.as_bytes());
         assert_eq!(tree.str_at(&["metadata", "labels", "a"]), "\"}\\");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_known_without_a_look() {
+    fn written_text_is_known_without_parsing() {
         let text = json::to_vec(&parsed());
         let (written, unseen) = (of_written(text.clone()), of_written(text.clone()));
         assert_eq!(written.text_bytes(), Some(&text[..]));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_needs_no_second_look() {
+    fn shared_parts_are_not_parsed_again() {
         let pod = catalogue::kind("", "v1", "Pod").unwrap();
         let mut stored = parsed();
         conform::conform(&pod.of, &mut stored).unwrap();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_deep_is_read_too() {
+    fn deeply_nested_values_are_read_lazily() {
         let depth = 3 * usize::from(DEPTH_MAX);
         let text = r#"{"a":[{"b":1},"#.repeat(depth) + "2" + &"]}".repeat(depth);
         let tree = read(&text.clone().into()).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_never_a_panic() {
+    fn invalid_json_is_refused_without_a_panic() {
         for end in 0..TEXT.len() {
             assert_eq!(read(&Bytes::from_static(&TEXT.as_bytes()[..end])), None, "{end}");
         }

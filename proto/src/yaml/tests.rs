@@ -364,7 +364,7 @@ fn errors_are_worded_as_by_go_yaml() {
 }
 
 #[test]
-fn what_yaml_1_1_reads_otherwise_is_quoted() {
+fn texts_that_yaml_1_1_reads_otherwise_are_quoted() {
     let written = |value: &crate::value::Value| {
         let mut out = Vec::new();
         crate::yaml::write(value, &mut out);

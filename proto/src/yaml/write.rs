@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_yaml_reads_back() {
         for text in [
             "",
             " x",

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_to_act_for() {
+    fn impersonation_headers_name_the_user() {
         let user = target(&[
             ("Impersonate-User", "ann"),
             ("impersonate-group", "devs"),

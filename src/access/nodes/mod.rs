@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_pods_use() {
+    fn nodes_may_read_what_their_pods_use() {
         let secret = |verb, name| ResourceAttributes {
             verb,
             resource: "secrets",

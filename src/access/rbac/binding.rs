@@ -35,7 +35,7 @@ pub enum RoleRef {
 /// A subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
-    who: Who,
+    who: Grantee,
     /// The kind that refusals and reviews show.
     kind: &'static str,
     shown: CompactString,
@@ -43,7 +43,7 @@ struct Subject {
 
 /// The user or group that a subject matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Grantee {
     /// The user of this name. Service accounts are users.
     User(CompactString),
     /// Members of this group.
@@ -64,15 +64,15 @@ impl Binding {
     }
 
     /// Returns the users and groups that it names.
-    pub(super) fn whom(&self) -> impl Iterator<Item = &Who> {
+    pub(super) fn whom(&self) -> impl Iterator<Item = &Grantee> {
         self.subjects.iter().map(|subject| &subject.who)
     }
 
     /// Returns why a user has the rules of the role, in the form of the audit log and reviews.
     pub fn grounds(&self, user: &User) -> String {
         let matching = |subject: &&Subject| match &subject.who {
-            Who::User(name) => *name == user.name,
-            Who::Group(group) => user.is_member(group),
+            Grantee::User(name) => *name == user.name,
+            Grantee::Group(group) => user.is_member(group),
         };
         let subject = self.subjects.iter().find(matching).map(ToString::to_string).unwrap_or_default();
         let own = match &*self.namespace {
@@ -110,15 +110,15 @@ impl Subject {
     fn read(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let name = subject.str_at(&["name"]);
         match subject.str_at(&["kind"]) {
-            "User" => Some(Self { who: Who::User(name.into()), kind: "User", shown: name.into() }),
-            "Group" => Some(Self { who: Who::Group(name.into()), kind: "Group", shown: name.into() }),
+            "User" => Some(Self { who: Grantee::User(name.into()), kind: "User", shown: name.into() }),
+            "Group" => Some(Self { who: Grantee::Group(name.into()), kind: "Group", shown: name.into() }),
             "ServiceAccount" => {
                 let namespace = match subject.str_at(&["namespace"]) {
                     "" => binding_namespace,
                     own => own,
                 };
                 (!namespace.is_empty()).then(|| Self {
-                    who: Who::User(format_compact!("{USER_PREFIX}{namespace}:{name}")),
+                    who: Grantee::User(format_compact!("{USER_PREFIX}{namespace}:{name}")),
                     kind: "ServiceAccount",
                     shown: format_compact!("{name}/{namespace}"),
                 })

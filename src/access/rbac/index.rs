@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_where() {
+    fn roles_allow_in_the_namespaces_of_their_bindings() {
         let (rbac, mut editor) = (Rbac::default(), Editor::default());
         let (ann, devs) = (value!({"kind": "User", "name": "ann"}), value!({"kind": "Group", "name": "devs"}));
         editor.set_role("", "pods", rules("pods"));

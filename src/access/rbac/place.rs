@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use super::binding::{Binding, Who};
+use super::binding::{Binding, Grantee};
 use super::rule::Rule;
 use crate::access::user::User;
 
@@ -81,10 +81,10 @@ impl Place {
         self.bindings.keys()
     }
 
-    fn list<'w>(&mut self, who: &'w Who) -> (&mut Named, &'w CompactString) {
+    fn list<'w>(&mut self, who: &'w Grantee) -> (&mut Named, &'w CompactString) {
         match who {
-            Who::User(name) => (&mut self.users, name),
-            Who::Group(name) => (&mut self.groups, name),
+            Grantee::User(name) => (&mut self.users, name),
+            Grantee::Group(name) => (&mut self.groups, name),
         }
     }
 }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_what() {
+    fn access_reviews_answer_whether_a_user_is_allowed() {
         let pods = value!({"resource": "pods", "verb": "get"});
         let masters = value!({"groups": ["system:masters"], "resourceAttributes": (pods.clone())});
         assert_eq!(review(AccessReview::Anybody, masters), Ok(value!({"allowed": true})));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks() {
+    fn a_self_review_shows_the_caller() {
         let mut object = value!({"metadata": {"name": "me"}, "status": {"userInfo": {"username": "lie"}}});
         self_subject_review(&User::anonymous(), "2026-01-01T00:00:00Z", &mut object);
         let expected = value!({

@@ -92,7 +92,7 @@ pub struct Verified {
     /// The audiences of the token; those of the API if the token has none.
     audiences: Vec<String>,
     times: [Option<NumericDate>; 3],
-    bonds: Bonds,
+    bonds: BoundTo,
     used: AtomicBool,
 }
 
@@ -110,24 +110,24 @@ impl Verified {
     /// Returns the text that a client with this token is warned with. `None` if there is nothing to warn of.
     pub fn warning(&self) -> Option<&'static str> {
         match &self.bonds {
-            Bonds::Objects { .. } => None,
-            Bonds::Secret(token) => token.warning(),
+            BoundTo::Objects { .. } => None,
+            BoundTo::Secret(token) => token.warning(),
         }
     }
 }
 
 /// The objects on which the validity of a token depends.
 #[derive(Debug)]
-enum Bonds {
+enum BoundTo {
     /// Objects of a namespace (and a node) that must exist.
-    Objects { namespace: String, bonds: Vec<Bond> },
+    Objects { namespace: String, bonds: Vec<BoundObject> },
     /// The Secret in which the token lives, and its account.
     Secret(LegacyToken),
 }
 
 /// An object that must exist for the token to be valid.
 #[derive(Debug)]
-struct Bond {
+struct BoundObject {
     kind: BoundKind,
     to: Reference,
     /// Revision at which the object was last found valid; 0 for none.
@@ -246,14 +246,14 @@ impl ServiceAccountTokens {
                 facts(&format!("authentication.kubernetes.io/{kind}-uid"), reference.uid.clone());
             }
         }
-        let mut bonds = vec![Bond::new(BoundKind::ServiceAccount, serviceaccount)];
+        let mut bonds = vec![BoundObject::new(BoundKind::ServiceAccount, serviceaccount)];
         // A node beside a pod or Secret is informative only; alone, the token is bound to it.
         let node = if pod.is_some() || secret.is_some() { None } else { node };
         let others = [(BoundKind::Secret, secret), (BoundKind::Pod, pod), (BoundKind::Node, node)];
-        bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(Bond::new(kind, to?))));
+        bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(BoundObject::new(kind, to?))));
         let audiences = if claims.aud.0.is_empty() { self.audiences.clone() } else { claims.aud.0 };
         let times = [claims.exp, claims.nbf, claims.iat];
-        let bonds = Bonds::Objects { namespace, bonds };
+        let bonds = BoundTo::Objects { namespace, bonds };
         Ok(Verified { user: user.into(), audiences, times, bonds, used: AtomicBool::new(true) })
     }
 
@@ -264,7 +264,7 @@ impl ServiceAccountTokens {
             user: account_user(token.namespace(), token.account()).into(),
             audiences: self.audiences.clone(),
             times: [None; 3],
-            bonds: Bonds::Secret(token),
+            bonds: BoundTo::Secret(token),
             used: AtomicBool::new(true),
         })
     }
@@ -283,14 +283,14 @@ impl ServiceAccountTokens {
             return Err(TokenError::IssuedLater);
         }
         match &verified.bonds {
-            Bonds::Objects { namespace, bonds } => {
+            BoundTo::Objects { namespace, bonds } => {
                 bonds.iter().try_for_each(|bond| self.check_bond(namespace, bond, now))
             }
-            Bonds::Secret(token) => token.check(&*self.objects, &self.uses, now),
+            BoundTo::Secret(token) => token.check(&*self.objects, &self.uses, now),
         }
     }
 
-    fn check_bond(&self, namespace: &str, bond: &Bond, now: SystemTime) -> Result<(), TokenError> {
+    fn check_bond(&self, namespace: &str, bond: &BoundObject, now: SystemTime) -> Result<(), TokenError> {
         let namespace = if bond.kind == BoundKind::Node { "" } else { namespace };
         let name = &bond.to.name;
         let seen = bond.seen.load(Ordering::Relaxed);
@@ -332,7 +332,7 @@ impl ServiceAccountTokens {
     }
 }
 
-impl Bond {
+impl BoundObject {
     const fn new(kind: BoundKind, to: Reference) -> Self {
         Self { kind, to, seen: AtomicU64::new(0) }
     }

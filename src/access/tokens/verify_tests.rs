@@ -104,7 +104,7 @@ fn the_user_of_a_token() {
 }
 
 #[test]
-fn what_is_gone_ends_the_token() {
+fn a_missing_bound_object_ends_the_token() {
     let world = World::new();
     world.objects.put(BoundKind::Pod, "ns/p", found("u-p", 1));
     world.objects.put(BoundKind::Node, "/n", found("u-n", 1));

@@ -190,12 +190,22 @@ impl Changing<'_, '_> {
         if reinvocation.is_second && !reinvocation.policies.is_due(&key) {
             return Ok(());
         }
-        let mut is_changed = false;
         // A deletion has no object to change.
-        let mutations = if seen.object.is_some() { &policy.mutations[..] } else { &[] };
-        for mutation in mutations {
+        if seen.object.is_some() && self.mutate(invocation, (&request, params)).await? {
+            self.changed();
+        }
+        if policy.is_reinvoked {
+            self.attributes.reinvocation.policies.is_willing(&key);
+        }
+        Ok(())
+    }
+
+    /// Applies the mutations of a policy. Returns whether any of them changed the object.
+    async fn mutate(&mut self, invocation: &Invocation, inputs: (&Value, &Value)) -> ApiResult<bool> {
+        let mut is_changed = false;
+        for mutation in &invocation.policy.mutations {
             let began = Instant::now();
-            match self.change(invocation, mutation, (&request, params)).await {
+            match self.change(invocation, mutation, inputs).await {
                 Ok(Ok(changed)) => {
                     is_changed |= changed;
                     self.observe(invocation, "no_error", began.elapsed());
@@ -211,13 +221,7 @@ impl Changing<'_, '_> {
             }
             self.effort.pause().await;
         }
-        if is_changed {
-            self.changed();
-        }
-        if policy.is_reinvoked {
-            self.attributes.reinvocation.policies.is_willing(&key);
-        }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Applies one mutation. Returns whether it changed the object; the inner error says why the mutation failed.

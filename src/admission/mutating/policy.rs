@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 use super::super::Effort;
 use super::super::policy::{Policy, Spec, sees};
 use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, Sees, Wanted, misnamed,
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, OptionalNames, Wanted, misnamed,
     operations, tree,
 };
 use crate::fieldmanager;
@@ -37,7 +37,7 @@ impl Policy for MutatingPolicy {
     fn read(policy: &Value) -> Self {
         let (spec, compiler) = Spec::read(policy);
         let of = policy.at(&["spec"]);
-        let sees = Sees { patches: true, ..sees(of) };
+        let sees = OptionalNames { patches: true, ..sees(of) };
         Self {
             spec,
             mutations: of.list_at(&["mutations"]).iter().map(|one| Mutation::read(one, &compiler, sees)).collect(),
@@ -51,7 +51,7 @@ impl Policy for MutatingPolicy {
 }
 
 impl Mutation {
-    fn read(mutation: &Value, compiler: &Compiler, sees: Sees) -> Self {
+    fn read(mutation: &Value, compiler: &Compiler, sees: OptionalNames) -> Self {
         let is_json_patch = mutation.str_at(&["patchType"]) == "JSONPatch";
         let (field, wanted) = match is_json_patch {
             true => ("jsonPatch", Wanted::Patches),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_variables_make_of_each_other_is_bounded() {
+    fn values_that_variables_build_from_each_other_are_bounded() {
         // Each variable nests the one before as deeply as an expression may, or doubles it.
         let policy = |wrap: &dyn Fn(usize) -> String, last: usize| {
             let variable = |at: usize| {

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::super::Criteria;
 use super::super::conditions::Conditions;
-use crate::expressions::{Compiler, STORED, Sees, Variable};
+use crate::expressions::{Compiler, OptionalNames, STORED, Variable};
 
 /// The kind of a policy's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,8 @@ impl Spec {
 }
 
 /// Returns which variables most expressions of a policy see.
-pub fn sees(spec: &Value) -> Sees {
-    Sees { params: !spec.at(&["paramKind"]).is_null(), authorizer: true, patches: false }
+pub fn sees(spec: &Value) -> OptionalNames {
+    OptionalNames { params: !spec.at(&["paramKind"]).is_null(), authorizer: true, patches: false }
 }
 
 fn param_kind(kind: &Value) -> Option<ParamKind> {

@@ -10,7 +10,9 @@ use super::super::conditions::MatchResult;
 use super::super::policy::{Policy, Spec, sees};
 use super::annotations::Annotation;
 use super::verdict::{Decision, Evaluation, Judged};
-use crate::expressions::{Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Sees, Stopped, Wanted};
+use crate::expressions::{
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, OptionalNames, Stopped, Wanted,
+};
 
 /// The longest message that an expression may make, in bytes.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
@@ -60,10 +62,10 @@ impl Policy for ValidatingPolicy {
 }
 
 impl Validation {
-    fn read(validation: &Value, compiler: &Compiler, sees: Sees) -> Self {
+    fn read(validation: &Value, compiler: &Compiler, sees: OptionalNames) -> Self {
         let text = validation.str_at(&["expression"]);
         let (message, reason) = (validation.str_at(&["messageExpression"]), validation.str_at(&["reason"]));
-        let of_message = || compiler.compile(message, Wanted::String, Sees { authorizer: false, ..sees });
+        let of_message = || compiler.compile(message, Wanted::String, OptionalNames { authorizer: false, ..sees });
         Self {
             expression: compiler.compile(text, Wanted::Bool, sees),
             text: text.trim().to_owned(),

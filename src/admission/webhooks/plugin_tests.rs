@@ -48,7 +48,7 @@ fn target(served: &Served) -> Target<'_> {
 }
 
 #[actix_web::test]
-async fn whoever_wants_no_write_is_not_asked() {
+async fn webhooks_that_match_no_write_are_not_called() {
     let selector = value!({"matchLabels": {"a": "b"}});
     let dir = Scratch::new();
     let registry = registry(

@@ -31,7 +31,7 @@ pub enum Refused {
     /// The server cannot plan it.
     Internal(String),
     /// Its estimated cost exceeds the limit.
-    TooDear,
+    CostExceeded,
 }
 
 static NEW: LazyLock<Environment> = LazyLock::new(|| environment(MINOR));
@@ -52,7 +52,7 @@ pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
     let program = Program::new(&checked, environment);
     program.map_err(|error| Refused::Internal(format!("program instantiation failed: {error}")))?;
     match estimate(&checked, &Sizes).max {
-        cost if cost > COST_MAX => Err(Refused::TooDear),
+        cost if cost > COST_MAX => Err(Refused::CostExceeded),
         cost => Ok(cost),
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_of_devices_is_refused() {
+    fn selectors_that_do_not_fit_devices_are_refused() {
         let refused = |text: &str| match compile(text, false) {
             Err(Refused::Invalid(why)) => why,
             other => format!("{other:?}"),
@@ -160,10 +160,10 @@ mod tests {
         assert!(refused("device.nothing").contains("undefined field 'nothing'"));
         assert!(refused("?!").contains("Syntax error"));
         let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
-        let mut dear = "int('1'.find('[0-9]*')) < 100".to_owned();
+        let mut costly = "int('1'.find('[0-9]*')) < 100".to_owned();
         for name in ["a", "b", "c", "d", "e", "f", "g"] {
-            dear = format!("{list}.all({name}, {dear})");
+            costly = format!("{list}.all({name}, {costly})");
         }
-        assert_eq!(compile(&dear, false), Err(Refused::TooDear));
+        assert_eq!(compile(&costly, false), Err(Refused::CostExceeded));
     }
 }

@@ -262,7 +262,7 @@ fn deep_and_long_expressions_end_in_an_answer() {
 }
 
 #[test]
-fn a_loop_that_is_too_dear_is_stopped() {
+fn a_loop_that_costs_too_much_is_stopped() {
     let text = "y.all(a, y.all(b, y.all(c, y.all(d, y.all(e, y.all(f, true))))))";
     let environment = environment();
     let checked = Checked::of(text, &environment).unwrap();

@@ -11,7 +11,7 @@ use flotilla_proto::json::Part;
 
 use self::naming::Taken;
 use super::agent::Agent;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_part};
@@ -55,13 +55,13 @@ fn group(name: &str) -> &str {
 }
 
 impl Controller {
-    async fn renew(&self, name: String) -> ApiResult<Then> {
+    async fn renew(&self, name: String) -> ApiResult<Requeue> {
         let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
-        let Some(mut definition) = self.agent.get(target)? else { return Ok(Then::Rest) };
+        let Some(mut definition) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let (before, taken, now) = (definition.clone(), self.taken(&name)?, now().to_string());
         status::renew(&mut definition, &taken, &now);
         if definition == before {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let uid = before.str_at(&["metadata", "uid"]);
         match self.agent.edit(target, uid, |definition| status::renew(definition, &taken, &now)).await {
@@ -72,7 +72,7 @@ impl Controller {
         if definition.at(&names) != before.at(&names) {
             self.release(&name);
         }
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
     /// Returns the names that other definitions of the same group have.

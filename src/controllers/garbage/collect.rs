@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::graph::{Item, waits};
 use super::{Collector, SETTLE, is_deleting, metadata};
-use crate::controllers::queue::Then;
+use crate::controllers::queue::Requeue;
 use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
@@ -46,15 +46,15 @@ fn target<'a>(served: &'a Served, item: &'a Item) -> Target<'a> {
 
 impl Collector {
     /// Checks an object, and does what its owners and dependents require.
-    pub(super) async fn attempt(&self, item: Item) -> ApiResult<Then> {
+    pub(super) async fn attempt(&self, item: Item) -> ApiResult<Requeue> {
         let served = self.served(item.table);
         let target = target(&served, &item);
         let Some(object) = self.agent.registry.current(target.served, target.namespace, target.name) else {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         };
         let metadata = metadata(&object)?;
         if metadata.str_at(&["uid"]) != &*item.uid {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let done = if !is_deleting(&object) {
             self.judge(&item, target, &object, &metadata).await
@@ -62,27 +62,27 @@ impl Collector {
             match waits(&metadata) {
                 Some(ORPHAN) => self.orphan(&item, target).await,
                 Some(_) => self.foreground(&item, target).await,
-                None => Ok(Then::Rest),
+                None => Ok(Requeue::Never),
             }
         };
         match done {
             // The object is gone, or another one has its name by now.
-            Err(ApiError { code: 404, .. }) => Ok(Then::Rest),
+            Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),
             other => other,
         }
     }
 
     /// Deletes an object if none of its owners exists; otherwise removes the owners that do not exist.
-    async fn judge(&self, item: &Item, target: Target<'_>, object: &Object, metadata: &Value) -> ApiResult<Then> {
+    async fn judge(&self, item: &Item, target: Target<'_>, object: &Object, metadata: &Value) -> ApiResult<Requeue> {
         let owners = self.owners(target, metadata).await?;
         if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
-            return Ok(if owners.unknown > 0 { Then::Again(UNKNOWN_KIND) } else { Then::Rest });
+            return Ok(if owners.unknown > 0 { Requeue::After(UNKNOWN_KIND) } else { Requeue::Never });
         }
         if owners.solid > 0 {
             if !owners.gone.is_empty() {
                 self.disown(item, target, &owners.gone).await?;
             }
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
         let propagation = match waits(metadata) {
@@ -102,7 +102,7 @@ impl Collector {
             ..DeleteOptions::default()
         };
         self.agent.delete(target, &options).await?;
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
     /// If dependents wait for their own dependents, a circle of them would wait for ever. To break it, the object stops
@@ -199,7 +199,7 @@ impl Collector {
     }
 
     /// Removes the `orphan` finalizer of an object, after removing the object from the owners of its dependents.
-    async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
+    async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Requeue> {
         // A dependent that this replica has not seen yet would keep the owner, and be collected later.
         self.agent.registry.catch_up().await?;
         tokio::time::sleep(SETTLE).await;
@@ -217,7 +217,7 @@ impl Collector {
 
     /// Removes the `foregroundDeletion` finalizer of an object once the dependents that block it are gone; deletes
     /// those first.
-    async fn foreground(&self, item: &Item, target: Target<'_>) -> ApiResult<Then> {
+    async fn foreground(&self, item: &Item, target: Target<'_>) -> ApiResult<Requeue> {
         let blocking = self.graph.borrow().blocking(&item.uid);
         if blocking.is_empty() {
             return self.let_go(item, target, FOREGROUND).await;
@@ -227,10 +227,10 @@ impl Collector {
                 self.queue.add(dependent);
             }
         }
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 
-    async fn let_go(&self, item: &Item, target: Target<'_>, finalizer: &str) -> ApiResult<Then> {
+    async fn let_go(&self, item: &Item, target: Target<'_>, finalizer: &str) -> ApiResult<Requeue> {
         let remove = |object: &mut Value| {
             let metadata = object.get_mut("metadata");
             let finalizers = metadata.and_then(|of| of.get_mut("finalizers")).and_then(Value::as_array_mut);
@@ -239,7 +239,7 @@ impl Collector {
             }
         };
         self.agent.edit(target, &item.uid, remove).await?;
-        Ok(Then::Rest)
+        Ok(Requeue::Never)
     }
 }
 

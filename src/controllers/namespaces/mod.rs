@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use self::content::Emptied;
 use super::agent::Agent;
 use super::metadata::is_deleting;
-use super::queue::{Queue, Then};
+use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
@@ -84,7 +84,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 impl Controller {
-    async fn attempt(&self, name: String) -> ApiResult<Then> {
+    async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         if let Some(hold) = self.holds.borrow_mut().remove(&name) {
             hold.abort();
         }
@@ -94,35 +94,35 @@ impl Controller {
             // check.
             let emptied = content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
             if emptied.is_some_and(|emptied| !emptied.is_complete()) {
-                return Ok(Then::Again(RECHECK));
+                return Ok(Requeue::After(RECHECK));
             }
             let mut removed = self.removed.borrow_mut();
             let left = removed.get(&name).and_then(|at| LAST_SWEEP.checked_sub(at.elapsed()));
             if left.is_none() {
                 removed.remove(&name);
             }
-            return Ok(left.map_or(Then::Rest, Then::Again));
+            return Ok(left.map_or(Requeue::Never, Requeue::After));
         };
         self.removed.borrow_mut().remove(&name);
         let deleting = !namespace.at(&["metadata", "deletionTimestamp"]).is_null();
         if !deleting || !is_finalized_by_us(&namespace) {
-            return Ok(Then::Rest);
+            return Ok(Requeue::Never);
         }
         let uid = namespace.str_at(&["metadata", "uid"]);
         let is_same = || Ok(self.agent.get(target)?.is_some_and(|now| now.str_at(&["metadata", "uid"]) == uid));
-        let Some(emptied) = content::empty(&self.agent, &name, is_same).await? else { return Ok(Then::Rest) };
+        let Some(emptied) = content::empty(&self.agent, &name, is_same).await? else { return Ok(Requeue::Never) };
         let settled = self.settle(target, &namespace, uid, &emptied).await;
         match settled {
-            Err(ApiError { code: 404, .. }) => return Ok(Then::Rest),
+            Err(ApiError { code: 404, .. }) => return Ok(Requeue::Never),
             Err(error) => return Err(error),
-            Ok(()) if emptied.is_complete() => return Ok(Then::Rest),
+            Ok(()) if emptied.is_complete() => return Ok(Requeue::Never),
             Ok(()) => {}
         }
         if let Some(why) = emptied.findings.failures.first() {
             return Err(ApiError::internal(why));
         }
         self.hold(name, emptied);
-        Ok(Then::Again(RECHECK))
+        Ok(Requeue::After(RECHECK))
     }
 
     /// Writes the findings into the status, and removes the finalizer of a namespace that is empty.

@@ -54,7 +54,7 @@ fn read(path: &Path, hash: Hash) -> Result<Vec<KeyValue>, Error> {
 }
 
 #[test]
-fn what_was_written_is_read_back() {
+fn written_snapshots_read_back() {
     for count in [0, 1, 2_000] {
         let directory = tempfile::tempdir().unwrap();
         let (path, keys) = written(directory.path(), count);

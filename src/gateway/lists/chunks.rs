@@ -8,12 +8,12 @@ use flotilla_cluster::Object;
 use futures_util::{FutureExt as _, Stream, stream};
 
 use super::items::{Common, ItemWriter};
-use crate::ahead::{Ahead, Pieces};
-use crate::gateway::aside::Aside;
+use crate::gateway::large_requests::LargeRequestThreads;
 use crate::limits;
 use crate::registry::{OneByOne, Page};
 use crate::status::ApiResult;
 use crate::turn::Turn;
+use crate::unsent::{Pieces, UnsentBytes};
 
 /// Room for the text of a short list, in bytes.
 const FIRST_CHUNK_ROOM: usize = 8 << 10;
@@ -23,9 +23,9 @@ pub(super) struct Chunks {
     writer: Box<dyn ItemWriter>,
     objects: OneByOne,
     /// Threads that write large items.
-    aside: Arc<Aside>,
+    large_requests: Arc<LargeRequestThreads>,
     ready: Pieces,
-    ahead: Ahead,
+    unsent: UnsentBytes,
     turn: Turn,
     /// Whether the text ends with `ready`.
     done: bool,
@@ -33,15 +33,19 @@ pub(super) struct Chunks {
 
 impl Chunks {
     /// Returns the list of a page, of which only the text before the first item is made.
-    pub(super) fn of(mut writer: Box<dyn ItemWriter>, page: Page, aside: Arc<Aside>) -> ApiResult<Self> {
+    pub(super) fn of(
+        mut writer: Box<dyn ItemWriter>,
+        page: Page,
+        large_requests: Arc<LargeRequestThreads>,
+    ) -> ApiResult<Self> {
         let mut ready = Pieces::with_room(FIRST_CHUNK_ROOM);
         writer.begin(&page, ready.text())?;
         Ok(Self {
             writer,
             objects: OneByOne::of(page),
-            aside,
+            large_requests,
             ready,
-            ahead: Ahead::default(),
+            unsent: UnsentBytes::default(),
             turn: Turn::begin(),
             done: false,
         })
@@ -71,7 +75,8 @@ impl Chunks {
     pub(super) fn stream(self) -> impl Stream<Item = ApiResult<Bytes>> {
         stream::try_unfold(self, |mut chunks| async move {
             if chunks.ready.is_empty() && !chunks.done {
-                chunks.ready = Pieces::with_room(Ahead::portion(limits::LIST_CHUNK_BYTES) + limits::SHARED_BYTES_MIN);
+                chunks.ready =
+                    Pieces::with_room(UnsentBytes::portion(limits::LIST_CHUNK_BYTES) + limits::SHARED_BYTES_MIN);
                 chunks = chunks.fill().await?;
             }
             Ok(chunks.ready.take().map(|piece| (piece, chunks)))
@@ -83,7 +88,7 @@ impl Chunks {
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone; 500 for an object that cannot be read.
     pub(super) async fn fill(mut self) -> ApiResult<Self> {
-        let most = Ahead::portion(limits::LIST_CHUNK_BYTES);
+        let most = UnsentBytes::portion(limits::LIST_CHUNK_BYTES);
         while self.ready.len() < most {
             let Some(object) = poll_fn(|cx| self.objects.poll_next(cx, &mut self.turn)).await? else {
                 self.writer.end(self.ready.text());
@@ -96,14 +101,14 @@ impl Chunks {
                 self.append(&object)?;
             }
         }
-        self.ahead.hold(self.ready.own());
+        self.unsent.hold(self.ready.own());
         Ok(self)
     }
 
     /// Appends an item on another thread, so that this one serves others meanwhile.
     async fn append_aside(mut self, object: Arc<Object>) -> ApiResult<Self> {
-        let aside = Arc::clone(&self.aside);
-        let appended = aside.run(move || ready(self.append(&object).map(|()| self)).boxed_local()).await??;
+        let large_requests = Arc::clone(&self.large_requests);
+        let appended = large_requests.run(move || ready(self.append(&object).map(|()| self)).boxed_local()).await??;
         Ok(Self { turn: Turn::begin(), ..appended })
     }
 
@@ -182,12 +187,12 @@ mod tests {
         write(&registry, "b", "x".repeat(limits::LARGE_REQUEST_BYTES)).await;
         write(&registry, "c", String::new()).await;
         let served = registry.resources.find("", "v1", "namespaces").unwrap();
-        let aside = Arc::new(Aside::start(1));
+        let large_requests = Arc::new(LargeRequestThreads::start(1));
         for copies in [false, true] {
             let page = registry.list(&served, "", &Listing::default()).await.unwrap();
             let threads = Arc::default();
             let writer = Names { copies, threads: Arc::clone(&threads) };
-            let chunks = Chunks::of(Box::new(writer), page, Arc::clone(&aside)).unwrap().fill().await.unwrap();
+            let chunks = Chunks::of(Box::new(writer), page, Arc::clone(&large_requests)).unwrap().fill().await.unwrap();
             let text: Vec<Bytes> = chunks.stream().try_collect().await.unwrap();
             assert_eq!(text.concat(), b"<abc>");
             let here = thread::current().id();

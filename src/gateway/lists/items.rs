@@ -8,13 +8,13 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{json, value};
 
 use super::reformatted::{Layout, Reformatted};
-use crate::ahead::Pieces;
 use crate::printing;
 use crate::registry::{self, Page, Registry};
 use crate::representation::{self, Show};
 use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::unsent::Pieces;
 
 /// Writes a list piece by piece.
 pub(super) trait ItemWriter: Send {

@@ -67,7 +67,7 @@ pub(super) async fn respond(
         return whole::respond(gateway, served, page, show, warnings).await;
     }
     let writer = items::writer(registry, served, show)?;
-    let chunks = Chunks::of(writer, page, Arc::clone(&gateway.aside))?.fill().await?;
+    let chunks = Chunks::of(writer, page, Arc::clone(&gateway.large_requests))?.fill().await?;
     if chunks.is_whole() {
         let encoded = Encoded { bytes: chunks.into_bytes(), content_type: representation.media.name() };
         return Ok(answer::respond_compressed(200, encoded, show.gzip, warnings));

@@ -8,9 +8,9 @@ use flotilla_proto::value::{Map, Value};
 use flotilla_proto::{json, yaml};
 
 use super::items::{Common, ItemWriter};
-use crate::ahead::Pieces;
 use crate::registry::Page;
 use crate::status::{ApiError, ApiResult};
+use crate::unsent::Pieces;
 
 /// The layout of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use futures_util::FutureExt as _;
 use futures_util::future::ready;
 
 use super::items::{self, list_meta};
-use crate::ahead::{self, Pieces};
 use crate::answer::{self, Encoded, Packed};
 use crate::gateway::server::Gateway;
 use crate::limits;
@@ -20,6 +19,7 @@ use crate::representation::{self, Show};
 use crate::request::{Form, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::unsent::{self, Pieces};
 
 /// Answers with a page that is made as a whole.
 pub(super) async fn respond(
@@ -29,7 +29,7 @@ pub(super) async fn respond(
     show: Show<'_>,
     warnings: &[String],
 ) -> ApiResult<HttpResponse> {
-    if ahead::held() >= limits::WHOLE_ANSWERS_BYTES {
+    if unsent::held() >= limits::WHOLE_ANSWERS_BYTES {
         return Err(ApiError::unavailable("too many answers wait to be taken by their clients", 1));
     }
     let includer = printing::Includer::from_query(show.include)?;
@@ -45,7 +45,7 @@ pub(super) async fn respond(
     let gzip = show.gzip;
     let make = move || Ok::<_, ApiError>(answer::pack(of.make(objects)?, gzip));
     let packed: Packed = match bytes >= limits::LARGE_REQUEST_BYTES {
-        true => gateway.aside.run(move || ready(make()).boxed_local()).await??,
+        true => gateway.large_requests.run(move || ready(make()).boxed_local()).await??,
         false => make()?,
     };
     Ok(answer::respond_packed(200, packed, warnings))

@@ -202,8 +202,24 @@ pub fn format_exponent(number: f64, precision: usize) -> String {
 
 /// Quotes a text as `%q` does.
 pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
+    quote_bytes(text.as_bytes())
+}
+
+/// Quotes bytes as `%q` does. Those that are not UTF-8 are shown as `\xNN`.
+pub fn quote_bytes(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
+    for chunk in bytes.utf8_chunks() {
+        escape(chunk.valid(), &mut out);
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn escape(text: &str, out: &mut String) {
     for sign in text.chars() {
         match sign {
             '"' => out.push_str("\\\""),
@@ -226,8 +242,6 @@ pub fn quote(text: &str) -> String {
             }
         }
     }
-    out.push('"');
-    out
 }
 
 /// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the ASCII space.

@@ -25,7 +25,8 @@ pub const JSON_PATCH_COPIED_BYTES: usize = 3 << 20;
 pub const JSON_PATCH_MOVED_VALUES: usize = 32 << 20;
 
 /// How often a write begins again because the owners of an object's fields state another version, to which a webhook
-/// must convert the object first. Two conversions are made for each version that owners state.
+/// must convert the object first. Two conversions are made for each version that owners state. A write that needs more
+/// is refused.
 pub const OWNERS_CONVERSIONS_MAX: usize = 64;
 
 /// Attempts at an update or deletion while others change the same object.
@@ -321,18 +322,18 @@ pub const LIST_READ_BYTES: usize = 524_288;
 pub const SHARED_BYTES_MIN: usize = 16_384;
 
 /// Bytes of encoded answers of all streams that clients have not taken. Above this, each stream encodes
-/// [`AHEAD_CHUNK_BYTES`] at a time.
-pub const AHEAD_BYTES: usize = 64 << 20;
+/// [`UNSENT_CHUNK_BYTES`] at a time.
+pub const UNSENT_BYTES: usize = 64 << 20;
 
 /// Bytes of encoded answers that clients have not taken, above which lists that must be encoded as a whole, such as
 /// those in YAML, are refused: clients must try again.
 pub const WHOLE_ANSWERS_BYTES: usize = 256 << 20;
 
 /// Bytes that a stream encodes at a time while many wait for their clients.
-pub const AHEAD_CHUNK_BYTES: usize = 4_096;
+pub const UNSENT_CHUNK_BYTES: usize = 4_096;
 
 /// Bytes that the streams of one HTTP/2 connection may hand to it before it sends; they wait while its socket is full.
-pub const CONNECTION_AHEAD_BYTES: usize = 131_072;
+pub const CONNECTION_UNSENT_BYTES: usize = 131_072;
 
 /// How long a client may read nothing of an answer whose time is over, before its connection is closed.
 pub const READER_STALL: Duration = Duration::from_secs(30);

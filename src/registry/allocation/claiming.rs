@@ -19,7 +19,7 @@ use rustix::time::{ClockId as Clock, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 
-use super::claims::{self, Claim, ClaimId, KEY, Sight, TABLE};
+use super::claims::{self, Claim, ClaimId, KEY, ObservedClaims, TABLE};
 use super::taker::{Taken, Taker};
 use super::{Decide, Owner};
 use crate::limits;
@@ -31,7 +31,7 @@ use crate::status::{ApiError, ApiResult};
 pub(super) struct Claiming {
     /// Lets this process make one write of the claims at a time, as concurrent ones would only conflict.
     turn: tokio::sync::Mutex<()>,
-    sight: Mutex<Sight>,
+    sight: Mutex<ObservedClaims>,
 }
 
 /// A claim of this process. Dropping it ends the claim, unless its write has begun and its outcome is unknown.

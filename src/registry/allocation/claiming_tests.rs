@@ -77,7 +77,7 @@ async fn of_two_members_one_gets_a_port_and_the_other_waits_for_what_becomes_of_
 }
 
 #[actix_web::test]
-async fn what_others_have_claimed_is_not_given() {
+async fn ports_claimed_by_others_are_not_given() {
     let dir = Scratch::new();
     let store = open(&dir).await;
     let registry = Registry::new(store.clone(), RANGE);
@@ -97,7 +97,7 @@ async fn what_others_have_claimed_is_not_given() {
 }
 
 #[actix_web::test]
-async fn who_is_outrun_decides_again() {
+async fn a_claim_that_another_write_overtook_is_decided_again() {
     let dir = Scratch::new();
     let store = open(&dir).await;
     let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);

@@ -73,14 +73,14 @@ fn parse(bytes: &[u8]) -> Option<Vec<Claim>> {
 /// process, and those that this process has seen for longer than any write may take, as left by members that are gone.
 /// It measures with its own clock only.
 #[derive(Debug, Default)]
-pub(super) struct Sight {
+pub(super) struct ObservedClaims {
     /// When each claim was first seen.
     seen: HashMap<ClaimId, Instant>,
     /// When the write of each claim of this process ended.
     ended: HashMap<ClaimId, Instant>,
 }
 
-impl Sight {
+impl ObservedClaims {
     /// Returns those of the claims that are not void.
     pub fn in_force(&mut self, mut claims: Vec<Claim>, now: Instant) -> Vec<Claim> {
         let is_there = |id: &ClaimId| claims.iter().any(|claim| claim.id == *id);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_claim_is_not_passed_over() {
+    fn invalid_claims_are_not_ignored() {
         for claims in [r#"[{"id":"g","ports":[1]}]"#, r#"[{"id":"1","ports":[65536]}]"#, r#"[{"id":"1","ports":[""]}]"#]
         {
             assert_eq!(parse(format!(r#"{{"claims":{claims}}}"#).as_bytes()), None, "{claims}");
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn claims_are_void_once_they_were_seen_for_long() {
-        let (mut sight, start) = (Sight::default(), Instant::now());
+        let (mut sight, start) = (ObservedClaims::default(), Instant::now());
         let all = || vec![claim(1, &[30_000]), claim(2, &[30_001])];
         assert_eq!(ids(&sight.in_force(vec![claim(1, &[30_000])], start)), [1]);
         let later = start + limits::PORT_CLAIM_LIFETIME;
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn claims_are_void_when_their_write_has_ended_here() {
-        let (mut sight, start) = (Sight::default(), Instant::now());
+        let (mut sight, start) = (ObservedClaims::default(), Instant::now());
         sight.end(1, start);
         // The claim may show later than that.
         assert!(sight.in_force(Vec::new(), start).is_empty());

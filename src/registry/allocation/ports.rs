@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spared_is_had_only_by_who_asks_for_it() {
+    fn the_reserved_part_is_given_only_on_request() {
         let ports = NodePorts::new(PortRange { first: 30_000, last: 30_001 });
         let is_spared = |port| port == 30_000;
         drop(ports.reserve(Some(30_000), is_spared).unwrap());

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metadata_is_refused() {
+    fn invalid_metadata_is_refused() {
         let restored = |metadata: Value| restore(&value!({"metadata": {}}), &mut value!({"metadata": metadata}));
         let number = restored(value!({"labels": {"a": 1}})).unwrap_err();
         assert_eq!(number, "metadata.labels[a] must be a string, but is int64 in converted object");

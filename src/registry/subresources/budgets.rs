@@ -57,7 +57,7 @@ impl Registry {
             Target { served: &served, namespace: meta("namespace"), name: meta("name"), subresource: "status" };
         let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
         let mut server = Caller::server(MANAGER);
-        match self.update(target, &mut Spend { pod }, &options, &mut server).await {
+        match self.update(target, &mut CountDisruption { pod }, &options, &mut server).await {
             Err(error) if error.reason == "Conflict" => Err(eviction::still_processed(budget)),
             other => other.map(drop),
         }
@@ -65,11 +65,11 @@ impl Registry {
 }
 
 /// The change of a budget that counts one disruption.
-struct Spend<'a> {
+struct CountDisruption<'a> {
     pod: &'a str,
 }
 
-impl Change for Spend<'_> {
+impl Change for CountDisruption<'_> {
     fn apply(&mut self, current: &Value, _: &mut Caller) -> ApiResult<Value> {
         let mut budget = current.clone();
         eviction::spend(&mut budget, self.pod, false, now())?;

@@ -6,7 +6,7 @@ use super::remote;
 use super::{Connect, Connected, Pending};
 use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{Destination, Manner, Process};
+use crate::streams::{Destination, ForwardMode, Process};
 
 /// Lists of containers, in the order in which errors name them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -37,7 +37,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let path = remote::kubelet_path(&[target.subresource, target.namespace, target.name, &container], parameters);
         let peer = kubelet.peer(&registry.kubelets, false);
         remote::count(registry, target.subresource, kubelet.by_websocket);
-        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Process(process) })))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: ForwardMode::Process(process) })))
     })
 }
 

@@ -11,7 +11,7 @@ use crate::prometheus::families;
 use crate::registry::stored_value;
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{Destination, Manner};
+use crate::streams::{Destination, ForwardMode};
 
 /// Switches that are passed to the kubelet.
 const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
@@ -39,7 +39,11 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             secure.trust = Trust::Anybody;
         }
         let follow = query.flag("follow").unwrap_or(false);
-        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Log { pod: target.name.into(), follow } })))
+        Ok(Connected::To(Box::new(Destination {
+            peer,
+            path,
+            manner: ForwardMode::Log { pod: target.name.into(), follow },
+        })))
     })
 }
 

@@ -5,7 +5,7 @@ use super::{Connect, Connected, Pending};
 use crate::field::quote;
 use crate::outbound::check_proxyable;
 use crate::status::ApiError;
-use crate::streams::{Destination, Manner};
+use crate::streams::{Destination, ForwardMode};
 
 /// Serves all methods on a node's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -21,6 +21,6 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
             port => remote::proxied(scheme, kubelet.host, port.parse().map_err(|_| invalid())?),
         };
         let path = remote::proxied_path(rest, query);
-        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Proxy })))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: ForwardMode::Proxy })))
     })
 }

@@ -8,7 +8,7 @@ use crate::field::quote;
 use crate::outbound::check_proxyable;
 use crate::registry::stored_value;
 use crate::status::ApiError;
-use crate::streams::{Destination, Manner};
+use crate::streams::{Destination, ForwardMode};
 
 /// Serves all methods on a pod's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -22,7 +22,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         check_proxyable(if address.parse::<std::net::IpAddr>().is_ok() { address } else { "" })?;
         let peer = remote::proxied(scheme, address.to_owned(), number(&pod, port, scheme));
         let path = remote::proxied_path(rest, query);
-        Ok(Connected::To(Box::new(Destination { peer, path, manner: Manner::Proxy })))
+        Ok(Connected::To(Box::new(Destination { peer, path, manner: ForwardMode::Proxy })))
     })
 }
 

@@ -4,7 +4,7 @@ use super::exec::assigned;
 use super::{Connect, Connected, Pending, remote};
 use crate::registry::stored_value;
 use crate::request::query::parse_int;
-use crate::streams::{Destination, Manner};
+use crate::streams::{Destination, ForwardMode};
 
 /// Serves GET and POST of a pod's `portforward`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -17,7 +17,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] };
         let path = remote::kubelet_path(&["portForward", target.namespace, target.name], parameters);
         remote::count(registry, target.subresource, kubelet.by_websocket);
-        let manner = Manner::Ports { by_websocket: kubelet.by_websocket };
+        let manner = ForwardMode::Ports { by_websocket: kubelet.by_websocket };
         Ok(Connected::To(Box::new(Destination { peer: kubelet.peer(&registry.kubelets, false), path, manner })))
     })
 }

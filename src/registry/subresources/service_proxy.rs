@@ -9,7 +9,7 @@ use crate::field::quote;
 use crate::outbound::check_proxyable;
 use crate::registry::{Registry, stored_value};
 use crate::status::{ApiError, ApiResult};
-use crate::streams::{Destination, Manner};
+use crate::streams::{Destination, ForwardMode};
 
 /// Serves all methods on a service's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -28,7 +28,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         Ok(Connected::To(Box::new(Destination {
             peer: remote::proxied(scheme, host, port),
             path,
-            manner: Manner::Proxy,
+            manner: ForwardMode::Proxy,
         })))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
@@ -25,9 +25,37 @@ static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 #[derive(Default)]
 struct Cache {
     known: HashMap<Key, (Arc<Value>, usize)>,
+    /// Conversions that made room for others while callers still held them.
+    held: HashMap<Key, Weak<Value>>,
     asked: HashMap<Key, Outcome>,
     order: VecDeque<Key>,
     bytes: usize,
+}
+
+impl Cache {
+    fn get(&self, key: &Key) -> Option<Arc<Value>> {
+        let known = self.known.get(key).map(|(converted, _)| Arc::clone(converted));
+        known.or_else(|| self.held.get(key).and_then(Weak::upgrade))
+    }
+
+    /// Adds conversions, each with its size in bytes. Drops the oldest ones above the size limit.
+    fn keep(&mut self, converted: Vec<(Key, Value, usize)>) {
+        for (key, value, bytes) in converted {
+            if self.known.insert(key, (Arc::new(value), bytes)).is_none() {
+                self.order.push_back(key);
+                self.bytes += bytes;
+            }
+        }
+        while self.bytes > limits::CONVERSIONS_KEPT_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            let Some((converted, freed)) = self.known.remove(&oldest) else { continue };
+            self.bytes -= freed;
+            self.held.retain(|_, held| held.strong_count() > 0);
+            if Arc::strong_count(&converted) > 1 {
+                self.held.insert(oldest, Arc::downgrade(&converted));
+            }
+        }
+    }
 }
 
 /// Returns the key of a conversion. `serial` is that of the definition.
@@ -45,9 +73,9 @@ pub fn find(serial: NonZeroU32, api_version: &str, object: &Value) -> Option<Arc
     get(&key(serial, api_version, object))
 }
 
-/// Returns the conversion with this key. `None` if it is not known.
+/// Returns the conversion with this key. `None` if it is not known. It stays known as long as the caller holds it.
 pub fn get(key: &Key) -> Option<Arc<Value>> {
-    CACHE.lock().known.get(key).map(|(converted, _)| Arc::clone(converted))
+    CACHE.lock().get(key)
 }
 
 /// The caller's way to get a conversion.
@@ -63,7 +91,7 @@ pub enum Turn {
 /// Decides whether the caller requests a conversion. If so, other tasks wait for `outcome`.
 pub fn turn(key: Key, outcome: &Outcome) -> Turn {
     let mut cache = CACHE.lock();
-    if cache.known.contains_key(&key) {
+    if cache.get(&key).is_some() {
         return Turn::Known;
     }
     if let Some(others) = cache.asked.get(&key) {
@@ -83,18 +111,7 @@ pub fn keep(converted: Vec<(Key, Value)>) {
         (key, value, bytes)
     });
     let converted: Vec<_> = converted.collect();
-    let mut cache = CACHE.lock();
-    for (key, value, bytes) in converted {
-        if cache.known.insert(key, (Arc::new(value), bytes)).is_none() {
-            cache.order.push_back(key);
-            cache.bytes += bytes;
-        }
-    }
-    while cache.bytes > limits::CONVERSIONS_KEPT_BYTES {
-        let Some(oldest) = cache.order.pop_front() else { break };
-        let freed = cache.known.remove(&oldest).map_or(0, |(_, bytes)| bytes);
-        cache.bytes -= freed;
-    }
+    CACHE.lock().keep(converted);
 }
 
 /// Removes conversions from those in progress.
@@ -102,5 +119,23 @@ pub fn answered(keys: &[Key]) {
     let mut cache = CACHE.lock();
     for key in keys {
         cache.asked.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversion_makes_room_for_others_once_nobody_holds_it() {
+        let mut cache = Cache::default();
+        let sized = |key: u8, bytes: usize| vec![([key; 32], Value::from("converted"), bytes)];
+        cache.keep([sized(1, 1), sized(2, 1)].concat());
+        let held = cache.get(&[1; 32]);
+        cache.keep(sized(3, limits::CONVERSIONS_KEPT_BYTES));
+        let is_known = |cache: &Cache| [1, 2, 3].map(|key| cache.get(&[key; 32]).is_some());
+        assert_eq!(is_known(&cache), [true, false, true]);
+        drop(held);
+        assert_eq!(is_known(&cache), [false, false, true]);
     }
 }

@@ -15,6 +15,7 @@ use regex::Regex;
 
 use super::normal::Normal;
 use crate::json::Json;
+use crate::normal::escaped;
 
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -224,15 +225,6 @@ fn gathered(from: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
         let _ = done.send(bytes);
     });
     all
-}
-
-fn escaped(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for chunk in bytes.utf8_chunks() {
-        out.push_str(chunk.valid());
-        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
-    }
-    out
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -12,11 +12,12 @@ mod objects;
 mod yaml;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use self::objects::{Objects, differences, everything, fill};
+use crate::program::flotilla;
 use crate::support::Connection;
 use crate::support::called::{Called, Prepared, plain};
 
@@ -88,9 +89,7 @@ fn done(output: Output) -> String {
 
 /// Imports a snapshot of the reference, of which no object may be refused.
 fn import(snapshot: &Path, data: &Path) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    command.args(["import", "--from-etcd-snapshot"]).arg(snapshot).arg("--data-dir").arg(data);
-    let output = done(command.output().expect("flotilla can be run"));
+    let output = done(flotilla(&["import"], &[("--from-etcd-snapshot", snapshot), ("--data-dir", data)]));
     let total = output.lines().find(|line| line.split_whitespace().next() == Some("all")).unwrap_or_default();
     assert!(total.ends_with(" 0"), "{output}");
 }
@@ -139,9 +138,7 @@ fn objects_of_kubernetes_survive_import_and_export() {
     change(&mut client);
     let changed = everything(&mut client);
     assert!(server.terminate().success());
-    let mut export = Command::new(env!("CARGO_BIN_EXE_flotilla"));
-    export.arg("export").arg(&data).arg("--to-etcd-snapshot").arg(at("second.db"));
-    done(export.output().expect("flotilla can be run"));
+    done(flotilla(&["export", &data], &[("--to-etcd-snapshot", &at("second.db"))]));
 
     let restored = format!("--data-dir={}", at("etcd-second").display());
     let mut restore = prepared.other(&programs.join("etcdutl"), &["snapshot", "restore"]);

@@ -1,13 +1,12 @@
 //! The checker of expressions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::unify::{Bindings, instantiate, most_general};
+use super::unify::{Bindings, most_general};
 use super::{Checked, Reference};
-use crate::environment::{Environment, FunctionDecl, OverloadDecl};
+use crate::environment::{Environment, OverloadDecl};
 use crate::source::Issues;
-use crate::syntax::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Places};
+use crate::syntax::{Ast, Entry, Expr, ExprId, ExprKind, Item, Loop, Places};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -30,13 +29,13 @@ pub fn check(ast: Ast, environment: &Environment, issues: &mut Issues) -> Checke
     Checked { ast: Ast { root, places }, types, references }
 }
 
-struct Checker<'c> {
-    environment: &'c Environment,
+pub(super) struct Checker<'c> {
+    pub(super) environment: &'c Environment,
     issues: &'c mut Issues,
     places: &'c Places,
-    bindings: Bindings,
+    pub(super) bindings: Bindings,
     /// Variables of loops, the innermost last.
-    scopes: Vec<(Arc<str>, Type)>,
+    pub(super) scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
 }
@@ -49,27 +48,27 @@ struct Found {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, id: ExprId, text: String) {
+    pub(super) fn report(&mut self, id: ExprId, text: String) {
         self.issues.report(self.places.place(id), text);
     }
 
-    fn set(&mut self, id: ExprId, of: Type) {
+    pub(super) fn set(&mut self, id: ExprId, of: Type) {
         if let Some(place) = self.types.get_mut(id as usize) {
             *place = Some(of);
         }
     }
 
-    fn refer(&mut self, id: ExprId, reference: Reference) {
+    pub(super) fn refer(&mut self, id: ExprId, reference: Reference) {
         if let Some(place) = self.references.get_mut(id as usize) {
             *place = Some(reference);
         }
     }
 
-    fn type_of(&self, expr: &Expr) -> Type {
+    pub(super) fn type_of(&self, expr: &Expr) -> Type {
         self.types.get(expr.id as usize).cloned().flatten().unwrap_or(Type::Error)
     }
 
-    fn expr(&mut self, expr: &mut Expr) {
+    pub(super) fn expr(&mut self, expr: &mut Expr) {
         let id = expr.id;
         match &mut expr.kind {
             ExprKind::Literal(value) => {
@@ -132,7 +131,7 @@ impl Checker<'_> {
         expr.kind = ExprKind::Ident(found.name);
     }
 
-    fn undeclared(&mut self, id: ExprId, name: &str) {
+    pub(super) fn undeclared(&mut self, id: ExprId, name: &str) {
         let container = &self.environment.container;
         self.report(id, format!("undeclared reference to '{name}' (in container '{container}')"));
     }
@@ -202,104 +201,7 @@ impl Checker<'_> {
         }
     }
 
-    fn call(&mut self, expr: &mut Expr) {
-        let id = expr.id;
-        let ExprKind::Call(call) = &mut expr.kind else { return };
-        for argument in &mut call.arguments {
-            self.expr(argument);
-        }
-        if call.receiver.is_some()
-            && let Some(function) = self.namespaced(call)
-        {
-            call.receiver = None;
-            call.function = function.name.clone();
-            return self.resolve(id, call, &function);
-        }
-        if let Some(receiver) = &mut call.receiver {
-            self.expr(receiver);
-        }
-        match self.function(&call.function) {
-            Some(function) => {
-                call.function = function.name.clone();
-                self.resolve(id, call, &function);
-            }
-            None => {
-                self.set(id, Type::Error);
-                let name = call.function.clone();
-                self.undeclared(id, &name);
-            }
-        }
-    }
-
-    fn function(&self, name: &str) -> Option<Arc<FunctionDecl>> {
-        self.environment.candidates(name).into_iter().find_map(|name| self.environment.function(&name))
-    }
-
-    /// Returns the function `a.b.f` of a call `a.b.f(c)`, if there is one of this qualified name.
-    fn namespaced(&self, call: &Call) -> Option<Arc<FunctionDecl>> {
-        let prefix = call.receiver.as_ref()?.qualified_name()?;
-        self.function(&format!("{prefix}.{}", call.function))
-    }
-
-    fn resolve(&mut self, id: ExprId, call: &Call, function: &FunctionDecl) {
-        let is_member = call.receiver.is_some();
-        let mut arguments: Vec<Type> = call.receiver.iter().map(|receiver| self.type_of(receiver)).collect();
-        arguments.extend(call.arguments.iter().map(|argument| self.type_of(argument)));
-        if matches!(&*call.function, "_&&_" | "_||_") {
-            return self.resolve_logic(id, call, function, &arguments);
-        }
-        let mut result: Option<Type> = None;
-        let mut fitting = Vec::new();
-        for overload in function.overloads.iter().filter(|overload| overload.signature.is_member == is_member) {
-            let with: HashMap<Arc<str>, Type> =
-                overload.parameters.iter().map(|name| (name.clone(), self.bindings.fresh())).collect();
-            let wanted: Vec<Type> = overload.signature.arguments.iter().map(|each| instantiate(each, &with)).collect();
-            // Upstream does not enforce the ban on comparing different number types within loops.
-            let is_banned =
-                !self.environment.base.compares_numbers && self.scopes.is_empty() && compares_numbers(overload);
-            if is_banned || !self.bindings.assign_all(&arguments, &wanted) {
-                continue;
-            }
-            fitting.push(overload.clone());
-            let given = self.bindings.resolve(&instantiate(&overload.signature.result, &with));
-            result = Some(match result {
-                None => given,
-                Some(so_far) if so_far.is_dyn() || so_far == given => so_far,
-                Some(_) => Type::Dyn,
-            });
-        }
-        match result {
-            Some(result) => {
-                self.set(id, result);
-                self.refer(id, Reference::Function(fitting));
-            }
-            None => self.no_overload(id, &function.name, &arguments, is_member),
-        }
-    }
-
-    fn resolve_logic(&mut self, id: ExprId, call: &Call, function: &FunctionDecl, arguments: &[Type]) {
-        let mut of = Type::Bool;
-        for (argument, found) in call.arguments.iter().zip(arguments) {
-            if !self.bindings.assign(found, &Type::Bool) {
-                self.mismatch(argument.id, &Type::Bool, found);
-                of = Type::Error;
-            }
-        }
-        if of == Type::Bool {
-            self.refer(id, Reference::Function(function.overloads.first().cloned().into_iter().collect()));
-        }
-        self.set(id, of);
-    }
-
-    fn no_overload(&mut self, id: ExprId, name: &str, arguments: &[Type], is_member: bool) {
-        let mut shown: Vec<String> = arguments.iter().map(|each| self.bindings.finalize(each).to_string()).collect();
-        let receiver = if is_member { format!("{}.", shown.remove(0)) } else { String::new() };
-        let signature = format!("{receiver}({})", shown.join(", "));
-        self.report(id, format!("found no matching overload for '{name}' applied to '{signature}'"));
-        self.set(id, Type::Error);
-    }
-
-    fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
+    pub(super) fn mismatch(&mut self, id: ExprId, expected: &Type, found: &Type) {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
@@ -445,14 +347,5 @@ impl Checker<'_> {
         if !self.bindings.assign(wanted, &found) {
             self.mismatch(expr.id, wanted, &found);
         }
-    }
-}
-
-/// Returns whether the overload compares numbers of two types.
-fn compares_numbers(overload: &OverloadDecl) -> bool {
-    let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
-    match &overload.signature.arguments[..] {
-        [one, other] => overload.signature.result == Type::Bool && one != other && is_number(one) && is_number(other),
-        _ => false,
     }
 }

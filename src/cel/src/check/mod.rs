@@ -1,5 +1,6 @@
 //! The checker: finds the type of each part of an expression, and the variable or overload that each name means.
 
+mod calls;
 mod checker;
 mod literals;
 mod unify;

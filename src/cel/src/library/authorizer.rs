@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::form;
+use flotilla_proto::names;
+
 use super::table::{overload, unfit};
 use crate::cost::{CallEstimate, Cost, CostRange, LIST, NOMINAL, Nodes, OBJECT, SizeRange, TEXT, size_of};
 use crate::error::{Error, Outcome};
@@ -288,10 +289,10 @@ fn service_account<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     else {
         return unfit();
     };
-    if !form::subdomain(name).is_empty() {
+    if !names::dns1123_subdomain(name).is_empty() {
         return Err(Error::new("Invalid service account name"));
     }
-    if !form::label(namespace).is_empty() {
+    if !names::dns1123_label(namespace).is_empty() {
         return Err(Error::new("Invalid service account namespace"));
     }
     let account = ServiceAccount { namespace: namespace.to_string(), name: name.to_string() };

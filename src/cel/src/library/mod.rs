@@ -3,7 +3,7 @@
 pub mod authorizer;
 mod cidr;
 mod comprehensions;
-mod form;
+pub mod form;
 mod ip;
 pub mod json_patch;
 mod list_extensions;

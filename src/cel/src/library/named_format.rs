@@ -1,6 +1,7 @@
 //! `format`: named formats of text.
 
 use flotilla_golang::url::Url;
+use flotilla_proto::names::{self, Messages};
 
 use super::form;
 use super::table::{overload, strings, unfit};
@@ -92,39 +93,39 @@ struct NamedForm {
     /// Its name as it shows.
     shown: &'static str,
     /// Returns what is wrong with a text; empty if it is valid.
-    faults: fn(&str) -> Vec<String>,
+    faults: fn(&str) -> Messages,
     /// The length of its pattern that costs count, in characters.
     pattern: u64,
 }
 
 static FORMS: [NamedForm; 13] = [
-    NamedForm { name: "dns1123Label", shown: "DNS1123Label", faults: form::label, pattern: 30 },
-    NamedForm { name: "dns1123Subdomain", shown: "DNS1123Subdomain", faults: form::subdomain, pattern: 60 },
-    NamedForm { name: "dns1035Label", shown: "DNS1035Label", faults: form::old_label, pattern: 30 },
-    NamedForm { name: "qualifiedName", shown: "QualifiedName", faults: form::qualified_name, pattern: 60 },
+    NamedForm { name: "dns1123Label", shown: "DNS1123Label", faults: names::dns1123_label, pattern: 30 },
+    NamedForm { name: "dns1123Subdomain", shown: "DNS1123Subdomain", faults: names::dns1123_subdomain, pattern: 60 },
+    NamedForm { name: "dns1035Label", shown: "DNS1035Label", faults: names::dns1035_label, pattern: 30 },
+    NamedForm { name: "qualifiedName", shown: "QualifiedName", faults: names::qualified_name, pattern: 60 },
     NamedForm {
         name: "dns1123LabelPrefix",
         shown: "DNS1123LabelPrefix",
-        faults: |text| form::label(&form::without_dash(text)),
+        faults: |text| names::dns1123_label(&names::without_trailing_dash(text)),
         pattern: 30,
     },
     NamedForm {
         name: "dns1123SubdomainPrefix",
         shown: "DNS1123SubdomainPrefix",
-        faults: |text| form::subdomain(&form::without_dash(text)),
+        faults: |text| names::dns1123_subdomain(&names::without_trailing_dash(text)),
         pattern: 60,
     },
     NamedForm {
         name: "dns1035LabelPrefix",
         shown: "DNS1035LabelPrefix",
-        faults: |text| form::old_label(&form::without_dash(text)),
+        faults: |text| names::dns1035_label(&names::without_trailing_dash(text)),
         pattern: 30,
     },
-    NamedForm { name: "labelValue", shown: "LabelValue", faults: form::label_value, pattern: 40 },
+    NamedForm { name: "labelValue", shown: "LabelValue", faults: names::label_value, pattern: 40 },
     NamedForm {
         name: "uri",
         shown: "URI",
-        faults: |text| Url::parse_request(text).err().map(|error| error.to_string()).into_iter().collect(),
+        faults: |text| Url::parse_request(text).err().map(|error| error.to_string().into()).into_iter().collect(),
         pattern: 1103,
     },
     NamedForm {
@@ -153,8 +154,8 @@ static FORMS: [NamedForm; 13] = [
     },
 ];
 
-fn complaint(holds: bool, why: &str) -> Vec<String> {
-    if holds { Vec::new() } else { vec![why.to_owned()] }
+fn complaint(holds: bool, why: &'static str) -> Messages {
+    if holds { Messages::new() } else { vec![why.into()] }
 }
 
 /// A form as a value.

@@ -47,7 +47,7 @@ impl Judgement<'_> {
 /// form.
 pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
     let mut walk = Walk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
-    let around = Around { cardinality: Some(1), is_root: true, ..Around::default() };
+    let around = Enclosing { cardinality: Some(1), is_root: true, ..Enclosing::default() };
     walk.visit(schema, path, &around);
     if let Some(most_expensive) = walk.total.too_expensive() {
         let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
@@ -102,7 +102,7 @@ fn has_lines(text: &str) -> bool {
 
 /// Facts about a schema that follow from the schemas around it.
 #[derive(Clone, Default)]
-struct Around {
+struct Enclosing {
     is_root: bool,
     /// How many values an object can have here; `None` if unbounded.
     cardinality: Option<u64>,
@@ -141,7 +141,7 @@ fn elements_max(schema: &Schema) -> Option<u64> {
 
 impl Walk<'_> {
     /// Checks a schema and all schemas below it.
-    fn visit(&mut self, schema: &Schema, path: &str, around: &Around) {
+    fn visit(&mut self, schema: &Schema, path: &str, around: &Enclosing) {
         if !schema.has_rules() {
             return;
         }
@@ -149,7 +149,7 @@ impl Walk<'_> {
         let declare = || Declared::of(schema, around.is_root || schema.embedded).map(Arc::new);
         let declared = if has_rules && !around.is_untyped { around.declared.clone().or_else(declare) } else { None };
         let product = around.cardinality.zip(elements_max(schema)).map(|(count, most)| times(count, most));
-        let mut below = Around {
+        let mut below = Enclosing {
             cardinality: product,
             has_rules,
             is_untyped: has_rules && declared.is_none(),
@@ -165,7 +165,7 @@ impl Walk<'_> {
         }
         for (name, property) in &schema.properties {
             let field = |declared: &Arc<Declared>| declared.field(&escape(name)?).cloned();
-            let below = Around { declared: declared.as_ref().and_then(field), ..below.clone() };
+            let below = Enclosing { declared: declared.as_ref().and_then(field), ..below.clone() };
             self.visit(property, &format!("{path}.properties[{name}]"), &below);
         }
         if let Some(items) = &schema.items {
@@ -190,7 +190,7 @@ impl Walk<'_> {
         }
     }
 
-    fn compile(&mut self, schema: &Schema, declared: Option<&Arc<Declared>>, rules: &str, around: &Around) {
+    fn compile(&mut self, schema: &Schema, declared: Option<&Arc<Declared>>, rules: &str, around: &Enclosing) {
         let Some(declared) = declared else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                        unable to convert structural schema to CEL declarations";
@@ -225,7 +225,7 @@ impl Walk<'_> {
         }
     }
 
-    fn correlate(&mut self, compiled: &Compiled, around: &Around, place: &str) {
+    fn correlate(&mut self, compiled: &Compiled, around: &Enclosing, place: &str) {
         if compiled.uses_old_self {
             if let Some(path) = &around.uncorrelated {
                 let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {path}");

@@ -2,30 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Reserved words of the language, which cannot be names of fields.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
+use crate::syntax::RESERVED;
 
 /// Replacements of characters that names of fields cannot have.
 const SIGNS: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];

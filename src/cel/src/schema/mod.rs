@@ -14,13 +14,16 @@ pub mod definition;
 mod escape;
 pub mod field_path;
 pub mod formats;
+mod found;
 pub mod limits;
 mod shape;
 pub mod structural;
 pub mod validator;
+mod variables;
 pub mod violation;
 
 pub use escape::escape;
+pub use found::Found;
 pub use shape::shape;
-pub use validator::{Found, ValidatedObject, Validator};
+pub use validator::{ValidatedObject, Validator};
 pub use violation::{Kind, Violation};

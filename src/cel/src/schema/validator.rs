@@ -7,16 +7,18 @@ use flotilla_golang::strconv::quote;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Map, Value as Tree};
 
-use super::compiled::{Compiled, OLD_SELF, SELF, STORED_MINOR, compile};
+use super::compiled::{Compiled, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
 use super::escape::escape;
-use super::limits::{CALL_COST, MESSAGE_BYTES, VIOLATION_BYTES};
+use super::found::{Found, Stopped};
+use super::limits::{CALL_COST, MESSAGE_BYTES};
 use super::shape::shape;
 use super::structural::Schema;
+use super::variables::Variables;
 use super::violation::{Kind, Violation, shown};
-use crate::error::{Error, Outcome};
-use crate::eval::{Bindings, Program};
+use crate::error::Error;
+use crate::eval::Program;
 use crate::value::{Shape, Value};
 
 const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -37,42 +39,6 @@ pub struct Validator {
     items: Option<Box<Validator>>,
 }
 
-/// The result of a walk. Errors and warnings are bounded by [`VIOLATION_BYTES`] each: one rule may be broken by very
-/// many values, each with a message of kilobytes.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// The errors.
-    pub errors: Vec<Violation>,
-    /// Violations in unchanged values, which are only warnings (ratcheting).
-    pub warnings: Vec<Violation>,
-    /// The remaining budget; -1 if rules were skipped, since the budget was used up or there were enough errors.
-    pub remaining: i64,
-    error_bytes: usize,
-    warning_bytes: usize,
-}
-
-impl Found {
-    /// Returns an empty result with a budget.
-    pub fn within(budget: i64) -> Self {
-        Self { remaining: budget, ..Self::default() }
-    }
-
-    /// Adds an error; `Err` if there are enough errors, so that evaluation must stop.
-    fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
-        self.error_bytes += violation.bytes();
-        self.errors.push(violation);
-        if self.error_bytes < VIOLATION_BYTES { Ok(()) } else { Err(Stopped) }
-    }
-
-    /// Adds a warning.
-    fn warn(&mut self, violation: Violation) {
-        if self.warning_bytes < VIOLATION_BYTES {
-            self.warning_bytes += violation.bytes();
-            self.warnings.push(violation);
-        }
-    }
-}
-
 /// The object of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidatedObject<'a> {
@@ -85,9 +51,6 @@ pub struct ValidatedObject<'a> {
     /// The field that contains it; empty for a whole object.
     pub at: &'a str,
 }
-
-/// The signal to evaluate no more rules.
-struct Stopped;
 
 /// A position of the walk, and its relation to the stored object.
 #[derive(Clone, Copy)]
@@ -281,7 +244,7 @@ impl Validator {
             found.error(invalid(NO_BUDGET.to_owned()))?;
             return Err(Stopped);
         }
-        let variables = Variables::new(self, place);
+        let variables = Variables::new(&self.shape, place.new, place.old, self.uses_old_self);
         for compiled in &self.rules {
             if let Some(error) = &compiled.error {
                 found.error(invalid(format!("rule compile error: {error}")))?;
@@ -395,44 +358,4 @@ fn message(
     let text = text.trim();
     let can_be_told = !text.is_empty() && text.len() <= MESSAGE_BYTES && !text.contains('\n');
     Ok(can_be_told.then(|| text.to_owned()))
-}
-
-/// `self` and `oldSelf` at a position.
-struct Variables<'a> {
-    new: Outcome<Value<'a>>,
-    old: Option<Outcome<Value<'a>>>,
-    has_old: bool,
-}
-
-impl<'a> Variables<'a> {
-    fn new(validator: &'a Validator, place: Place<'_, 'a>) -> Self {
-        let read = |tree: &'a Tree| Value::of_shaped_tree(tree, &validator.shape);
-        let old = place.old.filter(|_| validator.uses_old_self).map(read);
-        Self { new: read(place.new), old, has_old: validator.uses_old_self }
-    }
-
-    fn with(&self, is_optional: bool) -> Slots<'_, 'a> {
-        Slots { variables: self, is_optional }
-    }
-}
-
-/// The variables by their slots.
-struct Slots<'v, 'a> {
-    variables: &'v Variables<'a>,
-    /// Whether `oldSelf` is an optional.
-    is_optional: bool,
-}
-
-impl<'a> Bindings<'a> for Slots<'_, 'a> {
-    fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>> {
-        match (slot, self.is_optional) {
-            (SELF, _) => Some(self.variables.new.clone()),
-            (OLD_SELF, false) => self.variables.old.clone(),
-            (OLD_SELF, true) if self.variables.has_old => Some(match &self.variables.old {
-                Some(old) => old.clone().map(Value::some),
-                None => Ok(Value::none()),
-            }),
-            _ => None,
-        }
-    }
 }

@@ -10,33 +10,8 @@ use super::machine::Halt;
 use super::macros::{Expanded, Macros};
 use super::tree::{Child, NodeId, Tree};
 use crate::source::{Issues, Place};
-use crate::syntax::Dialect;
+use crate::syntax::{Dialect, RESERVED};
 use crate::value::Value;
-
-/// Reserved words, which cannot be names of variables or functions.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "null",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
 
 /// Builds the syntax tree.
 pub(super) struct Builder<'t, 'a> {

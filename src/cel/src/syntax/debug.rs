@@ -1,5 +1,7 @@
 //! Formats syntax trees as text, in the form of cel-go's tests.
 
+use flotilla_golang::strconv::{quote, quote_bytes};
+
 use super::ast::{Entry, Expr, ExprKind, Loop};
 use crate::value::Value;
 
@@ -153,8 +155,8 @@ fn literal(value: &Value<'_>) -> String {
     match value {
         Value::Uint(number) => format!("{number}u"),
         Value::Double(number) => crate::number::shortest(*number),
-        Value::String(text) => crate::number::quote(text.as_bytes()),
-        Value::Bytes(bytes) => format!("b{}", crate::number::quote(bytes)),
+        Value::String(text) => quote(text),
+        Value::Bytes(bytes) => format!("b{}", quote_bytes(bytes)),
         Value::Bool(truth) => truth.to_string(),
         Value::Int(number) => number.to_string(),
         _ => "null".to_owned(),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_is_looked_at_once() {
+    fn shared_values_are_visited_once() {
         let doubled = (0..60).fold(Value::Int(1), |value, _| Value::list(vec![value.clone(), value]));
         let mut depths = Depths::default();
         assert_eq!((depths.of(&doubled), depths.known.len()), (60, 60));

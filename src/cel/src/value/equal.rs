@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_by_very_many_places_is_not_walked_to_its_end() {
+    fn comparing_values_with_very_many_shared_parts_is_refused() {
         let doubled = || (0..60).fold(Value::Int(1), |value, _| Value::list(vec![value.clone(), value]));
         let why = equal(&doubled(), &doubled()).unwrap_err();
         assert_eq!(why.to_string(), "values are too large to be compared");

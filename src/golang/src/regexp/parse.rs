@@ -4,7 +4,7 @@ use super::class;
 use super::error::{Error, Fault};
 use super::escape;
 use super::group::{self, Opening};
-use super::tree::{Kind, Look, Node, Sign};
+use super::tree::{Assertion, Kind, Node, Sign};
 use crate::limits::{HEIGHT_MAX, INSTRUCTIONS_MAX, REPEAT_MAX};
 
 /// The flags that apply at a position of a pattern.
@@ -74,8 +74,8 @@ impl<'p> Parser<'p> {
                 self.group.choices.push(branch);
             }
             ')' => self.end_group()?,
-            '^' => self.look(if self.flags.lines { Look::LineStart } else { Look::TextStart })?,
-            '$' => self.look(if self.flags.lines { Look::LineEnd } else { Look::TextEnd })?,
+            '^' => self.look(if self.flags.lines { Assertion::LineStart } else { Assertion::TextStart })?,
+            '$' => self.look(if self.flags.lines { Assertion::LineEnd } else { Assertion::TextEnd })?,
             '.' => self.push(Node::leaf(if self.flags.dot_all { Kind::Any } else { Kind::AnyButLineFeed }))?,
             '[' => {
                 let (class, after) = class::parse(rest, self.flags.fold)?;
@@ -98,8 +98,8 @@ impl<'p> Parser<'p> {
         Ok((after, false))
     }
 
-    fn look(&mut self, look: Look) -> Result<(), Error> {
-        self.push(Node::leaf(Kind::Look(look)))
+    fn look(&mut self, look: Assertion) -> Result<(), Error> {
+        self.push(Node::leaf(Kind::Assertion(look)))
     }
 
     fn literal(&mut self, sign: u32) -> Result<(), Error> {
@@ -200,10 +200,10 @@ impl<'p> Parser<'p> {
     fn escape(&mut self, rest: &'p str) -> Result<&'p str, Error> {
         let letter = rest.as_bytes().get(1);
         let look = match letter {
-            Some(b'A') => Some(Look::TextStart),
-            Some(b'z') => Some(Look::TextEnd),
-            Some(b'b') => Some(Look::WordBoundary),
-            Some(b'B') => Some(Look::NoWordBoundary),
+            Some(b'A') => Some(Assertion::TextStart),
+            Some(b'z') => Some(Assertion::TextEnd),
+            Some(b'b') => Some(Assertion::WordBoundary),
+            Some(b'B') => Some(Assertion::NoWordBoundary),
             Some(b'C') => return Err(Error::new(Fault::Escape, &rest[..2])),
             Some(b'Q') => {
                 let (text, after) = rest[2..].split_once("\\E").unwrap_or((&rest[2..], ""));

@@ -26,7 +26,7 @@ pub enum Kind {
     /// Any code point but a line feed.
     AnyButLineFeed,
     /// A condition on the position.
-    Look(Look),
+    Assertion(Assertion),
     /// A numbered group.
     Capture(Box<Node>),
     /// A repetition.
@@ -39,7 +39,7 @@ pub enum Kind {
 
 /// A condition on the position in the text.
 #[derive(Debug, Clone, Copy)]
-pub enum Look {
+pub enum Assertion {
     TextStart,
     TextEnd,
     LineStart,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::class::{Class, Item};
-use super::tree::{Kind, Look, Node, Repeat, Sign};
+use super::tree::{Assertion, Kind, Node, Repeat, Sign};
 use super::unicode::Table;
 
 /// A pattern that never matches.
@@ -27,13 +27,13 @@ fn node_to(node: &Node, out: &mut String) {
         Kind::Class(class) => class_to(class, out),
         Kind::Any => out.push_str(ANY),
         Kind::AnyButLineFeed => out.push('.'),
-        Kind::Look(look) => out.push_str(match look {
-            Look::TextStart => r"\A",
-            Look::TextEnd => r"\z",
-            Look::LineStart => "(?m:^)",
-            Look::LineEnd => "(?m:$)",
-            Look::WordBoundary => r"(?-u:\b)",
-            Look::NoWordBoundary => r"(?-u:\B)",
+        Kind::Assertion(look) => out.push_str(match look {
+            Assertion::TextStart => r"\A",
+            Assertion::TextEnd => r"\z",
+            Assertion::LineStart => "(?m:^)",
+            Assertion::LineEnd => "(?m:$)",
+            Assertion::WordBoundary => r"(?-u:\b)",
+            Assertion::NoWordBoundary => r"(?-u:\B)",
         }),
         Kind::Capture(part) => node_to(part, out),
         Kind::Repeat(repeat) => repeat_to(repeat, out),

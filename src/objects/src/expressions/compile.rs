@@ -4,7 +4,7 @@ use flotilla_cel::check::Checked;
 use flotilla_cel::eval::Program;
 use flotilla_cel::types::Type;
 
-use super::environment::{Declared, JSON_PATCH, Name, OBJECT, Sees, VariableTypes, environment};
+use super::environment::{Declared, JSON_PATCH, Name, OBJECT, OptionalNames, VariableTypes, environment};
 
 /// The type that an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Compiler {
     ///
     /// # Errors
     /// The error in the expression, as cel-go formats it.
-    pub fn check(&self, text: &str, sees: Sees) -> Result<Type, String> {
+    pub fn check(&self, text: &str, sees: OptionalNames) -> Result<Type, String> {
         let (environment, _) = environment(self.minor, sees, &self.declared);
         Checked::of(text, &environment).map(|checked| checked.output().clone())
     }
@@ -119,12 +119,12 @@ impl Compiler {
     ///
     /// # Errors
     /// The expression is invalid, or has another type than `wanted`.
-    pub fn compile(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<Compiled, Fault> {
+    pub fn compile(&self, text: &str, wanted: Wanted, sees: OptionalNames) -> Result<Compiled, Fault> {
         self.compile_typed(text, wanted, sees).map(|(compiled, _)| compiled)
     }
 
     /// Compiles a variable. Expressions compiled later may use it, even if it does not compile.
-    pub fn variable(&mut self, name: &str, text: &str, sees: Sees) -> Variable {
+    pub fn variable(&mut self, name: &str, text: &str, sees: OptionalNames) -> Variable {
         let (compiled, of) = match self.compile_typed(text, Wanted::Any, sees) {
             Ok((compiled, of)) => (Ok(compiled), of),
             Err(fault) => (Err(fault), Type::Dyn),
@@ -138,7 +138,7 @@ impl Compiler {
         self.declared.variables.get_or_insert_default().declare(name, known(of, TYPE_LEVELS));
     }
 
-    fn compile_typed(&self, text: &str, wanted: Wanted, sees: Sees) -> Result<(Compiled, Type), Fault> {
+    fn compile_typed(&self, text: &str, wanted: Wanted, sees: OptionalNames) -> Result<(Compiled, Type), Fault> {
         let (environment, names) = environment(self.minor, sees, &self.declared);
         let checked = Checked::of(text, &environment)
             .map_err(|issues| Fault::Invalid(format!("compilation failed: {issues}")))?;

@@ -26,7 +26,7 @@ pub const VARIABLES: &str = "kubernetes.variables";
 
 /// The optional names that an expression may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sees {
+pub struct OptionalNames {
     /// `params`.
     pub params: bool,
     /// `authorizer`.
@@ -115,7 +115,7 @@ pub struct Declared {
 }
 
 /// Returns the environment of an expression, and the variable of each slot.
-pub(super) fn environment(minor: u16, sees: Sees, declared: &Declared) -> (Environment, Vec<Name>) {
+pub(super) fn environment(minor: u16, sees: OptionalNames, declared: &Declared) -> (Environment, Vec<Name>) {
     let mut names = vec![Name::Object, Name::OldObject, Name::NamespaceObject, Name::Request];
     if declared.variables.is_some() {
         names.push(Name::Variables);

@@ -12,6 +12,6 @@ mod typed;
 
 pub use activation::{Activation, BUDGET, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, Stopped};
 pub use compile::{Compiled, Compiler, Fault, Variable, Wanted};
-pub use environment::{Declared, NEW, STORED, Sees, VariableTypes};
+pub use environment::{Declared, NEW, OptionalNames, STORED, VariableTypes};
 pub use objects::{Operation, misnamed, operations, tree};
 pub use typed::Typed;

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nests_too_deep_or_is_too_large_is_refused() {
+    fn results_that_are_too_deep_or_too_large_are_refused() {
         let nested = |levels: usize| (0..levels).fold(Value::Int(1), |value, _| Value::list(vec![value]));
         assert!(tree(&nested(DEPTH_MAX), false).is_ok());
         let why = tree(&nested(DEPTH_MAX + 1), false).unwrap_err();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_value_is_not_changed_in_parts() {
+    fn atomic_values_are_not_changed_in_parts() {
         let why = with(value!({"spec": {"containers": [{"name": "c", "args": ["y"]}]}})).unwrap_err();
         let wanted =
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.containers[0].args";

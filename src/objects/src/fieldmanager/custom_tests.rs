@@ -68,7 +68,7 @@ fn data_without_a_schema_is_owned_by_its_members() {
 }
 
 #[test]
-fn what_is_there_and_cannot_be_told_apart_is_named() {
+fn items_without_an_identity_are_named() {
     let of = of_spec(
         r#"{"type": "object", "properties": {"a": {"type": "string"}, "ll": {"type": "array",
         "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}}}"#,
@@ -81,7 +81,7 @@ fn what_is_there_and_cannot_be_told_apart_is_named() {
 }
 
 #[test]
-fn what_a_schema_does_not_take_is_refused() {
+fn configurations_that_the_schema_forbids_are_refused() {
     let of = of_spec(
         r#"{"type": "object", "properties": {
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},

@@ -187,7 +187,7 @@ fn conflicts_name_fields_and_managers() {
 }
 
 #[test]
-fn what_is_no_longer_applied_goes_unless_others_own_it() {
+fn fields_that_are_no_longer_applied_are_removed_unless_others_own_them() {
     let target = config_map();
     let config =
         |data: Value| value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_the_schema_of_today_is_tracked_no_longer() {
+    fn objects_that_do_not_fit_the_present_schema_are_not_tracked() {
         let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
         let target = |fixed| Target {
             of,

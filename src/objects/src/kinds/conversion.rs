@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_converted_says_its_version_and_goes_back() {
+    fn converted_objects_state_their_version_and_convert_back() {
         let of = |version| catalogue::kind("autoscaling", version, "HorizontalPodAutoscaler").unwrap();
         let behavior = value!({"scaleDown": {"stabilizationWindowSeconds": 60}});
         let scaler = value!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",

@@ -1,9 +1,10 @@
-//! JSON Patch (RFC 6902), as lenient as the reference: `replace` and `test` accept an absent member, indices may be
-//! negative, and text before the first slash of a pointer is ignored.
+//! JSON Patch (RFC 6902), as lenient as the reference: `replace` and `test` accept an absent member.
 
 use flotilla_proto::json::{DEPTH_MAX, members_of_items, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
+use super::pointer::Failed::{self, DoesNotApply};
+use super::pointer::{Place, Step, Work, member_mut, unescape};
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
 use crate::limits;
@@ -48,35 +49,7 @@ impl Verb {
     }
 }
 
-/// The reason why an operation was not carried out.
-#[derive(Debug)]
-pub(super) enum Failed {
-    /// It does not fit the document. The reference gives no more detail for a client's patch either.
-    DoesNotApply,
-    /// The operations so far have moved more values than allowed.
-    Endless,
-}
-
-use Failed::{DoesNotApply, Endless};
-
 const ENDLESS: &str = "Request entity too large: the operations of the patch move too many values";
-
-type Step<T> = Result<T, Failed>;
-
-/// The work that the operations have done so far.
-#[derive(Default)]
-struct Work {
-    copied_bytes: usize,
-    moved_values: usize,
-}
-
-impl Work {
-    /// Counts values that are moved within a list or visited one by one.
-    fn take(&mut self, values: usize) -> Step<()> {
-        self.moved_values += values;
-        if self.moved_values > limits::JSON_PATCH_MOVED_VALUES { Err(Endless) } else { Ok(()) }
-    }
-}
 
 impl Operations {
     /// Reads a body as a list of operations. Returns with it the complaints of strict decoding.
@@ -328,99 +301,4 @@ fn depth(value: &Value, work: &mut Work) -> Step<usize> {
         _ => return Ok(0),
     }
     Ok(1 + deepest)
-}
-
-/// The container of the value that a pointer names, and the last segment of the pointer.
-pub(super) struct Place<'a> {
-    pub(super) container: &'a mut Value,
-    pub(super) key: String,
-}
-
-impl<'a> Place<'a> {
-    /// Follows a JSON pointer (RFC 6901) to the container of its last segment.
-    pub(super) fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
-        let mut segments = pointer.split('/').skip(1).peekable();
-        let mut container = document;
-        while let Some(segment) = segments.next() {
-            let key = unescape(segment);
-            if segments.peek().is_none() {
-                return match container {
-                    Value::Object(_) | Value::Array(_) => Ok(Self { container, key }),
-                    _ => Err(DoesNotApply),
-                };
-            }
-            container = member_mut(container, &key).ok_or(DoesNotApply)?;
-        }
-        Err(DoesNotApply)
-    }
-
-    fn get(&self) -> Step<Option<&Value>> {
-        match &*self.container {
-            Value::Object(map) => Ok(map.get(&self.key)),
-            Value::Array(items) => Ok(items.get(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
-            _ => Err(DoesNotApply),
-        }
-    }
-
-    fn set(self, value: Value) -> Step<()> {
-        match self.container {
-            Value::Object(map) => {
-                map.insert(self.key, value);
-            }
-            Value::Array(items) => {
-                let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
-                items[at] = value;
-            }
-            _ => return Err(DoesNotApply),
-        }
-        Ok(())
-    }
-
-    fn add(self, value: Value, work: &mut Work) -> Step<()> {
-        match self.container {
-            Value::Array(items) if self.key == "-" => items.push(value),
-            Value::Array(items) => {
-                // The index after the last item is valid: it appends.
-                let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
-                work.take(items.len() - at)?;
-                items.insert(at, value);
-            }
-            _ => return self.set(value),
-        }
-        Ok(())
-    }
-
-    fn remove(self, work: &mut Work) -> Step<Value> {
-        match self.container {
-            Value::Object(map) => map.remove(&self.key).ok_or(DoesNotApply),
-            Value::Array(items) => {
-                let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
-                work.take(items.len() - at)?;
-                Ok(items.remove(at))
-            }
-            _ => Err(DoesNotApply),
-        }
-    }
-}
-
-fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a mut Value> {
-    match container {
-        Value::Object(map) => map.get_mut(key),
-        Value::Array(items) => {
-            let at = index(key, items.len())?;
-            items.get_mut(at)
-        }
-        _ => None,
-    }
-}
-
-/// Parses a segment as an index below `len`. Negative ones count from the end.
-pub(super) fn index(segment: &str, len: usize) -> Option<usize> {
-    let number: i64 = segment.parse().ok()?;
-    let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };
-    at.ok().filter(|&at| at < len)
-}
-
-fn unescape(segment: &str) -> String {
-    if segment.contains('~') { segment.replace("~1", "/").replace("~0", "~") } else { segment.to_owned() }
 }

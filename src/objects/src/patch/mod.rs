@@ -9,6 +9,7 @@ pub mod go_text;
 mod json;
 mod lists;
 mod merge;
+mod pointer;
 pub(crate) mod restore;
 mod spent;
 mod strategic;

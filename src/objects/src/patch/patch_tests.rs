@@ -269,7 +269,7 @@ fn nonsense_in_strategic_merge_is_refused_as_by_the_reference() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_shown() {
+fn errors_show_the_value_that_cannot_be_decoded() {
     let of = &catalogue::kind("apps", "v1", "Deployment").expect("a built-in kind").of;
     let patch = Patch::parse(Format::Strategic, br#"{"spec":{"replicas":"many"}}"#, true).expect("a patch");
     let result = patch.apply(Some(of), value!({"kind": "Deployment"})).expect("it merges");
@@ -301,7 +301,7 @@ fn what_cannot_be_decoded_is_shown() {
 }
 
 #[test]
-fn what_was_followed_of_a_strategic_patch_is_not_shown() {
+fn errors_do_not_show_the_applied_part_of_a_strategic_patch() {
     let of = &catalogue::kind("apps", "v1", "Deployment").expect("a built-in kind").of;
     let current = value!({"spec": {"strategy": {"type": "Recreate"}, "template": {"spec": {"containers": [
         {"name": "c", "ports": [{"containerPort": 80}]}]}}}});

@@ -2,7 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::json::{Operation, Place, Verb, index};
+use super::json::{Operation, Verb};
+use super::pointer::{Place, index};
 
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";

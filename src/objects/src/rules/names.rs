@@ -4,50 +4,34 @@
 
 use std::borrow::Cow;
 
+pub use flotilla_proto::names::{
+    LABEL_BYTES_MAX, Messages, SUBDOMAIN_BYTES_MAX, dns1035_label, dns1123_label, dns1123_subdomain, label_value,
+    qualified_name, too_many_characters, without_trailing_dash,
+};
+use flotilla_proto::names::{is_subdomain, too_many_bytes};
+
 use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
-
-/// The messages about what is wrong with a text; empty if it is valid.
-pub type Messages = Vec<Cow<'static, str>>;
 
 /// A form of names: a function that returns what is wrong with a text.
 pub type Form = fn(&str) -> Messages;
 
-/// Most bytes in a label of a domain name (RFC 1123).
-pub const LABEL_BYTES_MAX: usize = 63;
-/// Most bytes in a domain name (RFC 1123).
-pub const SUBDOMAIN_BYTES_MAX: usize = 253;
 /// Most bytes in the name of a port (RFC 6335).
 pub const PORT_NAME_BYTES_MAX: usize = 15;
 
 /// The group of users who may do everything.
 pub const MASTERS: &str = "system:masters";
 
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
-    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const SUBDOMAIN_CASELESS: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const SUBDOMAIN_UNDERSCORE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
     '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
     validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which \
     must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. \
     '*.example.com', regex used for validation is \
     '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-    alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
-    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
-    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of \
     alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is \
     '[A-Za-z_][A-Za-z0-9_]*')";
@@ -95,52 +79,9 @@ pub fn check_choice(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut 
     }
 }
 
-/// Returns the message that a text has more than `max` characters.
-pub fn too_many_characters(max: usize) -> Cow<'static, str> {
-    format!("must be no more than {max} characters").into()
-}
-
-fn too_many_bytes(part: &str, max: usize) -> Cow<'static, str> {
-    format!("{part}must be no more than {max} bytes").into()
-}
-
 /// Returns the message that a number is outside `low..=high`.
 pub fn between(low: i64, high: i64) -> Cow<'static, str> {
     format!("must be between {low} and {high}, inclusive").into()
-}
-
-/// Returns whether a text is an RFC 1123 label, ignoring its length.
-fn label_form(text: &[u8]) -> bool {
-    let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-';
-    !text.is_empty() && text[0] != b'-' && text[text.len() - 1] != b'-' && text.iter().all(inner)
-}
-
-fn subdomain_form(text: &str) -> bool {
-    text.as_bytes().split(|b| *b == b'.').all(label_form)
-}
-
-/// RFC 1123 label, at most 63 bytes.
-pub fn dns1123_label(text: &str) -> Messages {
-    let mut messages = Messages::new();
-    if text.len() > LABEL_BYTES_MAX {
-        messages.push(too_many_characters(LABEL_BYTES_MAX));
-    }
-    if !label_form(text.as_bytes()) {
-        messages.push(if subdomain_form(text) { "must not contain dots" } else { LABEL }.into());
-    }
-    messages
-}
-
-/// RFC 1123 subdomain, at most 253 bytes.
-pub fn dns1123_subdomain(text: &str) -> Messages {
-    let mut messages = Messages::new();
-    if text.len() > SUBDOMAIN_BYTES_MAX {
-        messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
-    }
-    if !subdomain_form(text) {
-        messages.push(SUBDOMAIN.into());
-    }
-    messages
 }
 
 /// RFC 1123 subdomain in either case.
@@ -149,7 +90,7 @@ pub fn dns1123_subdomain_caseless(text: &str) -> Messages {
     if text.len() > SUBDOMAIN_BYTES_MAX {
         messages.push(too_many_bytes("", SUBDOMAIN_BYTES_MAX));
     }
-    if !subdomain_form(&text.to_ascii_lowercase()) {
+    if !is_subdomain(&text.to_ascii_lowercase()) {
         messages.push(SUBDOMAIN_CASELESS.into());
     }
     messages
@@ -181,77 +122,8 @@ pub fn wildcard_subdomain(text: &str) -> Messages {
     if text.len() > SUBDOMAIN_BYTES_MAX {
         messages.push(too_many_characters(SUBDOMAIN_BYTES_MAX));
     }
-    if !text.strip_prefix("*.").is_some_and(subdomain_form) {
+    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
         messages.push(WILDCARD.into());
-    }
-    messages
-}
-
-/// RFC 1035 label, at most 63 bytes.
-pub fn dns1035_label(text: &str) -> Messages {
-    let mut messages = Messages::new();
-    if text.len() > LABEL_BYTES_MAX {
-        messages.push(too_many_characters(LABEL_BYTES_MAX));
-    }
-    if !label_form(text.as_bytes()) || text.as_bytes()[0].is_ascii_digit() {
-        messages.push(LABEL_1035.into());
-    }
-    messages
-}
-
-/// Returns whether a text is made of letters, digits and inner `-`, `_`, `.`.
-fn qualified_form(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    !bytes.is_empty()
-        && bytes[0].is_ascii_alphanumeric()
-        && bytes[bytes.len() - 1].is_ascii_alphanumeric()
-        && bytes.iter().all(inner)
-}
-
-/// `name` or `prefix/name`: label and annotation keys, finalizers, resource names.
-pub fn qualified_name(text: &str) -> Messages {
-    let mut messages = Messages::new();
-    let mut parts = text.split('/');
-    let (prefix, name) = match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), None, _) => (None, name),
-        (Some(prefix), Some(name), None) => (Some(prefix), name),
-        _ => {
-            let optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {QUALIFIED} {optional}").into()];
-        }
-    };
-    match prefix {
-        Some("") => messages.push("prefix part must be non-empty".into()),
-        Some(prefix) => {
-            if prefix.len() > SUBDOMAIN_BYTES_MAX {
-                messages.push(too_many_bytes("prefix part ", SUBDOMAIN_BYTES_MAX));
-            }
-            if !subdomain_form(prefix) {
-                messages.push(format!("prefix part {SUBDOMAIN}").into());
-            }
-        }
-        None => {}
-    }
-    if name.is_empty() {
-        messages.push("name part must be non-empty".into());
-    } else if name.len() > LABEL_BYTES_MAX {
-        messages.push(too_many_bytes("name part ", LABEL_BYTES_MAX));
-    }
-    if !qualified_form(name) {
-        messages.push(format!("name part {QUALIFIED}").into());
-    }
-    messages
-}
-
-/// Value of a label.
-pub fn label_value(text: &str) -> Messages {
-    let mut messages = Messages::new();
-    if text.len() > LABEL_BYTES_MAX {
-        messages.push(too_many_bytes("", LABEL_BYTES_MAX));
-    }
-    if !text.is_empty() && !qualified_form(text) {
-        messages.push(LABEL_VALUE.into());
     }
     messages
 }
@@ -384,16 +256,6 @@ pub fn percent(text: &str) -> Messages {
 pub fn http_header_name(text: &str) -> Messages {
     let holds = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if holds { Messages::new() } else { vec![HEADER_NAME.into()] }
-}
-
-/// Prepares a `generateName` prefix for a check as a name: a trailing dash stands for the generated end. As in the
-/// reference, the byte before the dash is not checked.
-pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
-    if prefix.len() > 1 && prefix.ends_with('-') {
-        let kept = &prefix.as_bytes()[..prefix.len() - 2];
-        return format!("{}a", String::from_utf8_lossy(kept)).into();
-    }
-    prefix.into()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! reference in the same order and words. Where the reference visits members in random order, members of a schema are
 //! visited by name, and members of an object in their own order.
 
+mod alternatives;
 pub mod check;
 pub mod coerce;
 pub mod correlate;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use crate::expressions::{Compiler, Fault, NEW, STORED, Sees, Wanted};
+use crate::expressions::{Compiler, Fault, NEW, OptionalNames, STORED, Wanted};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::names;
 
@@ -27,8 +27,8 @@ impl<'a> Expressions<'a> {
     }
 
     /// Returns the variables that most expressions of the policy can use.
-    pub fn sees(&self) -> Sees {
-        Sees { params: self.has_params, authorizer: true, patches: false }
+    pub fn sees(&self) -> OptionalNames {
+        OptionalNames { params: self.has_params, authorizer: true, patches: false }
     }
 
     /// Checks an expression. `list` and `field` locate expressions in the stored spec, to find out whether this one was
@@ -36,7 +36,7 @@ impl<'a> Expressions<'a> {
     pub fn check(
         &mut self,
         text: &str,
-        (wanted, sees): (Wanted, Sees),
+        (wanted, sees): (Wanted, OptionalNames),
         (list, field): (&str, &[&str]),
         (path, shown): (&Path<'_>, &str),
         errors: &mut Errors,

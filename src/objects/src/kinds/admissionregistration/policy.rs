@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 
 use super::expressions::{Expressions, are_conditions_kept, validate_conditions};
 use super::rules::{check_optional, check_set, default_match, validate_match};
-use crate::expressions::{Sees, Wanted};
+use crate::expressions::{OptionalNames, Wanted};
 use crate::field::{Errors, Path};
 use crate::printing::jsonpath;
 use crate::rules::{Generation, NameRule, Strategy, conditions, metadata, names};
@@ -241,7 +241,7 @@ fn validate_validation(validation: &Value, expressions: &mut Expressions<'_>, pa
     if !text.is_empty() && text.trim().is_empty() {
         errors.invalid_str(&place, text, "must be non-empty if specified");
     } else if !text.is_empty() {
-        let asked = (Wanted::String, Sees { authorizer: false, ..sees });
+        let asked = (Wanted::String, OptionalNames { authorizer: false, ..sees });
         expressions.check(text, asked, (LIST, &["messageExpression"]), (&place, text), errors);
     }
     let (text, place) = (validation.str_at(&["message"]), path.child("message"));
@@ -287,7 +287,7 @@ fn validate_mutation(mutation: &Value, expressions: &mut Expressions<'_>, path: 
             "" => errors.required(&place, ""),
             text => {
                 let wanted = if own == "jsonPatch" { Wanted::Patches } else { Wanted::Object };
-                let sees = Sees { patches: true, ..expressions.sees() };
+                let sees = OptionalNames { patches: true, ..expressions.sees() };
                 expressions.check(text, (wanted, sees), ("mutations", &[own, "expression"]), (&place, text), errors);
             }
         }

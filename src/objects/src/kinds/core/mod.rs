@@ -19,6 +19,7 @@ mod service_account;
 mod service_addresses;
 pub mod service_allocation;
 pub mod service_change;
+mod service_traffic;
 pub mod volume_source;
 
 use crate::rules::Strategy;

@@ -4,6 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::service;
+use super::service_traffic;
 use crate::field::{Errors, Path};
 use crate::rules::{addresses, metadata, names};
 
@@ -77,7 +78,7 @@ pub fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     if balanced && class(object) != class(old) {
         errors.invalid(&SPEC.child("loadBalancerClass"), &class(object), FIXED);
     }
-    service::validate_class(object, errors);
+    service_traffic::validate_class(object, errors);
     let port = |object: &Value| object.int_at(&["spec", "healthCheckNodePort"]).unwrap_or(0);
     if service::needs_health_port(old) && service::needs_health_port(object) && port(old) != port(object) {
         errors.forbidden(&SPEC.child("healthCheckNodePort"), metadata::IMMUTABLE);

@@ -149,7 +149,7 @@ fn validate_expression(text: &str, stored: bool, path: &Path<'_>, errors: &mut E
         Ok(_) => {}
         Err(Refused::Invalid(why)) => errors.invalid_str(path, text, why),
         Err(Refused::Internal(why)) => errors.push(ErrorKind::Internal, path, "", why),
-        Err(Refused::TooDear) => errors.forbidden(path, "too complex, exceeds cost limit"),
+        Err(Refused::CostExceeded) => errors.forbidden(path, "too complex, exceeds cost limit"),
     }
 }
 

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_into_the_security_context_is_shown_there() {
+    fn fields_that_moved_into_the_security_context_are_shown_there() {
         let spec = value!({"hostPID": true, "securityContext": {}, "containers": []});
         let context = internal("PodSpec", &spec);
         assert_eq!(context.at(&["SecurityContext", "HostPID"]), &Value::Bool(true));

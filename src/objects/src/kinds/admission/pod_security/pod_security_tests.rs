@@ -70,7 +70,7 @@ fn the_best_practice() {
 }
 
 #[test]
-fn what_baseline_does_not_allow() {
+fn baseline_violations_are_listed() {
     let bad = value!({
         "hostPID": true,
         "securityContext": {"sysctls": [{"name": "net.ipv4.tcp_rmem"}], "seLinuxOptions": {"type": "t", "user": "u"}},

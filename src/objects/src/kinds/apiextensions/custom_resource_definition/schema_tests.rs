@@ -143,7 +143,7 @@ fn every_value_has_a_type() {
 }
 
 #[test]
-fn what_stands_under_junctors_tells_no_structure() {
+fn schemas_under_junctors_define_no_structure() {
     let with = |keyword: &str, value: Value| {
         let mut spec = value!({"type": "object", "properties": {"a": {"type": "string"}}});
         spec.set_at(&[keyword], value);
@@ -396,7 +396,7 @@ fn prices_of_schemas_that_stay_are_not_asked_for() {
     };
     let rule = ".properties[spec].x-kubernetes-validations[0].rule";
     assert_eq!(complaints(None), [rule, rule, ""]);
-    // All together may still be too dear.
+    // All together may still cost too much.
     assert_eq!(complaints(Some(&object)), [rule, ""]);
 }
 

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_v1_lacks_survives_in_annotations() {
+    fn fields_that_v1_lacks_survive_in_annotations() {
         let average = value!({"type": "AverageValue", "averageValue": "100M"});
         let memory = value!({"type": "Resource", "resource": {"name": "memory", "target": average}});
         let behavior = value!({"scaleDown": {"stabilizationWindowSeconds": 30, "selectPolicy": "Max",

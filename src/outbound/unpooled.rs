@@ -20,7 +20,7 @@ pub type Switched = TokioIo<Upgraded>;
 
 /// The answer to a request with a connection of its own.
 #[derive(Debug)]
-pub enum Alone {
+pub enum Unpooled {
     /// The peer has switched to the protocol that was requested. The bytes after the head are not HTTP.
     Switched(Parts, Switched),
     /// The peer has sent an ordinary answer. The connection is closed after it.
@@ -32,7 +32,12 @@ impl Outbound {
     ///
     /// # Errors
     /// As for [`Outbound::send`].
-    pub async fn send_alone(&self, peer: &Peer, mut request: Request<Body>, deadline: Instant) -> Result<Alone, Error> {
+    pub async fn send_unpooled(
+        &self,
+        peer: &Peer,
+        mut request: Request<Body>,
+        deadline: Instant,
+    ) -> Result<Unpooled, Error> {
         let stream = self.connect(peer, deadline).await?;
         let ends = Arc::clone(&stream.ends);
         let io: Box<dyn Duplex> = match request.extensions_mut().remove::<LongTarget>() {
@@ -54,10 +59,10 @@ impl Outbound {
             });
             let mut response = sender.send_request(of_version_1(request)).await.map_err(failed)?;
             if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-                return Ok(Alone::Answered(response.map(|body| Answer::new(body, Arc::clone(&ends), None))));
+                return Ok(Unpooled::Answered(response.map(|body| Answer::new(body, Arc::clone(&ends), None))));
             }
             let upgraded = hyper::upgrade::on(&mut response).await.map_err(failed)?;
-            Ok(Alone::Switched(response.into_parts().0, TokioIo::new(upgraded)))
+            Ok(Unpooled::Switched(response.into_parts().0, TokioIo::new(upgraded)))
         };
         tokio::time::timeout_at(deadline, exchange).await.unwrap_or(Err(Error::Deadline))
     }

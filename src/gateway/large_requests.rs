@@ -31,12 +31,12 @@ const NICE: i32 = 5;
 
 /// The threads.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct LargeRequestThreads {
     threads: Vec<ArbiterHandle>,
     next: AtomicUsize,
 }
 
-impl Aside {
+impl LargeRequestThreads {
     /// Starts this number of threads.
     pub(super) fn start(threads: usize) -> Self {
         let threads = (0..threads.max(1)).map(|_| {
@@ -81,13 +81,13 @@ impl Aside {
 }
 
 /// An answer on its way from one thread to another.
-struct Parcel {
+struct MovedAnswer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Parcel {
+impl MovedAnswer {
     /// Takes apart an answer whose whole body is in memory.
     fn of(response: HttpResponse) -> ApiResult<Self> {
         let (status, headers) = (response.status(), response.headers().clone());
@@ -136,14 +136,14 @@ impl Request<'_> {
                     subresource: of.subresource.as_deref().unwrap_or(""),
                     caller: &mut caller,
                 };
-                let answered = request.answer(verb, &of, Body::Read(body)).await.and_then(Parcel::of);
+                let answered = request.answer(verb, &of, Body::Read(body)).await.and_then(MovedAnswer::of);
                 (answered, caller.warnings)
             };
             answering.boxed_local()
         };
-        let (answered, warnings) = self.gateway.aside.run(work).await?;
+        let (answered, warnings) = self.gateway.large_requests.run(work).await?;
         self.caller.warnings = warnings;
-        answered.map(Parcel::open)
+        answered.map(MovedAnswer::open)
     }
 }
 
@@ -155,20 +155,20 @@ mod tests {
 
     #[actix_web::test]
     async fn work_is_done_on_another_thread_and_a_panic_is_an_answer() {
-        let aside = Aside::start(1);
+        let threads = LargeRequestThreads::start(1);
         let here = thread::current().id();
-        let there = aside.run(|| async { thread::current().id() }.boxed_local()).await.unwrap();
+        let there = threads.run(|| async { thread::current().id() }.boxed_local()).await.unwrap();
         assert_ne!(here, there);
-        let failed = aside.run(|| async { panic!("not thought of") }.boxed_local()).await;
+        let failed = threads.run(|| async { panic!("not thought of") }.boxed_local()).await;
         assert_eq!(failed.map(|()| 0).unwrap_err().code, 500);
-        assert_eq!(aside.run(|| async { 7 }.boxed_local()).await.unwrap(), 7, "the thread goes on");
+        assert_eq!(threads.run(|| async { 7 }.boxed_local()).await.unwrap(), 7, "the thread goes on");
     }
 
     #[actix_web::test]
     async fn work_that_nobody_waits_for_ends() {
-        let aside = Aside::start(1);
+        let threads = LargeRequestThreads::start(1);
         let (ended, ends) = oneshot::channel::<()>();
-        let work = aside.run(move || {
+        let work = threads.run(move || {
             async move {
                 let _held = ended;
                 std::future::pending::<()>().await
@@ -178,7 +178,7 @@ mod tests {
         drop(Box::pin(work)); // not begun at all
         assert!(ends.await.is_err());
         let (ended, ends) = oneshot::channel::<()>();
-        let mut work = Box::pin(aside.run(move || {
+        let mut work = Box::pin(threads.run(move || {
             async move {
                 let _held = ended;
                 std::future::pending::<()>().await

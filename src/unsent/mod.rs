@@ -21,9 +21,9 @@ pub fn held() -> usize {
 
 /// The bytes that a stream holds until its client receives them, without those that it shares with the store.
 #[derive(Debug, Default)]
-pub struct Ahead(usize);
+pub struct UnsentBytes(usize);
 
-impl Ahead {
+impl UnsentBytes {
     /// Notes how many bytes the stream holds now.
     pub fn hold(&mut self, bytes: usize) {
         if bytes == self.0 {
@@ -40,14 +40,14 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for UnsentBytes {
     fn drop(&mut self) {
         self.hold(0);
     }
 }
 
 fn portion(usual: usize, held: usize) -> usize {
-    if held < limits::AHEAD_BYTES { usual } else { limits::AHEAD_CHUNK_BYTES }
+    if held < limits::UNSENT_BYTES { usual } else { limits::UNSENT_CHUNK_BYTES }
 }
 
 #[cfg(test)]
@@ -57,20 +57,20 @@ mod tests {
     #[test]
     fn the_more_is_held_the_less_is_made() {
         assert_eq!(portion(65_536, 0), 65_536);
-        assert_eq!(portion(65_536, limits::AHEAD_BYTES - 1), 65_536);
-        assert_eq!(portion(65_536, limits::AHEAD_BYTES), limits::AHEAD_CHUNK_BYTES);
+        assert_eq!(portion(65_536, limits::UNSENT_BYTES - 1), 65_536);
+        assert_eq!(portion(65_536, limits::UNSENT_BYTES), limits::UNSENT_CHUNK_BYTES);
     }
 
     #[test]
-    fn who_is_gone_holds_nothing() {
+    fn a_dropped_stream_holds_nothing() {
         let before = held();
-        let mut ahead = Ahead::default();
+        let mut unsent = UnsentBytes::default();
         // More than other tests hold at the same time.
-        ahead.hold(1 << 40);
+        unsent.hold(1 << 40);
         assert!(held() >= before + (1 << 39));
-        ahead.hold(7);
-        ahead.hold(1 << 40);
-        drop(ahead);
+        unsent.hold(7);
+        unsent.hold(1 << 40);
+        drop(unsent);
         assert!(held() < 1 << 39);
     }
 }
