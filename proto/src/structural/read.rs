@@ -50,7 +50,9 @@ pub fn schema(schema: &Value, depth: usize) -> Structural {
     read.extra = extra(schema, &read.properties);
     read.additional = additional(schema.at(&["additionalProperties"]), depth + 1);
     read.items = below(schema, "items", depth + 1);
-    read.rules = map.keys().any(|key| RULES.contains(&key)).then(|| rules(schema, depth + 1)).unwrap_or_default();
+    if map.keys().any(|key| RULES.contains(&key)) {
+        read.rules = rules(schema, depth + 1);
+    }
     read
 }
 
@@ -109,8 +111,8 @@ fn rules(schema: &Value, depth: usize) -> ValueValidations {
     let number = |key| number(schema.at(&[key]));
     let flag = |key, rule| schema.is_true_at(&[key]).then_some(rule);
     let schemas = |key| -> Option<Box<[Structural]>> {
-        let all = schema.list_at(&[key]).iter().map(|value| self::schema(value, depth));
-        Some(all.collect()).filter(|all: &Box<[_]>| !all.is_empty())
+        let stated = Some(schema.list_at(&[key])).filter(|stated| !stated.is_empty())?;
+        Some(stated.iter().map(|value| self::schema(value, depth)).collect())
     };
     let text = |key| Some(schema.str_at(&[key])).filter(|text| !text.is_empty());
     let values = Some(schema.list_at(&["enum"])).filter(|values| !values.is_empty());
