@@ -30,7 +30,7 @@ fn plugins_are_found_by_name() {
 }
 
 #[test]
-fn webhooks_and_policies_follow_all_plugins_but_quotas() {
+fn only_quotas_and_a_final_refusal_follow_webhooks_and_policies() {
     let is_outside = |plugin: &Plugin| {
         matches!(plugin.mutating, Some(Step { run: Mutating::Outside(_), .. }))
             || matches!(plugin.validating, Some(Step { run: Validating::Outside(_), .. }))
@@ -43,6 +43,7 @@ fn webhooks_and_policies_follow_all_plugins_but_quotas() {
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionWebhook",
         "ResourceQuota",
+        "AlwaysDeny",
     ];
     assert_eq!(outside, expected);
 }

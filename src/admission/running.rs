@@ -46,11 +46,32 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets plugins refuse a finished object.
+    /// Returns whether plugins prepare the server for an operation.
+    pub fn is_prepared(&self, target: Target<'_>, operation: Operation) -> bool {
+        self.steps(target, operation).first != PluginSet::NONE
+    }
+
+    /// Lets plugins refuse a finished object, where none asks outside: see [`Registry::plugins_ask_outside`].
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub async fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+        for position in self.steps(write.target, write.operation).validating.iter() {
+            let plugin = &CHAIN[position];
+            if let Some(Validating::Within(run)) = plugin.validating.map(|step| step.run)
+                && (plugin.applies)(write, object)
+            {
+                write.measured(plugin.name, Phase::Validate, || run(write, object))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets plugins refuse a finished object, where some ask outside.
+    ///
+    /// # Errors
+    /// The refusal of the first plugin that refuses the write.
+    pub async fn validate_asking(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).validating.iter() {
             let plugin = &CHAIN[position];
             let Some(step) = plugin.validating.filter(|_| (plugin.applies)(write, object)) else { continue };

@@ -38,6 +38,10 @@ pub(super) struct Request<'r> {
     pub(super) caller: &'r mut Caller,
 }
 
+fn warn_of_deprecation(served: Option<&Served>, caller: &mut Caller) {
+    caller.warnings.extend(served.and_then(deprecation::warning).map(str::to_owned));
+}
+
 /// Answers a request about objects whose user is authorized.
 pub(super) async fn answer(
     gateway: &web::Data<Gateway>,
@@ -48,12 +52,19 @@ pub(super) async fn answer(
     caller: &mut Caller,
     progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
-    let RequestInfo { of, verb, served, warning } = info;
+    let RequestInfo { of, verb, served } = info;
     gateway.beginning.check(&gateway.registry, verb.is_none_or(Verb::writes))?;
-    caller.warnings.extend(warning);
-    let served = served?;
-    let routed = served.custom.is_none() && verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
-    caller.warnings.extend(routed.then(|| deprecation::warning(&served)).flatten().map(str::to_owned));
+    let served = match served {
+        Ok(served) => served,
+        Err(error) => {
+            let known = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
+            warn_of_deprecation(known.filter(|known| known.custom.is_some()).as_deref(), caller);
+            return Err(error);
+        }
+    };
+    // A deprecated version of custom resources warns of itself even if the verb does not exist.
+    let warns = served.custom.is_some() || verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
+    warn_of_deprecation(Some(&*served).filter(|_| warns), caller);
     let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));
     let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;
     caller.verb = verb.name();

@@ -6,7 +6,6 @@ use std::time::Duration;
 use compact_str::CompactString;
 use flotilla_proto::schema::Subresource;
 
-use super::deprecation;
 use super::head::Head;
 use super::members;
 use super::seats::Lane;
@@ -123,9 +122,6 @@ pub(super) struct RequestInfo {
     /// The resource. The error 404 if it does not exist, or not in this shape. Users who are not authorized do not see
     /// the error.
     pub(super) served: ApiResult<Arc<Served>>,
-    /// The warning of a deprecated version of custom resources. It gives it to all requests that reach it, even if the
-    /// subresource or verb does not exist.
-    pub(super) warning: Option<String>,
 }
 
 /// Returns the route of a request that another server answers. The path is not decoded yet; `watch` says whether the
@@ -185,8 +181,7 @@ pub(super) fn objects(
         Some(custom) => !is_custom_path(custom, &of, verb),
         None => is_nowhere,
     };
-    let warning = custom.filter(|_| !is_nowhere).and_then(|custom| deprecation::warning(custom)).map(str::to_owned);
-    let info = RequestInfo { verb, served: find(served, &of), of, warning };
+    let info = RequestInfo { verb, served: find(served, &of), of };
     if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }
 }
 

@@ -24,8 +24,11 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
-        self.prepare_within(&write, object).await?;
+        if self.is_prepared(target, Operation::Create) {
+            let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+            let object = &*object;
+            Box::pin(async move { self.prepare_within(&write, object).await }).await?;
+        }
         self.mutate_new_within(target, object, caller)?;
         if self.is_changed_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.mutate_created(target, object, options, caller)).await?;
@@ -74,7 +77,7 @@ impl Registry {
     /// # Errors
     /// Their refusal.
     pub async fn validate_action(&self, target: Target<'_>, document: &Value, caller: &Caller) -> ApiResult<()> {
-        self.validate_within(&BuiltInAttributes::create(self, target, caller), document).await
+        self.validate_asking(&BuiltInAttributes::create(self, target, caller), document).await
     }
 
     /// Lets the plugins within the server refuse a connection.
@@ -107,7 +110,10 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let (warnings, validated) = self.validated(BuiltInAttributes::create(self, target, caller), object).await;
+        let (warnings, validated) = match self.plugins_ask_outside(target, Operation::Create) {
+            true => Box::pin(self.validated_asking(BuiltInAttributes::create(self, target, caller), object)).await,
+            false => self.validated(BuiltInAttributes::create(self, target, caller), object),
+        };
         caller.warnings.extend(warnings);
         validated?;
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
@@ -127,16 +133,25 @@ impl Registry {
         old: &Value,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
-        let (warnings, validated) = self.validated(write, object).await;
+        let write = |caller| BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
+        let (warnings, validated) = match self.plugins_ask_outside(target, Operation::Update) {
+            true => Box::pin(self.validated_asking(write(caller), object)).await,
+            false => self.validated(write(caller), object),
+        };
         caller.warnings.extend(warnings);
         validated
     }
 
     /// Lets the plugins within the server refuse a finished object. Returns their warnings, and whether it is refused.
-    async fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
+    fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
+        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
+        (write.into_results().0, validated)
+    }
+
+    /// Does the same where plugins ask outside. Callers box the future, so that other writes do not carry its state.
+    async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
         let began = Instant::now();
-        let validated = self.validate_within(&write, object).await;
+        let validated = self.validate_asking(&write, object).await;
         self.metrics.took_step(write.operation, Phase::Validate, began.elapsed(), validated.is_err());
         (write.into_results().0, validated)
     }

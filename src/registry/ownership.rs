@@ -126,6 +126,10 @@ impl Registry {
             write.record(new);
             return Ok(());
         }
+        Box::pin(self.record_converted(write, new)).await
+    }
+
+    async fn record_converted(&self, write: Recorded<'_>, new: &mut Value) -> ApiResult<()> {
         let mut held = Vec::new();
         for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
             let versions = ServedVersions::converted(write.served);

@@ -6,9 +6,10 @@ use crate::config::PortRange;
 use crate::scratch::Scratch;
 
 /// Updates that depend on other objects, regardless of their changes: group, resource, subresource.
-const DEPENDENT: [(&str, &str, &str); 6] = [
+const DEPENDENT: [(&str, &str, &str); 7] = [
     ("", "persistentvolumeclaims", ""),
     ("", "persistentvolumeclaims", "status"),
+    ("", "pods", "ephemeralcontainers"),
     ("", "pods", "resize"),
     ("resource.k8s.io", "resourceclaims", ""),
     ("scheduling.k8s.io", "priorityclasses", ""),

@@ -203,7 +203,9 @@ fn a_write_that_would_lose_owners_is_refused() {
         let created = client.post(V1, &first).expect(201);
         assert_eq!(owners(&created), Some(count + 1));
         let path = format!("{V1}/{name}");
-        client.put(&path, &pot("v1", name, "y")).expect(status);
+        let mut second = pot("v1", name, "y");
+        second["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"].clone();
+        client.put(&path, &second).expect(status);
         let now = client.get(&path).expect(200);
         assert_eq!((owners(&now), now["spec"]["one"] == "y"), (Some(count + 1), status == 200));
     }
