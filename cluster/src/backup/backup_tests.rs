@@ -288,6 +288,7 @@ async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
     assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
     super::restore(wanting.clone(), &whole).await.unwrap();
     std::fs::write(wanting.directory.join("restoring"), "").unwrap();
+    std::fs::write(wanting.directory.join("member.tmp"), "").unwrap(); // it was killed while it wrote its identity
     assert!(matches!(Store::open(wanting.clone()).await.err(), Some(OpenError::Unfinished { .. })));
     // The same command does it anew.
     super::restore(wanting.clone(), &whole).await.unwrap();

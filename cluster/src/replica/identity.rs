@@ -37,7 +37,10 @@ pub(crate) struct IdentityFile {
     current: Mutex<Identity>,
 }
 
-const FILE: &str = "member";
+/// The name of the file.
+pub(crate) const FILE: &str = "member";
+/// The name of the file while it is written.
+pub(crate) const UNFINISHED_FILE: &str = "member.tmp";
 /// The name of the file that says that the identity must not be used any more.
 pub(crate) const FORFEIT: &str = "forfeit";
 const FORMAT: &str = "flotilla member 1";
@@ -114,7 +117,7 @@ impl IdentityFile {
     }
 
     fn write(&self, identity: &Identity) -> io::Result<()> {
-        let (path, unfinished) = (IdentityFile::path(&self.directory), self.directory.join("member.tmp"));
+        let (path, unfinished) = (IdentityFile::path(&self.directory), self.directory.join(UNFINISHED_FILE));
         let file = self.disk.create(&unfinished)?;
         file.write_at(0, text(identity).as_bytes())?;
         file.sync()?;
