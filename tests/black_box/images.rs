@@ -1,11 +1,11 @@
 //! The webhook for images (ImagePolicyWebhook).
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Connection, DataDir, Reply, Webhook};
+use crate::plugins::await_account;
+use crate::support::{DataDir, Reply, Webhook};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const ENABLED: &str = "--enable-admission-plugins=ImagePolicyWebhook";
@@ -44,14 +44,6 @@ fn configured(data: &DataDir, server: &str, bundle: &str, more: &str) -> String 
     format!("--admission-control-config-file={}", file.display())
 }
 
-fn await_account(client: &mut Connection) {
-    let began = Instant::now();
-    while client.get("/api/v1/namespaces/default/serviceaccounts/default").status != 200 {
-        assert!(began.elapsed() < Duration::from_secs(120), "there is no service account");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 fn pod(name: &str, image: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": image}]}})
 }
@@ -63,7 +55,7 @@ fn pods_get_the_images_that_a_webhook_allows() {
     let file = configured(&data, &url, webhook.bundle(), "");
     let server = data.start_with(&[ENABLED, &file]);
     let mut client = server.connect();
-    await_account(&mut client);
+    await_account(&mut client, "default");
     client.post(PODS, &pod("a", "good")).expect(201);
     client.post(PODS, &pod("b", "good")).expect(201);
     let asked = webhook.asked();
@@ -108,7 +100,7 @@ fn pods_are_allowed_without_a_webhook_only_if_the_configuration_says_so() {
         let file = configured(&data, url, "", more);
         let server = data.start_with(&[ENABLED, &file]);
         let mut client = server.connect();
-        await_account(&mut client);
+        await_account(&mut client, "default");
         let answer = client.post(PODS, &pod("a", "i")).expect(code);
         if code == 403 {
             assert_eq!(answer["message"], format!("pods \"a\" is forbidden: {unreachable}"));

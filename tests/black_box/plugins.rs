@@ -33,15 +33,17 @@ fn refused_as_ann(client: &mut Connection, path: &str, body: &Value, end: &str) 
 }
 
 /// Waits until the namespace has the service account that pods need.
-fn await_account(client: &mut Connection) {
+/// Waits for the account that pods of a namespace use.
+pub(crate) fn await_account(client: &mut Connection, namespace: &str) {
     let began = Instant::now();
-    while client.get("/api/v1/namespaces/default/serviceaccounts/default").status != 200 {
+    while client.get(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).status != 200 {
         assert!(began.elapsed() < Duration::from_secs(120), "there is no service account");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn pod(name: &str, spec: &Value) -> Value {
+/// Returns a pod with these fields of its spec.
+pub(crate) fn pod(name: &str, spec: &Value) -> Value {
     let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     for (field, value) in spec.as_object().unwrap() {
         pod["spec"][field] = value.clone();
@@ -57,7 +59,7 @@ fn plugins_about_pods_and_services() {
         "--enable-admission-plugins=LimitPodHardAntiAffinityTopology,PodNodeSelector",
     ]);
     let mut client = server.connect();
-    await_account(&mut client);
+    await_account(&mut client, "default");
     let annotation = json!({"metadata": {"annotations": {"scheduler.alpha.kubernetes.io/node-selector": "env=dev"}}});
     assert_eq!(patch(&mut client, "/api/v1/namespaces/default", &[], &annotation).0, 200);
     let limits = json!({"limits": {"example.com/gpu": "1"}});
@@ -181,7 +183,7 @@ fn the_file_of_admission_configures_pod_security_and_rates_of_events() {
     assert!(refused.messages.contains("EventRateLimit has no limits"), "{}", refused.messages);
     let server = directory.start_with(&[&file, "--enable-admission-plugins=EventRateLimit"]);
     let mut client = server.connect();
-    await_account(&mut client);
+    await_account(&mut client, "default");
     let runtime = json!({"metadata": {"name": "vm"}, "handler": "vm"});
     client.post("/apis/node.k8s.io/v1/runtimeclasses", &runtime).expect(201);
 

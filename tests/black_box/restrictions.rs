@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::plugins::{await_account, pod};
 use crate::support::{Answer, Connection, DataDir};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -13,22 +14,6 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 fn namespace(client: &mut Connection, name: &str, annotations: &Value) {
     client.post(NAMESPACES, &json!({"metadata": {"name": name, "annotations": annotations}})).expect(201);
     await_account(client, name);
-}
-
-fn await_account(client: &mut Connection, namespace: &str) {
-    let began = Instant::now();
-    while client.get(&format!("{NAMESPACES}/{namespace}/serviceaccounts/default")).status != 200 {
-        assert!(began.elapsed() < Duration::from_secs(120), "there is no service account");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn pod(name: &str, spec: &Value) -> Value {
-    let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    for (field, value) in spec.as_object().unwrap() {
-        pod["spec"][field] = value.clone();
-    }
-    pod
 }
 
 fn patch(client: &mut Connection, path: &str, body: &Value) -> Answer {
