@@ -16,7 +16,9 @@ use flotilla_cluster::{Initial, Membership, OpenError, Options, Store, TableId, 
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
-use crate::access::{AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, Modes, TokenFile, connection};
+use crate::access::{
+    AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, Modes, OpenId, TokenFile, connection,
+};
 use crate::admission::Configuration;
 use crate::bootstrap::{self, SeedError};
 use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
@@ -24,6 +26,7 @@ use crate::drain::Drain;
 use crate::embedded::TextError;
 use crate::flag_files::FlagFiles;
 use crate::limits;
+use crate::outbound::Outbound;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
 use crate::status::ApiError;
 use crate::transport::{self, Connections};
@@ -153,11 +156,13 @@ impl Boot {
             None => spare.open(&config.pki_dir())?,
         };
         let keys = KeySet::new(&signing, files.keys);
+        let openid = files.openid.map(|settings| Arc::new(OpenId::new(settings, Outbound::default())));
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, keys, files.tokens).with(AuthenticationMethods {
                 anonymous: anonymous(&config),
                 bootstrap: config.enable_bootstrap_token_auth.then(|| BootstrapTokens::new(&store)),
                 proxy: files.proxy,
+                openid,
             })),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
@@ -205,6 +210,8 @@ impl Boot {
         let proxy = self.authenticator.proxy().cloned();
         let tls = self.pki.server_config(proxy.as_ref().map(|proxy| proxy.roots()), &self.config)?;
         let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
+        let openid = self.authenticator.openid().cloned();
+        let following = openid.map(|openid| actix_web::rt::spawn(async move { openid.follow().await }));
         let drain = self.drain.clone();
         let identify = connection::identify(self.pki.client_roots(), proxy);
         let workers = self.config.worker_count();
@@ -221,6 +228,7 @@ impl Boot {
         let served = server.await.map_err(BootError::Http);
         stopping.abort();
         renewal.abort();
+        following.inspect(|following| following.abort());
         self.store.shutdown().await;
         served
     }

@@ -7,9 +7,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use crate::access::tokens::{KeySet, SigningKey};
-use crate::access::{FrontProxy, TokenFile};
+use crate::access::{FrontProxy, OpenIdSettings, TokenFile};
 use crate::admission::Configuration;
 use crate::config::{Config, ConfigError};
+use crate::kinds::admission::LostNodes;
 use crate::pki::{client_authorities, serving_certificate};
 
 /// The content of these files. Certificates are read again when they are used, since they may be replaced while a
@@ -26,6 +27,8 @@ pub struct FlagFiles {
     pub keys: KeySet,
     /// The configuration of admission plugins.
     pub admission: Configuration,
+    /// The settings of the OpenID Connect provider. `None` if none is configured.
+    pub openid: Option<OpenIdSettings>,
 }
 
 impl FlagFiles {
@@ -52,7 +55,11 @@ impl FlagFiles {
         let signing = config.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
         let keys = KeySet::read(&config.service_account_key_file);
         let admission = config.admission_control_config_file.as_deref().map(Configuration::read).transpose();
-        let admission = admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default();
+        let mut admission = admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default();
+        admission.lost_nodes = LostNodes {
+            not_ready: config.default_not_ready_toleration_seconds,
+            unreachable: config.default_unreachable_toleration_seconds,
+        };
         admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
         Ok(Self {
@@ -61,6 +68,7 @@ impl FlagFiles {
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
             admission,
+            openid: OpenIdSettings::of(config).map_err(wrong("oidc-issuer-url"))?,
         })
     }
 }

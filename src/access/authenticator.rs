@@ -9,6 +9,7 @@ use super::bearer::{Bearer, EXTRA_SPACE};
 use super::bootstrap_tokens::BootstrapTokens;
 use super::connection::ConnectionIdentity;
 use super::front_proxy::FrontProxy;
+use super::openid::{OpenId, OpenIdError};
 use super::token_file::TokenFile;
 use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
@@ -45,11 +46,13 @@ pub struct AuthenticationMethods {
     pub bootstrap: Option<BootstrapTokens>,
     /// Front proxies that may name the user.
     pub proxy: Option<Arc<FrontProxy>>,
+    /// The OpenID Connect provider whose tokens are accepted.
+    pub openid: Option<Arc<OpenId>>,
 }
 
 impl Default for AuthenticationMethods {
     fn default() -> Self {
-        Self { anonymous: true, bootstrap: None, proxy: None }
+        Self { anonymous: true, bootstrap: None, proxy: None, openid: None }
     }
 }
 
@@ -119,14 +122,14 @@ impl Authenticator {
         }
         match connection {
             ConnectionIdentity::None if !self.methods.anonymous => {
-                Err(Refused { text: "no credentials".into(), by_objects: false })
+                Err(Refused { text: "no credentials".into(), retry: None })
             }
             ConnectionIdentity::None => {
                 let warning = (bearer == Bearer::Misplaced).then_some(EXTRA_SPACE);
                 Ok(Authenticated { user: Arc::clone(&self.anonymous), warning })
             }
             ConnectionIdentity::User { .. } | ConnectionIdentity::Refused => {
-                Err(Refused { text: "invalid certificate".into(), by_objects: false })
+                Err(Refused { text: "invalid certificate".into(), retry: None })
             }
         }
     }
@@ -156,7 +159,7 @@ impl Authenticator {
     /// Static tokens are issued for the API.
     fn owner(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<TokenOwner, Refused> {
         const UNKNOWN: &str = "invalid bearer token";
-        let unknown = || Refused { text: UNKNOWN.into(), by_objects: false };
+        let unknown = || Refused { text: UNKNOWN.into(), retry: None };
         if token.len() > TOKEN_BYTES {
             return Err(unknown());
         }
@@ -173,11 +176,22 @@ impl Authenticator {
                 audiences: verified.audiences().to_vec(),
                 warning: verified.warning(),
             }),
-            Ok(None) => self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused {
-                by_objects: self.methods.bootstrap.is_some() && BootstrapTokens::is_one(token),
-                ..unknown()
-            }),
-            Err(error) => Err(Refused { text: format!("[{UNKNOWN}, {error}]"), by_objects: error.is_by_objects() }),
+            Ok(None) if BootstrapTokens::is_one(token) => {
+                let retry = self.methods.bootstrap.as_ref().map(|_| Retry::AfterCatchingUp);
+                self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused { retry, ..unknown() })
+            }
+            Ok(None) => match self.openid_user(token, &key, wanted, now) {
+                Some(Ok(owner)) => Ok(owner),
+                Some(Err(error)) => {
+                    let retry = error.is_by_keys().then_some(Retry::WithNewKeys);
+                    Err(Refused { text: format!("[{UNKNOWN}, {error}]"), retry })
+                }
+                None => Err(unknown()),
+            },
+            Err(error) => {
+                let retry = error.is_by_objects().then_some(Retry::AfterCatchingUp);
+                Err(Refused { text: format!("[{UNKNOWN}, {error}]"), retry })
+            }
         }
     }
 }
@@ -188,6 +202,25 @@ impl Authenticator {
         let user = self.methods.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
         meant.then(|| self.of_api(Arc::new(user)))
+    }
+
+    /// Returns the owner of a token of the OpenID Connect provider, which is issued for the API. `None` if the token is
+    /// not one of the provider.
+    fn openid_user(
+        &self,
+        token: &[u8],
+        digest: &[u8; 32],
+        wanted: &[String],
+        now: SystemTime,
+    ) -> Option<Result<TokenOwner, OpenIdError>> {
+        let is_meant = self.audiences().iter().any(|own| wanted.contains(own));
+        let found = self.methods.openid.as_ref().filter(|_| is_meant)?.user(token, digest, now)?;
+        Some(found.map(|user| self.of_api(user)))
+    }
+
+    /// Returns the OpenID Connect provider, if one is configured.
+    pub const fn openid(&self) -> Option<&Arc<OpenId>> {
+        self.methods.openid.as_ref()
     }
 
     /// Returns a user whose token is issued for the API.
@@ -201,8 +234,17 @@ impl Authenticator {
 pub struct Refused {
     /// The text that a TokenReview shows.
     pub text: String,
-    /// Whether the failure depends on stored objects, which may be outdated on this replica.
-    pub by_objects: bool,
+    /// What may make another attempt succeed. `None` if nothing does.
+    pub retry: Option<Retry>,
+}
+
+/// What this replica must do before it attempts an authentication again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// Catch up with the others: the token depends on stored objects, which may be outdated here.
+    AfterCatchingUp,
+    /// Fetch the keys of the OpenID Connect provider, which may have new ones.
+    WithNewKeys,
 }
 
 impl From<Refused> for ApiError {
@@ -253,10 +295,10 @@ mod tests {
         };
         let (valid, expired) = (certificate(60), certificate(-60));
         assert_eq!(name(&valid, Some("Bearer bad")).unwrap(), "cert");
-        assert!(!name(&expired, None).unwrap_err().by_objects);
-        assert!(!name(&ConnectionIdentity::Refused, None).unwrap_err().by_objects);
+        assert!(!name(&expired, None).unwrap_err().retry.is_some());
+        assert!(!name(&ConnectionIdentity::Refused, None).unwrap_err().retry.is_some());
         let none = ConnectionIdentity::None;
-        assert!(!name(&none, Some("Bearer bad")).unwrap_err().by_objects);
+        assert!(!name(&none, Some("Bearer bad")).unwrap_err().retry.is_some());
         assert_eq!(name(&none, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(name(&ConnectionIdentity::Refused, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(authenticator.review(b"secret", &[]).unwrap().audiences, ["api"]);

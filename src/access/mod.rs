@@ -13,6 +13,7 @@ pub mod connection;
 mod front_proxy;
 mod impersonation;
 pub mod nodes;
+mod openid;
 pub mod rbac;
 pub mod review;
 mod token_file;
@@ -20,12 +21,13 @@ pub mod tokens;
 mod user;
 
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
-pub use authenticator::{Authenticated, AuthenticationMethods, Authenticator, Refused, TokenOwner};
+pub use authenticator::{Authenticated, AuthenticationMethods, Authenticator, Refused, Retry, TokenOwner};
 pub use authorizer::{Authorizer, Decision, Modes, Permissions};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
 pub use front_proxy::{FrontProxy, TrustedProxy, says_who_asks};
 pub use impersonation::Impersonation;
+pub use openid::{OpenId, OpenIdSettings, SettingsError};
 pub use token_file::{TokenFile, TokenFileError};
 pub use user::{Extra, User};
 

@@ -12,6 +12,7 @@ use super::image_policy::{ImagePolicy, Settings};
 use super::plugins::pod_node_selector::Selectors;
 use super::tolerations::Tolerations;
 use crate::field::Errors;
+use crate::kinds::admission::LostNodes;
 use crate::kinds::admission::pod_security;
 use crate::kinds::admission::quota::Limited;
 use crate::pki::{KubeconfigError, PkiError, read_credential};
@@ -35,6 +36,8 @@ pub struct Configuration {
     pub pod_security: pod_security::Settings,
     /// The rates of events.
     pub event_rates: EventRates,
+    /// For how long pods stay on lost nodes. It comes from flags.
+    pub lost_nodes: LostNodes,
     /// The tolerations of namespaces that state none.
     pub tolerations: Tolerations,
     /// The resources that nobody may consume without a quota.

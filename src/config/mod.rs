@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::enablement::Enablement;
+use crate::kinds::admission::LostNodes;
 use crate::limits;
 
 pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion};
@@ -285,6 +286,49 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_bootstrap_token_auth: bool,
 
+    /// The OpenID Connect provider whose tokens are accepted: the https URL that they name as their issuer.
+    #[arg(long, value_name = "URL")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc_issuer_url: Option<String>,
+
+    /// The audience that tokens of the provider must have.
+    #[arg(long, value_name = "ID")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc_client_id: Option<String>,
+
+    /// PEM file with authorities of the provider's certificate; by default those that this machine trusts.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc_ca_file: Option<PathBuf>,
+
+    /// The claim that holds the name of the user.
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
+    pub oidc_username_claim: String,
+
+    /// Text before names of users; - for none. By default the issuer and #, and none for the claim email.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oidc_username_prefix: Option<String>,
+
+    /// The claim that holds the groups of the user: a list of strings, or one string.
+    #[arg(long, value_name = "CLAIM", default_value = "")]
+    #[serde(default)]
+    pub oidc_groups_claim: String,
+
+    /// Text before names of groups.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[serde(default)]
+    pub oidc_groups_prefix: String,
+
+    /// Claims that a token of the provider must have, with their values; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub oidc_required_claim: Vec<String>,
+
+    /// Algorithms by which tokens of the provider may be signed: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "RS256")]
+    pub oidc_signing_algs: Vec<String>,
+
     /// PEM file with authorities of the certificates of proxies, which state the user in headers.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -328,10 +372,20 @@ pub struct Config {
     #[serde(default)]
     pub disable_admission_plugins: Vec<String>,
 
+    /// Seconds for which pods that do not state it stay on nodes that are not ready (plugin DefaultTolerationSeconds).
+    #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().not_ready, allow_negative_numbers = true)]
+    pub default_not_ready_toleration_seconds: i64,
+
+    /// Seconds for which pods that do not state it stay on nodes that are not reachable (plugin
+    /// DefaultTolerationSeconds).
+    #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().unreachable, allow_negative_numbers = true)]
+    pub default_unreachable_toleration_seconds: i64,
+
     /// File with configurations of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io).
     ///
-    /// The server uses the kubeconfigs of MutatingAdmissionWebhook and ValidatingAdmissionWebhook, its credentials for
-    /// webhooks. It does not start with settings that it does not support.
+    /// EventRateLimit, ImagePolicyWebhook, PodNodeSelector, PodSecurity, PodTolerationRestriction, ResourceQuota, and the
+    /// credentials of MutatingAdmissionWebhook and ValidatingAdmissionWebhook are configured in it. The server does not
+    /// start with settings that it does not support.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission_control_config_file: Option<PathBuf>,

@@ -49,6 +49,7 @@ impl Cluster {
             issuer,
             legacy_uses: Arc::default(),
             root_ca,
+            authority: Arc::new(Authority::open(&dir, "ca", "test-ca").unwrap()),
             advertised,
             bootstrap,
             aggregation,

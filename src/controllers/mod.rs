@@ -1,7 +1,8 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! aggregated roles, flow schemas, type checks of policies, definitions of custom resources, leaked cluster IPs,
-//! protection of objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost
-//! nodes, the lease of each server, and the objects that every cluster has.
+//! aggregated roles, flow schemas, certificate requests, the signatures by which nodes that join know the cluster, type
+//! checks of policies, definitions of custom resources, leaked cluster IPs, protection of objects in use, unused
+//! tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease of each server, and the
+//! objects that every cluster has.
 //!
 //! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
 //! objects that may need work into a queue that holds every key once ([`queue`]). Workers compare the present state
@@ -11,6 +12,8 @@
 
 mod agent;
 mod api_services;
+mod certificates;
+mod cluster_info;
 mod cluster_ips;
 mod custom_definitions;
 mod custom_objects;
@@ -54,6 +57,7 @@ use crate::aggregation::Aggregation;
 use crate::bootstrap::BootstrapInput;
 use crate::drain::Drain;
 use crate::metrics::queues::QueueMetrics;
+use crate::pki::Authority;
 use crate::registry::Registry;
 use crate::status::ApiResult;
 
@@ -73,6 +77,8 @@ pub struct Settings {
     pub legacy_uses: Arc<LegacyUses>,
     /// PEM bundle with which clients verify the server's certificate.
     pub root_ca: String,
+    /// Issues certificates that are requested by CertificateSigningRequests.
+    pub authority: Arc<Authority>,
     /// The address at which clients inside the cluster reach this server, and its port.
     pub advertised: SocketAddr,
     /// Whether this server keeps the endpoints of the Service `kubernetes`.
@@ -154,6 +160,13 @@ const CONTROLLERS: &[Controller] = &[
     }),
     ("service-cidr", "service_cidrs", |agent, queue| service_cidrs::run(agent, queue).boxed_local()),
     ("resourcequota", "resourcequota_primary", |agent, queue| quotas::run(agent, queue).boxed_local()),
+    ("certificatesigningrequest-approving", "certificate_approving", |agent, queue| {
+        certificates::approve(agent, queue).boxed_local()
+    }),
+    ("certificatesigningrequest-signing", "certificate_signing", |agent, queue| {
+        certificates::sign(agent, queue).boxed_local()
+    }),
+    ("bootstrap-signer", "bootstrap_signer_queue", |agent, queue| cluster_info::run(agent, queue).boxed_local()),
     ("certificatesigningrequest-cleaner", "csr_cleaner", |agent, queue| {
         expiry::certificate_requests(agent, queue).boxed_local()
     }),

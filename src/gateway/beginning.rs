@@ -41,6 +41,7 @@ impl Beginning {
             issuer: boot.issuer.clone(),
             legacy_uses: Arc::clone(boot.authenticator.service_accounts().uses()),
             root_ca: boot.pki.authority_pem().to_owned(),
+            authority: boot.pki.authority(),
             advertised: (boot.config.advertised(), boot.address.port()).into(),
             publishes: boot.config.endpoint_reconciler_type != EndpointReconciler::None,
             bootstrap: input.clone(),

@@ -28,7 +28,7 @@ use super::head::Head;
 use super::routing::{RequestInfo, Routed};
 use super::seats::Lane;
 use super::{Gateway, backup, console, counted, definitions, documents, members, overview, remote, resources};
-use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, TrustedProxy};
+use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, Refused, Retry, TrustedProxy};
 use crate::answer;
 use crate::discovery;
 use crate::field::quote;
@@ -148,19 +148,28 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut P
             // This replica may not have the token's account yet.
             return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
         }
-        Err(refused) if refused.by_objects => {
+        Err(Refused { retry: Some(retry), .. }) => {
             if !progress.take_seat(gateway, Lane::ReadOnly) {
                 return Err(ApiError::unavailable("too many requests wait to be authenticated", 1));
             }
-            let caught_up = tokio::time::timeout(limits::REVISION_WAIT, gateway.registry.catch_up()).await;
+            let prepared = Box::pin(tokio::time::timeout(limits::REVISION_WAIT, prepare(gateway, retry))).await;
             progress.leave_seat(gateway);
-            caught_up.map_err(|_| ApiError::unavailable("this server cannot tell now who asks", 1))??;
+            prepared.map_err(|_| ApiError::unavailable("this server cannot tell now who asks", 1))??;
             authenticate()
         }
         found => found,
     };
     progress.identified(gateway, found.as_ref().ok().map(|found| &*found.user.name));
     Ok(found?)
+}
+
+/// Does what may make another attempt at an authentication succeed.
+async fn prepare(gateway: &Gateway, retry: Retry) -> ApiResult<()> {
+    match (retry, gateway.authenticator.openid()) {
+        (Retry::WithNewKeys, Some(openid)) => openid.fetch_keys().await,
+        _ => gateway.registry.catch_up().await?,
+    }
+    Ok(())
 }
 
 /// Reads the user whom the request wants to impersonate. [`authorize`] decides whether that is allowed.

@@ -174,12 +174,14 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 39] = [
+const SAME: [&str; 48] = [
     "admission-control-config-file",
     "advertise-address",
     "client-ca-file",
     "config",
     "data-dir",
+    "default-not-ready-toleration-seconds",
+    "default-unreachable-toleration-seconds",
     "disable-http2-serving",
     "embedded-controllers",
     "enable-aggregator-routing",
@@ -196,6 +198,13 @@ const SAME: [&str; 39] = [
     "max-mutating-requests-inflight",
     "max-requests-inflight",
     "name",
+    "oidc-ca-file",
+    "oidc-client-id",
+    "oidc-groups-claim",
+    "oidc-groups-prefix",
+    "oidc-issuer-url",
+    "oidc-username-claim",
+    "oidc-username-prefix",
     "peer-advertise",
     "peer-listen",
     "pki-dir",
@@ -217,9 +226,11 @@ const SAME: [&str; 39] = [
 ];
 
 /// Such flags that may be repeated.
-const SAME_LISTS: [&str; 11] = [
+const SAME_LISTS: [&str; 13] = [
     "api-audiences",
     "kubelet-preferred-address-types",
+    "oidc-required-claim",
+    "oidc-signing-algs",
     "requestheader-allowed-names",
     "requestheader-extra-headers-prefix",
     "requestheader-group-headers",

@@ -76,6 +76,11 @@ impl Authority {
         self.not_after
     }
 
+    /// Returns its key.
+    pub(super) fn key(&self) -> &KeyPair {
+        self.issuer.key()
+    }
+
     /// Issues a certificate for a key, in PEM.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<String, rcgen::Error> {
         params.signed_by(key, &self.issuer).map(|certificate| certificate.pem())

@@ -11,6 +11,7 @@ mod kubeconfig;
 mod kubeconfig_file;
 mod leaf;
 mod peer;
+mod requested;
 mod serving;
 
 use std::net::IpAddr;
@@ -33,6 +34,7 @@ pub use kubeconfig::kubeconfig;
 pub use kubeconfig_file::{KubeconfigError, KubeconfigFile};
 pub use leaf::{Leaf, LeafSpec, Usage};
 pub use peer::PeerPki;
+pub use requested::RequestError;
 pub use serving::{ServingCertificate, provider};
 
 /// How long an authority is valid.
@@ -190,7 +192,7 @@ fn host_name() -> Option<String> {
 #[derive(Debug)]
 pub struct Pki {
     options: PkiOptions,
-    authority: Authority,
+    authority: Arc<Authority>,
     proxy_authority: Authority,
     serving: Arc<ServingCertificate>,
     roots: Arc<ClientRoots>,
@@ -204,7 +206,7 @@ impl Pki {
     pub fn open(mut options: PkiOptions) -> Result<Self, PkiError> {
         files::make_dir(&options.dir)?;
         files::make_dir(&options.own_dir)?;
-        let authority = Authority::open(&options.dir, "ca", "flotilla-ca")?;
+        let authority = Arc::new(Authority::open(&options.dir, "ca", "flotilla-ca")?);
         let proxy_authority = Authority::open(&options.dir, "front-proxy-ca", "flotilla-front-proxy-ca")?;
         options.serving = options.serving.take().or_else(|| foreign(options.serving_dir.as_deref()?, &authority));
         let mut trusted = vec![authority.certificate().clone()];
@@ -245,6 +247,11 @@ impl Pki {
     /// Returns the authorities of client certificates.
     pub fn client_roots(&self) -> Arc<ClientRoots> {
         Arc::clone(&self.roots)
+    }
+
+    /// Returns the authority of this cluster.
+    pub fn authority(&self) -> Arc<Authority> {
+        Arc::clone(&self.authority)
     }
 
     /// Returns the certificate of the authority that issued the serving certificate, in PEM: clients must trust it.
@@ -292,7 +299,7 @@ impl Pki {
 
     /// Returns when each certificate expires, in seconds of Unix time, with its purpose.
     pub fn expirations(&self) -> impl Iterator<Item = (&'static str, i64)> {
-        let authorities = [("authority", &self.authority), ("front-proxy-authority", &self.proxy_authority)];
+        let authorities = [("authority", &*self.authority), ("front-proxy-authority", &self.proxy_authority)];
         let authorities = authorities.map(|(name, authority)| (name, authority.not_after().unix_timestamp()));
         self.serving.expires().map(|at| ("serving", at)).into_iter().chain(authorities)
     }

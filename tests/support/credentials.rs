@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 /// The address of a server, and the TLS configurations for it.
 #[derive(Clone)]
@@ -18,6 +19,8 @@ pub struct Credentials {
     pub administrator: Arc<ClientConfig>,
     /// Shows no certificate.
     pub anonymous: Arc<ClientConfig>,
+    /// The authorities that may have issued the server's certificate.
+    roots: RootCertStore,
 }
 
 impl Credentials {
@@ -36,16 +39,28 @@ impl Credentials {
         let certificate = pem("client-certificate-data");
         let chain = CertificateDer::pem_slice_iter(&certificate).map(|one| one.expect("a certificate"));
         let key = PrivateKeyDer::from_pem_slice(&pem("client-key-data")).expect("a key");
-        let config = || {
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-            versions.expect("protocol versions").with_root_certificates(roots.clone())
-        };
         let server = field("server");
         Credentials {
             address: server.strip_prefix("https://").and_then(|text| text.parse().ok()).expect("https://ADDR:PORT"),
-            administrator: Arc::new(config().with_client_auth_cert(chain.collect(), key).expect("a matching key")),
-            anonymous: Arc::new(config().with_no_client_auth()),
+            administrator: Arc::new(
+                trusting(&roots).with_client_auth_cert(chain.collect(), key).expect("a matching key"),
+            ),
+            anonymous: Arc::new(trusting(&roots).with_no_client_auth()),
+            roots,
         }
     }
+
+    /// Returns a TLS configuration that shows a certificate with its key, both in PEM.
+    #[allow(dead_code, reason = "not every test program has certificates issued")]
+    pub fn with_certificate(&self, certificate: &[u8], key: &str) -> Arc<ClientConfig> {
+        let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+        Arc::new(trusting(&self.roots).with_client_auth_cert(vec![certificate], key).expect("a matching key"))
+    }
+}
+
+fn trusting(roots: &RootCertStore) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    versions.expect("protocol versions").with_root_certificates(roots.clone())
 }

@@ -19,6 +19,7 @@ pub use bound::{BoundKind, BoundObjects, Found};
 pub use claims::{Claims, NumericDate};
 pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration, jwks_uri};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};
+pub use jose::Unverified;
 pub use keys::{KEY_FILE, KeyError, KeySet, SigningKey, SpareKey, VerificationKey};
 pub use legacy::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, day_of};
 pub use store::StoreObjects;

@@ -14,7 +14,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 
-fn mutate(_: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
-    admission::tolerate_lost_nodes(pod);
+fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
+    admission::tolerate_lost_nodes(pod, write.registry.admission.configuration.lost_nodes);
     Ok(())
 }

@@ -37,19 +37,17 @@ pub(super) const ADMISSION: Section = Section {
             "the order of plugins cannot be chosen: use --enable-admission-plugins and --disable-admission-plugins",
         ),
         acts("admission-control-config-file", Kind::Text, "", "File with the configuration of admission plugins."),
-        logged(
+        acts(
             "default-not-ready-toleration-seconds",
             Kind::Int,
             "300",
             "Seconds that pods stay on nodes that are not ready.",
-            "it is 300 seconds",
         ),
-        logged(
+        acts(
             "default-unreachable-toleration-seconds",
             Kind::Int,
             "300",
             "Seconds that pods stay on nodes that are not reached.",
-            "it is 300 seconds",
         ),
         acts(
             "disable-admission-plugins",

@@ -302,6 +302,21 @@ pub const TOKEN_BYTES: usize = 65_536;
 /// Verified tokens that are cached.
 pub const TOKEN_CACHE_ENTRIES: usize = 16_384;
 
+/// How long an OpenID issuer has to answer one request.
+pub const OPENID_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest answer of an OpenID issuer, in bytes.
+pub const OPENID_ANSWER_BYTES: usize = 1 << 20;
+
+/// Shortest time between two fetches of the keys of an OpenID issuer, so that tokens with false signatures cause few.
+pub const OPENID_FETCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How old the keys of an OpenID issuer become before they are fetched again.
+pub const OPENID_REFRESH: Duration = Duration::from_secs(3_600);
+
+/// Pause before the keys of an OpenID issuer are fetched again if it has not answered yet.
+pub const OPENID_RETRY: Duration = Duration::from_secs(10);
+
 /// Uses of tokens in Secrets that wait until they are recorded there.
 pub const LEGACY_TOKEN_USES: usize = 16_384;
 

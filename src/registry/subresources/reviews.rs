@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::access::review::{self, AccessReview};
+use crate::access::{Refused, Retry};
 use crate::registry::now;
 use crate::status::ApiError;
 
@@ -17,9 +18,12 @@ pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
 pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
         let mut reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
-        if reviewed.as_ref().is_err_and(|refused| refused.by_objects) {
-            // This replica may be behind in the groups that have the objects to which the token is bound.
-            call.registry.catch_up().await?;
+        if let Err(Refused { retry: Some(retry), .. }) = reviewed {
+            match (retry, call.tokens.authenticator.openid()) {
+                (Retry::WithNewKeys, Some(openid)) => openid.fetch_keys().await,
+                // This replica may be behind in the groups that have the objects to which the token is bound.
+                _ => call.registry.catch_up().await?,
+            }
             reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
         }
         call.caller.warnings.extend(reviewed.ok().and_then(|owner| owner.warning).map(str::to_owned));

@@ -17,8 +17,8 @@ fn pods_get_account_token_priority_and_patience() {
     assert_eq!(container.list_at(&["volumeMounts"])[0].str_at(&["name"]), "kube-api-access-abcde");
     set_priority(&mut pod, None, std::iter::empty()).unwrap();
     assert_eq!(pod.int_at(&["spec", "priority"]), Some(0));
-    tolerate_lost_nodes(&mut pod);
-    tolerate_lost_nodes(&mut pod);
+    tolerate_lost_nodes(&mut pod, LostNodes::default());
+    tolerate_lost_nodes(&mut pod, LostNodes::default());
     assert_eq!(pod.list_at(&["spec", "tolerations"]).len(), 2);
 }
 

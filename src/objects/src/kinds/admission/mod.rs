@@ -25,7 +25,7 @@ pub use runtime_class::{check_overhead, set_runtime_class};
 pub use service_account::{
     check_account, check_ephemeral_containers, check_mirror_pod, is_mirror_pod, missing_account, set_service_account,
 };
-pub use tolerations::tolerate_lost_nodes;
+pub use tolerations::{LostNodes, tolerate_lost_nodes};
 
 #[cfg(test)]
 mod admission_tests;

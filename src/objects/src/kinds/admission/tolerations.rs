@@ -3,26 +3,36 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// Seconds for which a pod stays on such a node.
-const SECONDS: i64 = 300;
-const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// For how long pods that do not state it stay on nodes that are lost, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostNodes {
+    /// On nodes that are not ready.
+    pub not_ready: i64,
+    /// On nodes that are not reachable.
+    pub unreachable: i64,
+}
+
+impl Default for LostNodes {
+    fn default() -> Self {
+        Self { not_ready: 300, unreachable: 300 }
+    }
+}
 
 /// Adds tolerations for nodes that are not ready or not reachable, unless the pod states its own.
-pub fn tolerate_lost_nodes(pod: &mut Value) {
+pub fn tolerate_lost_nodes(pod: &mut Value, times: LostNodes) {
+    let taints =
+        [("node.kubernetes.io/not-ready", times.not_ready), ("node.kubernetes.io/unreachable", times.unreachable)];
     let own = pod.list_at(&["spec", "tolerations"]);
-    let missing: Vec<Value> = TAINTS
-        .iter()
-        .filter(|taint| {
-            !own.iter().any(|own| {
-                let (key, effect) = (own.str_at(&["key"]), own.str_at(&["effect"]));
-                (key.is_empty() || key == **taint) && (effect.is_empty() || effect == "NoExecute")
-            })
+    let is_stated = |taint: &str| {
+        own.iter().any(|own| {
+            let (key, effect) = (own.str_at(&["key"]), own.str_at(&["effect"]));
+            (key.is_empty() || key == taint) && (effect.is_empty() || effect == "NoExecute")
         })
-        .map(|taint| {
-            let taint: &str = taint;
-            value!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS})
-        })
-        .collect();
+    };
+    let missing = taints.into_iter().filter(|(taint, _)| !is_stated(taint)).map(|(taint, seconds)| {
+        value!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
+    });
+    let missing: Vec<Value> = missing.collect();
     append(pod, &["spec", "tolerations"], missing);
 }
 

@@ -9,12 +9,12 @@ use flotilla_proto::value::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
+use super::signers;
 use crate::field::{Errors, Path, quote, shown};
 use crate::rules::names::MASTERS;
 use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 
 const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
-const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const USAGES: [&str; 23] = [
     "any",
@@ -74,7 +74,7 @@ enum Part {
 
 /// Returns whether a request asks for a client certificate in the group `system:masters`.
 pub fn asks_for_masters(object: &Value) -> bool {
-    if object.str_at(&["spec", "signerName"]) != CLIENT_SIGNER {
+    if object.str_at(&["spec", "signerName"]) != signers::CLIENT {
         return false;
     }
     let request = STANDARD.decode(object.str_at(&["spec", "request"])).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The kinds of the group `certificates.k8s.io`.
 
 pub mod certificate;
+pub mod signers;
 
 use crate::rules::Strategy;
 

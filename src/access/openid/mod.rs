@@ -1,0 +1,154 @@
+//! Tokens of an OpenID Connect provider (OpenID Connect Core 1.0; Kubernetes documentation, "Authenticating", section
+//! "OpenID Connect Tokens").
+//!
+//! [`settings`] say which tokens are accepted and how their claims become a user, [`claims`] does that, [`keys`] verify
+//! signatures, and [`provider`] fetches the keys. A token is verified once and then cached by its digest. No request
+//! waits for the provider unless its token names the issuer and no present key has made its signature.
+
+mod claims;
+mod keys;
+mod provider;
+mod settings;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwapOption;
+use dashmap::DashMap;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use self::claims::Claims;
+use self::keys::ProviderKeys;
+use self::provider::Provider;
+pub use self::settings::{OpenIdSettings, SettingsError};
+use super::tokens::Unverified;
+use super::user::User;
+use crate::causes::with_causes;
+use crate::field::quote;
+use crate::limits;
+use crate::outbound::Outbound;
+
+/// Why a token of the provider is not valid. A TokenReview shows these texts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum OpenIdError {
+    #[error("oidc: authenticator not initialized")]
+    NoKeys,
+    #[error("oidc: verify token: {0}")]
+    Token(String),
+    #[error("oidc: verify token: failed to verify signature: failed to verify id token signature")]
+    Signature,
+    #[error("oidc: {0}")]
+    Claims(String),
+}
+
+impl OpenIdError {
+    /// Returns whether other keys of the provider may make the token valid.
+    pub const fn is_by_keys(&self) -> bool {
+        matches!(self, Self::NoKeys | Self::Signature)
+    }
+}
+
+/// A token whose signature and claims are valid until it expires.
+#[derive(Debug)]
+struct Verified {
+    user: Arc<User>,
+    claims: Claims,
+}
+
+/// Verifies tokens of one provider.
+#[derive(Debug)]
+pub struct OpenId {
+    settings: OpenIdSettings,
+    provider: Provider,
+    /// `None` until they have been fetched.
+    keys: ArcSwapOption<ProviderKeys>,
+    verified: DashMap<[u8; 32], Arc<Verified>>,
+    /// When keys were fetched last. One task fetches at a time.
+    fetched: Mutex<Option<Instant>>,
+}
+
+impl OpenId {
+    /// Returns a verifier that has no keys yet.
+    pub fn new(settings: OpenIdSettings, outbound: Outbound) -> Self {
+        let provider = Provider::new(&settings, outbound);
+        Self { settings, provider, keys: ArcSwapOption::empty(), verified: DashMap::new(), fetched: Mutex::default() }
+    }
+
+    /// Returns the user of a token. `None` if the token is not one of this provider. `digest` is the SHA-256 digest of
+    /// the token.
+    ///
+    /// # Errors
+    /// The token names this provider, but is not valid.
+    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
+        if let Some(known) = self.verified.get(digest) {
+            let valid = known.claims.check_times(now).map_err(OpenIdError::Token);
+            return Some(valid.map(|()| Arc::clone(&known.user)));
+        }
+        let parts = Unverified::parse(token)?;
+        let claims = Claims::parse(&parts.payload).filter(|claims| claims.is_of(&self.settings.issuer))?;
+        let verified = self.verify(&parts, &claims, now);
+        Some(verified.map(|user| {
+            let user = Arc::new(user);
+            if self.verified.len() >= limits::TOKEN_CACHE_ENTRIES {
+                self.verified.clear();
+            }
+            self.verified.insert(*digest, Arc::new(Verified { user: Arc::clone(&user), claims }));
+            user
+        }))
+    }
+
+    /// Checks a token in the order in which Kubernetes does.
+    fn verify(&self, parts: &Unverified<'_>, claims: &Claims, now: SystemTime) -> Result<User, OpenIdError> {
+        let keys = self.keys.load();
+        let keys = keys.as_deref().ok_or(OpenIdError::NoKeys)?;
+        claims.check_audience(&self.settings.client).map_err(OpenIdError::Token)?;
+        claims.check_times(now).map_err(OpenIdError::Token)?;
+        let algorithm = self.settings.algorithms.iter().find(|algorithm| algorithm.name() == parts.algorithm);
+        let Some(algorithm) = algorithm else {
+            let wanted: Vec<String> = self.settings.algorithms.iter().map(|wanted| quote(wanted.name())).collect();
+            let (wanted, found) = (wanted.join(" "), quote(&parts.algorithm));
+            let why = format!("oidc: id token signed with unsupported algorithm, expected [{wanted}] got {found}");
+            return Err(OpenIdError::Token(why));
+        };
+        if !keys.verify(*algorithm, &parts.key_id, parts.message, &parts.signature) {
+            return Err(OpenIdError::Signature);
+        }
+        claims.user(&self.settings).map_err(OpenIdError::Claims)
+    }
+
+    /// Fetches the keys of the provider, unless that was done a moment ago. Requests that ask for this at the same time
+    /// wait for the same answer.
+    pub async fn fetch_keys(&self) {
+        let mut fetched = self.fetched.lock().await;
+        if fetched.is_some_and(|at| at.elapsed() < limits::OPENID_FETCH_INTERVAL) {
+            return;
+        }
+        match self.provider.keys().await {
+            Ok(keys) => {
+                // A token of a key that the provider has withdrawn is not accepted any longer.
+                self.keys.store(Some(Arc::new(keys)));
+                self.verified.clear();
+            }
+            Err(error) => {
+                let issuer = &self.settings.issuer;
+                tracing::error!(issuer, error = with_causes(&error), "no keys from the OpenID issuer");
+            }
+        }
+        *fetched = Some(Instant::now());
+    }
+
+    /// Keeps the keys fresh, for ever.
+    pub async fn follow(&self) {
+        loop {
+            self.fetch_keys().await;
+            let pause = if self.keys.load().is_some() { limits::OPENID_REFRESH } else { limits::OPENID_RETRY };
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "openid_tests.rs"]
+mod tests;
