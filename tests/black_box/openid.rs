@@ -120,6 +120,6 @@ fn contradicting_flags_end_the_start() {
         (vec!["--oidc-issuer-url=https://i", "--oidc-client-id=c", "--oidc-signing-algs=HS256"], "is not supported"),
     ] {
         let refusal = data.try_start_with(&flags).err().expect("a refusal");
-        assert!(refusal.message.contains(text), "{}", refusal.message);
+        assert!(refusal.messages.contains(text), "{}", refusal.messages);
     }
 }
