@@ -12,6 +12,11 @@ impl Config {
         Duration::from_secs(self.shutdown_delay_seconds)
     }
 
+    /// Returns how long events live after their last write. `None` for ever.
+    pub fn event_ttl(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.event_ttl_seconds)).filter(|age| !age.is_zero())
+    }
+
     /// Returns how long open requests may take before a stopping server ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)

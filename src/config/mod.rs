@@ -207,6 +207,10 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub history_seconds: u64,
 
+    /// Seconds for which an event lives after it was written last; 0 for ever.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
+    pub event_ttl_seconds: u64,
+
     /// Seconds that a stopping server goes on serving, while /readyz fails and clients are sent elsewhere.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub shutdown_delay_seconds: u64,

@@ -49,6 +49,7 @@ impl Cluster {
             issuer,
             legacy_uses: Arc::default(),
             root_ca,
+            event_ttl: None,
             authority: Arc::new(Authority::open(&dir, "ca", "test-ca").unwrap()),
             advertised,
             bootstrap,

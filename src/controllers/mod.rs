@@ -19,6 +19,7 @@ mod custom_definitions;
 mod custom_objects;
 mod custom_services;
 mod each_namespace;
+mod events;
 mod expiry;
 mod flow_schemas;
 mod garbage;
@@ -77,6 +78,8 @@ pub struct Settings {
     pub legacy_uses: Arc<LegacyUses>,
     /// PEM bundle with which clients verify the server's certificate.
     pub root_ca: String,
+    /// How long events live after their last write. `None` for ever.
+    pub event_ttl: Option<Duration>,
     /// Issues certificates that are requested by CertificateSigningRequests.
     pub authority: Arc<Authority>,
     /// The address at which clients inside the cluster reach this server, and its port.
@@ -184,6 +187,7 @@ const CONTROLLERS: &[Controller] = &[
 const OF_API: &[Controller] = &[
     ("kubernetes-service", "kubernetes_service", |agent, queue| kubernetes_service::run(agent, queue).boxed_local()),
     ("upkeep", "upkeep", |agent, queue| upkeep::run(agent, queue).boxed_local()),
+    ("event-expiry", "event_expiry", |agent, queue| events::run(agent, queue).boxed_local()),
     ("service-ip-repair", "service_ip_repair", |agent, queue| cluster_ips::run(agent, queue).boxed_local()),
     ("custom-resource-definitions", "crd_naming_condition_controller", |agent, queue| {
         custom_definitions::run(agent, queue).boxed_local()

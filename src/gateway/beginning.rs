@@ -42,6 +42,7 @@ impl Beginning {
             legacy_uses: Arc::clone(boot.authenticator.service_accounts().uses()),
             root_ca: boot.pki.authority_pem().to_owned(),
             authority: boot.pki.authority(),
+            event_ttl: boot.config.event_ttl(),
             advertised: (boot.config.advertised(), boot.address.port()).into(),
             publishes: boot.config.endpoint_reconciler_type != EndpointReconciler::None,
             bootstrap: input.clone(),

@@ -259,6 +259,9 @@ fn same(given: &ParsedFlags, to: &mut Translation) {
     if let Some(host) = given.one("external-hostname") {
         to.set("tls-san", host);
     }
+    if let Some(age) = given.one("event-ttl").and_then(|text| value::span(text).ok()) {
+        to.set("event-ttl-seconds", age.max(0).cast_unsigned().div_ceil(1_000_000_000));
+    }
     if let Some(delay) = given.one("shutdown-delay-duration").and_then(|text| value::span(text).ok()) {
         to.set("shutdown-delay-seconds", delay.max(0).cast_unsigned().div_ceil(1_000_000_000));
     }

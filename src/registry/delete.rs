@@ -176,6 +176,15 @@ impl Registry {
         }
     }
 
+    /// Removes an object whose time is over, as etcd does at the end of a lease: nobody is asked, and no finalizer holds
+    /// it. An object that has changed meanwhile stays.
+    ///
+    /// # Errors
+    /// The store cannot write.
+    pub async fn remove_expired(&self, target: Target<'_>, object: &Object) -> ApiResult<()> {
+        self.remove(target, object).await.map(drop)
+    }
+
     /// Removes an object from its table. `None` when it is no longer in this state.
     async fn remove(&self, target: Target<'_>, current: &Object) -> ApiResult<Option<Arc<Object>>> {
         let write = Write {

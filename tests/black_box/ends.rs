@@ -11,6 +11,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const CLASSES: &str = "/apis/storage.k8s.io/v1/volumeattributesclasses";
 const RANGES: &str = "/apis/networking.k8s.io/v1/servicecidrs";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
+const EVENTS: &str = "/api/v1/namespaces/default/events";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const MERGE: &str = "application/merge-patch+json";
@@ -147,6 +148,26 @@ fn expired_tokens_and_requests_are_deleted() {
     until("the request is gone", || is_gone(&mut client, &request));
     client.get(&format!("{SECRETS}/bootstrap-token-ghijkl")).expect(200);
     client.get(&format!("{REQUESTS}/pending")).expect(200);
+}
+
+#[test]
+fn events_are_removed_when_they_expire_although_finalizers_hold_them() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--event-ttl-seconds=1", "--embedded-controllers=false"]);
+    let mut client = server.connect();
+    let event = |name: &str| {
+        json!({"metadata": {"name": name, "finalizers": ["example.com/f"]},
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "reason": "Tested"})
+    };
+    let created = client.post(EVENTS, &event("a")).expect(201);
+    let since = created["metadata"]["resourceVersion"].as_str().expect("a revision");
+    let path = format!("{EVENTS}?watch=1&resourceVersion={since}");
+    let mut watch = server.connect().watch(&path).expect("a connection").expect("a watch");
+    until("the event is gone", || is_gone(&mut client, &format!("{EVENTS}/a")));
+    let deleted = watch.next().expect("an event of the watch");
+    assert_eq!((&deleted["type"], &deleted["object"]["metadata"]["name"]), (&json!("DELETED"), &json!("a")));
+    client.post(EVENTS, &event("b")).expect(201);
+    until("a later one is removed, too", || is_gone(&mut client, &format!("{EVENTS}/b")));
 }
 
 #[test]
