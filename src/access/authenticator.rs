@@ -295,10 +295,10 @@ mod tests {
         };
         let (valid, expired) = (certificate(60), certificate(-60));
         assert_eq!(name(&valid, Some("Bearer bad")).unwrap(), "cert");
-        assert!(!name(&expired, None).unwrap_err().retry.is_some());
-        assert!(!name(&ConnectionIdentity::Refused, None).unwrap_err().retry.is_some());
+        assert!(name(&expired, None).unwrap_err().retry.is_none());
+        assert!(name(&ConnectionIdentity::Refused, None).unwrap_err().retry.is_none());
         let none = ConnectionIdentity::None;
-        assert!(!name(&none, Some("Bearer bad")).unwrap_err().retry.is_some());
+        assert!(name(&none, Some("Bearer bad")).unwrap_err().retry.is_none());
         assert_eq!(name(&none, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(name(&ConnectionIdentity::Refused, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(authenticator.review(b"secret", &[]).unwrap().audiences, ["api"]);

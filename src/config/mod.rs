@@ -329,7 +329,8 @@ pub struct Config {
     #[serde(default)]
     pub oidc_required_claim: Vec<String>,
 
-    /// Algorithms by which tokens of the provider may be signed: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384.
+    /// Algorithms by which tokens of the provider may be signed: RS256, RS384, RS512, PS256, PS384, PS512, ES256,
+    /// ES384.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "RS256")]
     pub oidc_signing_algs: Vec<String>,
 
@@ -387,9 +388,9 @@ pub struct Config {
 
     /// File with configurations of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io).
     ///
-    /// EventRateLimit, ImagePolicyWebhook, PodNodeSelector, PodSecurity, PodTolerationRestriction, ResourceQuota, and the
-    /// credentials of MutatingAdmissionWebhook and ValidatingAdmissionWebhook are configured in it. The server does not
-    /// start with settings that it does not support.
+    /// EventRateLimit, ImagePolicyWebhook, PodNodeSelector, PodSecurity, PodTolerationRestriction, ResourceQuota, and
+    /// the credentials of MutatingAdmissionWebhook and ValidatingAdmissionWebhook are configured in it. The server does
+    /// not start with settings that it does not support.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission_control_config_file: Option<PathBuf>,

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use flotilla_cluster::{Interest, Scope, Selection};
-use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use ring::hmac;
 
@@ -138,6 +137,8 @@ fn token(secret: &Value) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::value;
+
     use super::*;
 
     fn secret(changed: &[(&str, &str)]) -> Value {

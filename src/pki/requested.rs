@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use rcgen::{KeyPair, PublicKeyData, SigningKey};
+use rcgen::{KeyPair, SigningKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use x509_cert::Certificate;
 use x509_cert::certificate::{TbsCertificate, Version};
@@ -178,17 +178,21 @@ fn alternative_names(info: &CertReqInfo) -> Result<GeneralNames, RequestError> {
             }
         }
     }
-    names.retain(|name| match name {
-        GeneralName::DnsName(_) | GeneralName::Rfc822Name(_) => true,
-        GeneralName::IpAddress(_) | GeneralName::UniformResourceIdentifier(_) => true,
-        _ => false,
+    names.retain(|name| {
+        matches!(
+            name,
+            GeneralName::DnsName(_)
+                | GeneralName::Rfc822Name(_)
+                | GeneralName::IpAddress(_)
+                | GeneralName::UniformResourceIdentifier(_)
+        )
     });
     Ok(names)
 }
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType};
+    use rcgen::{CertificateParams, DnType, PublicKeyData as _};
     use x509_parser::prelude::X509Certificate;
 
     use super::*;

@@ -176,8 +176,8 @@ impl Registry {
         }
     }
 
-    /// Removes an object whose time is over, as etcd does at the end of a lease: nobody is asked, and no finalizer holds
-    /// it. An object that has changed meanwhile stays.
+    /// Removes an object whose time is over, as etcd does at the end of a lease: nobody is asked, and no finalizer
+    /// holds it. An object that has changed meanwhile stays.
     ///
     /// # Errors
     /// The store cannot write.

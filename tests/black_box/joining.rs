@@ -78,7 +78,9 @@ fn a_node_that_joins_gets_its_certificate() {
     let key = KeyPair::generate().expect("a key");
     let asked = request("n1", &key, "kube-apiserver-client-kubelet", &[], &["client auth", "digital signature"]);
     let mut node = server.connect_anonymously();
-    send(&mut node, "POST", REQUESTS, &TOKEN, &asked.to_string()).expect(201);
+    until("the bindings have taken effect", || {
+        send(&mut node, "POST", REQUESTS, &TOKEN, &asked.to_string()).status == 201
+    });
     until("the certificate is issued", || condition(&mut client, "n1").1.is_string());
     let (approved, certificate) = condition(&mut client, "n1");
     assert_eq!((&approved["type"], &approved["reason"]), (&json!("Approved"), &json!("AutoApproved")));

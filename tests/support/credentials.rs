@@ -20,7 +20,7 @@ pub struct Credentials {
     /// Shows no certificate.
     pub anonymous: Arc<ClientConfig>,
     /// The authorities that may have issued the server's certificate.
-    roots: RootCertStore,
+    pub roots: RootCertStore,
 }
 
 impl Credentials {

@@ -124,7 +124,7 @@ impl PublicKey {
         };
         let is_meant = matches!(&*jwk.r#use, "" | "sig");
         let algorithm = if jwk.alg.is_empty() { None } else { Some(Algorithm::named(&jwk.alg)?) };
-        is_meant.then(|| Self { id: jwk.kid, algorithm, numbers })
+        is_meant.then_some(Self { id: jwk.kid, algorithm, numbers })
     }
 }
 

@@ -127,7 +127,8 @@ fn other_keys_may_make_a_token_valid() {
     assert!(user(&verifier(&[&old]), &token).unwrap().unwrap_err().is_by_keys());
     assert!(user(&verifier(&[&old, &new]), &token).unwrap().is_ok());
     let mut forged = token.clone();
-    *forged.last_mut().unwrap() ^= 4;
+    let at = forged.len() - 40; // within the signature
+    forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
     assert_eq!(user(&verifier(&[&new]), &forged).unwrap(), Err(OpenIdError::Signature));
 }
 

@@ -135,7 +135,7 @@ impl Names {
 fn check_usages(usages: &[Value], wanted: &[&str]) -> Result<(), String> {
     let has = |usage: &&str| usages.iter().any(|value| value.as_str() == Some(usage));
     let known = |value: &Value| value.as_str().is_some_and(|usage| wanted.contains(&usage));
-    let complete = wanted.iter().filter(|usage| **usage != "key encipherment").all(|usage| has(usage));
+    let complete = wanted.iter().filter(|usage| **usage != "key encipherment").all(has);
     if complete && usages.iter().all(known) {
         Ok(())
     } else {
