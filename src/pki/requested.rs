@@ -57,9 +57,9 @@ pub enum RequestError {
 
 impl Authority {
     /// Issues the certificate that a request asks for, in PEM: with its subject, key and alternative names (DNS, email,
-    /// IP, URI). The usages are those of the CertificateSigningRequest, of which other names than those of the signers
-    /// in `flotilla_objects` are ignored; what else the request wants is ignored, too. The certificate ends with the
-    /// authority's at the latest.
+    /// IP, URI), and without anything else that it asks for. `usages` are names as in a CertificateSigningRequest; names
+    /// that Kubernetes' own signers do not allow are left out. The certificate is valid for `valid`, and not longer than
+    /// the authority's.
     ///
     /// # Errors
     /// If the request is not signed by its key, or the certificate cannot be made.
@@ -91,20 +91,18 @@ impl Authority {
     }
 }
 
-/// Returns the name of the algorithm by which a key signs; `None` if this server creates no keys like it and cannot
-/// name its algorithm.
+/// Returns the name of the algorithm by which a key signs. `None` if it is not one of those that authorities usually
+/// have.
 fn algorithm(key: &KeyPair) -> Option<AlgorithmIdentifierOwned> {
     // RFC 5758, section 3.2; RFC 8410, section 3; RFC 4055, section 5.
-    let oid = |text| ObjectIdentifier::new_unwrap(text);
-    let of = key.algorithm();
-    let (oid, parameters) = match () {
-        () if of == &rcgen::PKCS_ECDSA_P256_SHA256 => (oid("1.2.840.10045.4.3.2"), None),
-        () if of == &rcgen::PKCS_ECDSA_P384_SHA384 => (oid("1.2.840.10045.4.3.3"), None),
-        () if of == &rcgen::PKCS_ED25519 => (oid("1.3.101.112"), None),
-        () if of == &rcgen::PKCS_RSA_SHA256 => (oid("1.2.840.113549.1.1.11"), Some(Any::null())),
-        () => return None,
-    };
-    Some(AlgorithmIdentifierOwned { oid, parameters })
+    let known = [
+        (&rcgen::PKCS_ECDSA_P256_SHA256, "1.2.840.10045.4.3.2", None),
+        (&rcgen::PKCS_ECDSA_P384_SHA384, "1.2.840.10045.4.3.3", None),
+        (&rcgen::PKCS_ED25519, "1.3.101.112", None),
+        (&rcgen::PKCS_RSA_SHA256, "1.2.840.113549.1.1.11", Some(Any::null())),
+    ];
+    let (_, oid, parameters) = known.into_iter().find(|(algorithm, ..)| *algorithm == key.algorithm())?;
+    Some(AlgorithmIdentifierOwned { oid: ObjectIdentifier::new_unwrap(oid), parameters })
 }
 
 /// Draws a serial number.
