@@ -14,6 +14,31 @@ const LEEWAY: Duration = Duration::from_secs(300);
 /// How the provider of Google names itself in some tokens, and its URL.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
+/// When a token is valid, in seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    begins: u64,
+    ends: u64,
+}
+
+impl Validity {
+    /// Checks that the token has begun and not expired.
+    ///
+    /// # Errors
+    /// The message of the refusal.
+    pub fn check(self, now: SystemTime) -> Result<(), String> {
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        if since > Duration::from_secs(self.ends) {
+            return Err(format!("oidc: token is expired (Token Expiry: {})", shown(self.ends)));
+        }
+        if since + LEEWAY < Duration::from_secs(self.begins) {
+            let (now, begins) = (shown(since.as_secs()), shown(self.begins));
+            return Err(format!("oidc: current time {now} before the nbf (not before) time: {begins}"));
+        }
+        Ok(())
+    }
+}
+
 /// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims(Map<String, Value>);
@@ -44,19 +69,10 @@ impl Claims {
         Err(format!("oidc: expected audience {} got [{}]", quote(client), audiences.join(" ")))
     }
 
-    /// Checks that the token has begun and not expired.
-    pub fn check_times(&self, now: SystemTime) -> Result<(), String> {
-        let time = |claim: &str| self.0.get(claim).and_then(Value::as_f64).map(|seconds| seconds.max(0.0) as u64);
-        let expires = UNIX_EPOCH + Duration::from_secs(time("exp").unwrap_or(0));
-        if now > expires {
-            return Err(format!("oidc: token is expired (Token Expiry: {})", shown(expires)));
-        }
-        let begins = UNIX_EPOCH + Duration::from_secs(time("nbf").unwrap_or(0));
-        if now + LEEWAY < begins {
-            let (now, begins) = (shown(now), shown(begins));
-            return Err(format!("oidc: current time {now} before the nbf (not before) time: {begins}"));
-        }
-        Ok(())
+    /// Returns when the token is valid.
+    pub fn validity(&self) -> Validity {
+        let seconds = |claim: &str| self.0.get(claim).and_then(Value::as_f64).map_or(0, |seconds| seconds as u64);
+        Validity { begins: seconds("nbf"), ends: seconds("exp") }
     }
 
     /// Returns the user.
@@ -118,8 +134,8 @@ impl Claims {
     }
 }
 
-/// Formats a time as Go does.
-fn shown(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
+/// Formats a time in seconds since 1970 as Go does.
+fn shown(seconds: u64) -> String {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     Timestamp { seconds, nanos: 0 }.to_string().replace('T', " ").replace('Z', " +0000 UTC")
 }

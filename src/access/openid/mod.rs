@@ -18,7 +18,7 @@ use dashmap::DashMap;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::claims::Claims;
+use self::claims::{Claims, Validity};
 use self::keys::ProviderKeys;
 use self::provider::Provider;
 pub use self::settings::{OpenIdSettings, SettingsError};
@@ -50,11 +50,11 @@ impl OpenIdError {
     }
 }
 
-/// A token whose signature and claims are valid until it expires.
+/// A token whose signature and claims are right.
 #[derive(Debug)]
 struct Verified {
     user: Arc<User>,
-    claims: Claims,
+    validity: Validity,
 }
 
 /// Verifies tokens of one provider.
@@ -83,28 +83,42 @@ impl OpenId {
     /// The token names this provider, but is not valid.
     pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
         if let Some(known) = self.verified.get(digest) {
-            let valid = known.claims.check_times(now).map_err(OpenIdError::Token);
+            let valid = known.validity.check(now).map_err(OpenIdError::Token);
             return Some(valid.map(|()| Arc::clone(&known.user)));
         }
         let parts = Unverified::parse(token)?;
         let claims = Claims::parse(&parts.payload).filter(|claims| claims.is_of(&self.settings.issuer))?;
-        let verified = self.verify(&parts, &claims, now);
+        let Some(keys) = self.keys.load_full() else { return Some(Err(OpenIdError::NoKeys)) };
+        let verified = self.verify(&keys, &parts, &claims, now);
         Some(verified.map(|user| {
             let user = Arc::new(user);
-            if self.verified.len() >= limits::TOKEN_CACHE_ENTRIES {
-                self.verified.clear();
-            }
-            self.verified.insert(*digest, Arc::new(Verified { user: Arc::clone(&user), claims }));
+            self.remember(*digest, Verified { user: Arc::clone(&user), validity: claims.validity() }, &keys);
             user
         }))
     }
 
+    /// Caches a token that these keys have verified.
+    fn remember(&self, digest: [u8; 32], verified: Verified, keys: &Arc<ProviderKeys>) {
+        if self.verified.len() >= limits::TOKEN_CACHE_ENTRIES {
+            self.verified.clear();
+        }
+        self.verified.insert(digest, Arc::new(verified));
+        // The provider may have withdrawn the key meanwhile.
+        if !self.keys.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, keys)) {
+            self.verified.remove(&digest);
+        }
+    }
+
     /// Checks a token in the order in which Kubernetes does.
-    fn verify(&self, parts: &Unverified<'_>, claims: &Claims, now: SystemTime) -> Result<User, OpenIdError> {
-        let keys = self.keys.load();
-        let keys = keys.as_deref().ok_or(OpenIdError::NoKeys)?;
+    fn verify(
+        &self,
+        keys: &ProviderKeys,
+        parts: &Unverified<'_>,
+        claims: &Claims,
+        now: SystemTime,
+    ) -> Result<User, OpenIdError> {
         claims.check_audience(&self.settings.client).map_err(OpenIdError::Token)?;
-        claims.check_times(now).map_err(OpenIdError::Token)?;
+        claims.validity().check(now).map_err(OpenIdError::Token)?;
         let algorithm = self.settings.algorithms.iter().find(|algorithm| algorithm.name() == parts.algorithm);
         let Some(algorithm) = algorithm else {
             let wanted: Vec<String> = self.settings.algorithms.iter().map(|wanted| quote(wanted.name())).collect();
