@@ -14,6 +14,9 @@ const LEEWAY: Duration = Duration::from_secs(300);
 /// How the provider of Google names itself in some tokens, and its URL.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
+/// The last second of the year 9999, since 1970: later times cannot be written.
+const LAST: u64 = 253_402_300_799;
+
 /// When a token is valid, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
@@ -56,6 +59,9 @@ impl Claims {
     }
 
     /// Checks that the token is for an audience.
+    ///
+    /// # Errors
+    /// The message of the refusal.
     pub fn check_audience(&self, client: &str) -> Result<(), String> {
         let audiences: Vec<&str> = match self.0.get("aud") {
             Some(Value::String(one)) => vec![one],
@@ -76,6 +82,9 @@ impl Claims {
     }
 
     /// Returns the user.
+    ///
+    /// # Errors
+    /// The message of the refusal: a claim is missing, or not as it must be.
     pub fn user(&self, settings: &OpenIdSettings) -> Result<User, String> {
         let claim = &settings.username_claim;
         let name = self.string(claim).map_err(|why| format!("parse username claims {}: {why}", quote(claim)))?;
@@ -136,6 +145,6 @@ impl Claims {
 
 /// Formats a time in seconds since 1970 as Go does.
 fn shown(seconds: u64) -> String {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let seconds = seconds.min(LAST).cast_signed();
     Timestamp { seconds, nanos: 0 }.to_string().replace('T', " ").replace('Z', " +0000 UTC")
 }

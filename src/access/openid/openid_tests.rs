@@ -103,6 +103,7 @@ fn tokens_are_refused_in_the_words_of_kubernetes() {
         ),
         (json!({"exp": null}), "oidc: verify token: oidc: token is expired"),
         (json!({"nbf": 1_301}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
+        (json!({"nbf": 1e300}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
         (json!({"sub": 1}), "oidc: parse username claims \"sub\": "),
         (json!({"groups": [1]}), "oidc: parse groups claim \"groups\": "),
         (json!({"team": "blue"}), "oidc: required claim team value does not match. Got = blue, want = red"),
