@@ -138,11 +138,11 @@ pub fn respond_text(code: u16, text: &str) -> HttpResponse {
     response
 }
 
-/// Builds 429: too many requests are in progress. Clients try again after a second.
-pub fn too_many_requests() -> HttpResponse {
+/// Builds 429: too many requests are in progress. Clients try again after this many seconds.
+pub fn too_many_requests(seconds: u64) -> HttpResponse {
     let mut response = respond_text(429, "Too many requests, please try again later.\n");
     let headers = response.headers_mut();
-    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     headers.insert(CACHE_CONTROL, CACHING.1);
     response
 }

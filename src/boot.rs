@@ -97,6 +97,9 @@ pub enum StartError {
     /// A resource that authorization needs is not served.
     #[error("the resource {0} is not served, and authorization needs it")]
     NoRoles(&'static str),
+    /// A resource that priority and fairness needs is not served.
+    #[error("the resource {0} is not served, and priority and fairness needs it")]
+    NoPriorities(&'static str),
     /// The embedded tables of discovery do not parse.
     #[error(transparent)]
     Discovery(#[from] TextError),

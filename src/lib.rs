@@ -15,7 +15,7 @@
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
 //! - Resources: `custom`, `served`, `selector`
-//! - Requests: `access`, `request`, `answer`, `streams`
+//! - Requests: `access`, `request`, `answer`, `streams`, `fairness`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
 //! - Reading and writing objects, each asking the other: `admission`, `registry`
 //! - Other API servers: `aggregation`
@@ -44,6 +44,7 @@ pub mod drain;
 pub mod embedded;
 pub mod enablement;
 pub mod etcd;
+pub mod fairness;
 pub mod flag_files;
 pub mod follow;
 pub mod gateway;

@@ -138,3 +138,26 @@ fn add_rule(line: &Line, rules: &mut Value) -> Result<(), TextError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fairness::{FlowSchema, PriorityLevel};
+
+    #[test]
+    fn mandatory_objects_are_those_that_are_there_without_objects() {
+        let objects = objects("2026-01-01T00:00:00Z").unwrap();
+        let find = |resource, name| {
+            let is_it =
+                |of: &&BootstrapObject| of.resource == resource && of.object.str_at(&["metadata", "name"]) == name;
+            &objects.iter().find(is_it).unwrap().object
+        };
+        for (name, schema) in FlowSchema::mandatory() {
+            assert_eq!(FlowSchema::read(find("flowschemas", name)), schema, "{name}");
+        }
+        for (name, level) in PriorityLevel::mandatory() {
+            assert_eq!(PriorityLevel::read(find("prioritylevelconfigurations", name)), level, "{name}");
+        }
+        assert_eq!(FlowSchema::mandatory().map(|(name, _)| name), MANDATORY);
+    }
+}

@@ -189,9 +189,17 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub workers: usize,
 
+    /// Let requests take the seats of their priority levels, as FlowSchemas say, and wait for them.
+    ///
+    /// Otherwise reads and writes are bounded each, and none waits.
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_priority_and_fairness: bool,
+
     /// Largest number of reading requests in progress; the server answers further ones with 429.
     ///
-    /// Watches, other long-running requests, and members of system:masters are exempt.
+    /// With priority and fairness the levels divide the sum of this and the next. Watches, other long-running requests,
+    /// and members of system:masters are exempt.
     #[arg(long, value_name = "N", default_value_t = limits::READ_ONLY_REQUESTS,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_requests_inflight: usize,

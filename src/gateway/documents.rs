@@ -11,6 +11,7 @@ use super::head::Head;
 use crate::access::tokens;
 use crate::answer;
 use crate::discovery;
+use crate::fairness::Dump;
 use crate::metrics::route::Route;
 use crate::prometheus;
 use crate::request::Caller;
@@ -77,6 +78,11 @@ pub(super) fn document(
         pretty: head.pretty,
     };
     if let Some(found) = gateway.health.answer(&asked) {
+        return Ok(respond_document(found, &caller.warnings));
+    }
+    if let Some((fairness, what)) = gateway.fairness.as_ref().zip(Dump::of(&path)) {
+        let (body, content_type) = (discovery::Body::Encoded(fairness.dump(what).into()), "text/plain; charset=utf-8");
+        let found = discovery::Answer { status: 200, content_type: content_type.into(), headers: Vec::new(), body };
         return Ok(respond_document(found, &caller.warnings));
     }
     if let Some(found) = issuer_document(gateway, &asked) {

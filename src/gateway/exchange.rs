@@ -17,6 +17,7 @@ use metrics::Gauge;
 use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
+use crate::fairness::{Flow, Seat};
 use crate::limits;
 use crate::metrics::route::Route;
 use crate::metrics::slowest::SlowRequest;
@@ -30,7 +31,7 @@ use crate::watchdog::{Stage, Work, during};
 pub(super) struct Progress {
     /// When the request arrived.
     pub(super) began: Instant,
-    /// When its user was identified.
+    /// When its user was identified, or when it got the seat for which it waited.
     pub(super) identified: Instant,
     /// When the server gives the request up. `None` for one that lasts as long as its client wants.
     pub(super) ends: Option<Instant>,
@@ -40,12 +41,26 @@ pub(super) struct Progress {
     is_terminated: bool,
     lane: Option<Lane>,
     open: Option<Gauge>,
+    /// The flow to which it belongs. `None` until that is known, and for requests that belong to none.
+    pub(super) flow: Option<Arc<Flow>>,
+    /// Its seat in the level of that flow.
+    pub(super) seat: Option<Seat>,
 }
 
 impl Progress {
     fn begin() -> Self {
         let now = Instant::now();
-        Self { began: now, identified: now, ends: None, route: None, is_terminated: false, lane: None, open: None }
+        Self {
+            began: now,
+            identified: now,
+            ends: None,
+            route: None,
+            is_terminated: false,
+            lane: None,
+            open: None,
+            flow: None,
+            seat: None,
+        }
     }
 
     /// Records whether authentication found the user, whose name is `user`.
@@ -66,7 +81,12 @@ impl Progress {
     /// Takes a seat among the requests in progress. Returns false if none is free.
     #[must_use]
     pub(super) fn take_seat(&mut self, gateway: &Gateway, lane: Lane) -> bool {
-        let entered = gateway.seats.enter(lane);
+        // Its level bounds a request that has a seat there.
+        let is_bounded = self.seat.is_some() && matches!(lane, Lane::ReadOnly | Lane::Mutating);
+        if is_bounded {
+            gateway.seats.join(lane);
+        }
+        let entered = is_bounded || gateway.seats.enter(lane);
         if entered {
             self.lane = Some(lane);
         }
@@ -95,6 +115,19 @@ impl Progress {
         if let Some(lane) = self.lane.take() {
             gateway.seats.leave(lane);
         }
+        self.leave_level(false);
+    }
+
+    /// Gives the seat in the level back. `is_watch` says that the request has only begun a watch.
+    fn leave_level(&mut self, is_watch: bool) {
+        if let (Some(flow), Some(seat)) = (&self.flow, self.seat.take()) {
+            flow.leave(seat, self.identified.elapsed(), is_watch);
+        }
+    }
+
+    /// Returns after how many seconds a client without a seat should try again.
+    pub(super) fn retry_after(&self, gateway: &Gateway) -> u64 {
+        self.flow.as_ref().map_or(1, |flow| flow.retry_after(gateway.began.elapsed()))
     }
 
     /// Records the route under which the request is counted once it ends. A long-running request is counted from now
@@ -190,6 +223,9 @@ impl Exchange {
     pub(super) fn answer(mut self, response: HttpResponse, outlet: Outlet, head: &Head<'_>) -> HttpResponse {
         let code = response.status().as_u16();
         let size = response.body().size();
+        if self.progress.lane == Some(Lane::Watch) {
+            self.progress.leave_level(true);
+        }
         match size {
             BodySize::None => self.progress.answered(&self.gateway, code, 0, || Origin::of(head)),
             BodySize::Sized(bytes) if bytes <= limits::LIST_CHUNK_BYTES as u64 => {
@@ -209,6 +245,9 @@ impl Exchange {
     fn expire(&mut self, ends: Instant, body: Rc<RefCell<Source>>, outlet: Outlet) -> JoinHandle<()> {
         let mut seat = Self::begin(self.gateway.clone());
         seat.progress.lane = self.progress.lane.take();
+        seat.progress.seat = self.progress.seat.take();
+        seat.progress.flow.clone_from(&self.progress.flow);
+        seat.progress.identified = self.progress.identified;
         actix_web::rt::spawn(async move {
             tokio::time::sleep_until(ends.into()).await;
             drop(seat);

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use super::actor::GatewayActor;
 use super::exchange::Exchange;
 use super::head::Head;
-use super::{Gateway, audit, stages};
+use super::{Gateway, audit, flows, stages};
 use crate::answer;
 use crate::request::path;
 use crate::status::ApiError;
@@ -47,6 +47,7 @@ pub(super) async fn handle(
         answer::respond_error(&error, head.for_errors(), &[])
     });
     response.headers_mut().insert(audit::AUDIT_ID, id);
+    flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
     exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), &head)
 }
 

@@ -11,6 +11,7 @@ mod definitions;
 mod deprecation;
 mod documents;
 mod exchange;
+mod flows;
 mod handler;
 mod head;
 mod large_requests;

@@ -27,7 +27,7 @@ pub(super) async fn answer(
     let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
     // Until here the request had the seat of a bounded request.
     if !lasts && answered.status() == StatusCode::SWITCHING_PROTOCOLS && !progress.last(gateway) {
-        return Ok(answer::too_many_requests());
+        return Ok(answer::too_many_requests(1));
     }
     Ok(answered)
 }

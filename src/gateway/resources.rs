@@ -89,21 +89,20 @@ pub(super) async fn answer(
     if !verb.writes() {
         return request.read(verb, &of).await;
     }
-    match arrive(gateway, &request.caller.user.name, payload, progress).await {
+    match arrive(gateway, (request.caller.user.name.as_str(), request.namespace), payload, progress).await {
         Some(body) if request.is_large(verb, &body) => Box::pin(request.answer_aside(verb, of.clone(), body)).await,
         Some(body) => Box::pin(request.answer(verb, &of, body)).await,
-        None => Ok(answer::too_many_requests()),
+        None => Ok(answer::too_many_requests(progress.retry_after(gateway))),
     }
 }
 
-/// Returns an error unless the user may make a request about objects.
-pub(super) fn authorize(
-    gateway: &Gateway,
+/// Calls `decide` with the attributes of a request about objects, by which it is authorized and belongs to a flow.
+pub(super) fn with_attributes<T>(
     head: &Head<'_>,
     of: &ResourcePath,
     verb: Option<Verb>,
-    caller: &mut Caller,
-) -> ApiResult<()> {
+    decide: impl FnOnce(&Attributes<'_>) -> T,
+) -> T {
     // Requests for a namespace are authorized in that namespace.
     let own = of.resource == "namespaces" && of.group.is_empty();
     let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
@@ -120,7 +119,7 @@ pub(super) fn authorize(
     };
     let reads = verb != "deletecollection" && of.name.is_none();
     let only = if reads { only_name(fields, &head.query) } else { None };
-    let attributes = Attributes::Resource(ResourceAttributes {
+    decide(&Attributes::Resource(ResourceAttributes {
         verb,
         group: &of.group,
         resource: &of.resource,
@@ -128,8 +127,7 @@ pub(super) fn authorize(
         namespace: namespace.unwrap_or(""),
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
-    });
-    caller.authorize(&gateway.registry.authorizer, &attributes)
+    }))
 }
 
 /// Returns the one name that a field selector chooses: reading that object takes only the permission for it. `None` if

@@ -15,7 +15,6 @@ use crate::console::Part;
 use crate::field::quote;
 use crate::limits;
 use crate::overview::OVERVIEW_PATH;
-use crate::request::Caller;
 use crate::request::path::{self, ResourcePath, Target};
 use crate::request::verb::Verb;
 use crate::served::{Resources, Served};
@@ -89,23 +88,32 @@ impl Routed {
         }
     }
 
+    /// Returns whether the request takes a seat of a priority level: all but connections to something behind an object,
+    /// which last as their clients want, and what administrators of the cluster must reach in an overloaded server.
+    pub(super) fn is_shared(&self) -> bool {
+        match self {
+            Self::WatchOfNothing | Self::Cluster(_) | Self::Backup | Self::Console(Part::Events) => false,
+            _ => self.resource().is_none_or(|(of, verb)| verb == Some(Verb::Watch) || !of.connects()),
+        }
+    }
+
     /// Returns the kind of seat that the request takes. `None` for documents, which take no time.
-    pub(super) fn lane(&self, method: &str, caller: &Caller) -> Option<Lane> {
+    pub(super) fn lane(&self, method: &str, is_exempt: bool) -> Option<Lane> {
         let reads = matches!(method, "GET" | "HEAD");
         match self {
             _ if self.lasts() => Some(Lane::Watch),
             Self::Objects(info) | Self::Unserved(info) => {
-                Some(Lane::with_an_end(info.verb.is_none_or(Verb::writes), caller))
+                Some(Lane::with_an_end(info.verb.is_none_or(Verb::writes), is_exempt))
             }
             Self::Remote { named: Some((_, verb)), .. } => {
-                Some(Lane::with_an_end(verb.is_none_or(Verb::writes), caller))
+                Some(Lane::with_an_end(verb.is_none_or(Verb::writes), is_exempt))
             }
-            Self::Remote { named: None, .. } => Some(Lane::with_an_end(!reads, caller)),
+            Self::Remote { named: None, .. } => Some(Lane::with_an_end(!reads, is_exempt)),
             // Administrators of a cluster must get through to an overloaded server.
             Self::Cluster(_) => Some(Lane::Exempt { mutating: !reads }),
-            Self::Overview => Some(Lane::with_an_end(false, caller)),
+            Self::Overview => Some(Lane::with_an_end(false, is_exempt)),
             Self::Console(Part::Events) => Some(Lane::Watch),
-            Self::Console(part) => Some(Lane::with_an_end(*part == Part::Links, caller)),
+            Self::Console(part) => Some(Lane::with_an_end(*part == Part::Links, is_exempt)),
             Self::Backup => Some(Lane::Exempt { mutating: false }),
             Self::WatchOfNothing | Self::Metrics | Self::HealthMetrics | Self::Document => None,
         }

@@ -1,15 +1,14 @@
 //! Seats: counts and bounds the requests in progress.
 //!
-//! Reads, writes and watches have a bound each, as in the reference without priority and fairness. The first two do not
+//! Without priority and fairness reads, writes and watches have a bound each, as in the reference. The first two do not
 //! hold for members of `system:masters`, so that administrators get through to an overloaded server; a bound far above
-//! these limits their requests.
+//! these limits their requests. With priority and fairness the seats of [levels](crate::fairness) take the place of
+//! these two, and those are exempt whose level is; requests are only counted here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::uploads::Uploads;
 use crate::limits;
-use crate::request::Caller;
-use crate::rules::names::MASTERS;
 
 /// The kinds of seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +28,9 @@ pub enum Lane {
 
 impl Lane {
     /// Returns the lane of a bounded request.
-    pub(super) fn with_an_end(mutating: bool, caller: &Caller) -> Self {
+    pub(super) const fn with_an_end(mutating: bool, is_exempt: bool) -> Self {
         match mutating {
-            _ if caller.user.is_member(MASTERS) => Self::Exempt { mutating },
+            _ if is_exempt => Self::Exempt { mutating },
             true => Self::Mutating,
             false => Self::ReadOnly,
         }
@@ -111,6 +110,17 @@ impl Seats {
         if !self.lane(lane).enter() {
             return false;
         }
+        self.note_peak(lane);
+        true
+    }
+
+    /// Begins a request that is bounded elsewhere. The caller must call [`Seats::leave`].
+    pub fn join(&self, lane: Lane) {
+        self.lane(lane).now.fetch_add(1, Ordering::Relaxed);
+        self.note_peak(lane);
+    }
+
+    fn note_peak(&self, lane: Lane) {
         if lane != Lane::Watch {
             let mutating = matches!(lane, Lane::Mutating | Lane::Exempt { mutating: true });
             let now = self.in_progress(mutating);
@@ -119,7 +129,6 @@ impl Seats {
                 peak.fetch_max(now, Ordering::Relaxed);
             }
         }
-        true
     }
 
     /// Ends a request.

@@ -27,10 +27,12 @@ use crate::access::{Authenticator, rbac};
 use crate::admission::{DynamicPlugin, Switches};
 use crate::aggregation::{Aggregation, measured};
 use crate::boot::{Boot, StartError};
+use crate::config::Config;
 use crate::drain::Drain;
 use crate::unsent;
 
 use crate::discovery::health::Health;
+use crate::fairness::{self, Fairness};
 use crate::kinds::core::capabilities;
 use crate::limits;
 use crate::metrics::surroundings;
@@ -68,6 +70,8 @@ pub struct Gateway {
     pub health: Health,
     /// Counts and bounds the requests in progress.
     pub seats: Seats,
+    /// Priority levels and their queues. `None` if priority and fairness is off.
+    pub fairness: Option<Arc<Fairness>>,
     /// Locks for changes of the cluster through this server.
     pub(super) turns: Turns,
     /// One permit for each further backup.
@@ -143,7 +147,11 @@ impl Gateway {
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
         let outside = DynamicPlugin::FOLLOWED.into_iter().filter(|of| registry.plugins.is_on(of.plugin()));
         let outside: Vec<_> = outside.map(|plugin| follow_outside(&registry, plugin)).collect();
+        let fairness = share(boot, &registry, &mut following)?;
         registry.authorizer.rbac.is_complete().await;
+        if let Some(fairness) = &fairness {
+            fairness.is_complete().await;
+        }
         let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry, &aggregation).await?;
@@ -172,7 +180,8 @@ impl Gateway {
             },
             published,
             health,
-            seats: Seats::new(boot.config.max_requests_inflight, boot.config.max_mutating_requests_inflight),
+            seats: seats(&boot.config),
+            fairness,
             turns: Turns::default(),
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
@@ -189,7 +198,7 @@ impl Gateway {
 
     /// Returns whether no request is in progress.
     pub fn is_idle(&self) -> bool {
-        self.seats.is_idle()
+        self.seats.is_idle() && self.fairness.as_ref().is_none_or(|fairness| fairness.waiting() == 0)
     }
 
     /// Returns a request that is passed on to another server, at most until this one stops.
@@ -222,6 +231,9 @@ impl Gateway {
             page.gauge("flotilla_answers_ahead_bytes", help).sample(&[], unsent::held() as f64);
             let help = "Requests in progress and open watches. There are no goroutines here: what they would do goes on at once.";
             page.gauge("go_goroutines", help).sample(&[], self.seats.total() as f64);
+            if let Some(fairness) = &self.fairness {
+                fairness.measure(page);
+            }
             measured::write(&self.registry, page);
             surroundings::write(page, &self.data_dir, self.pki.expirations());
         })
@@ -263,6 +275,37 @@ impl Gateway {
 fn examine(registry: &Arc<Registry>) -> JoinHandle<()> {
     let registry = Arc::clone(registry);
     actix_web::rt::spawn(async move { registry.examine_stored().await })
+}
+
+/// Returns the seats of reads and writes. With priority and fairness levels divide the sum of both.
+fn seats(config: &Config) -> Seats {
+    let (reads, writes) = (config.max_requests_inflight, config.max_mutating_requests_inflight);
+    match config.enable_priority_and_fairness {
+        true => Seats::new(reads + writes, reads + writes),
+        false => Seats::new(reads, writes),
+    }
+}
+
+/// Starts to follow the tables of FlowSchemas and priority levels. `None` if priority and fairness is off.
+fn share(
+    boot: &Boot,
+    registry: &Registry,
+    following: &mut Vec<JoinHandle<()>>,
+) -> Result<Option<Arc<Fairness>>, StartError> {
+    if !boot.config.enable_priority_and_fairness {
+        return Ok(None);
+    }
+    let table = |resource| {
+        let served = registry.resources.of_resource(fairness::GROUP, resource);
+        served.map(|served| registry.table(&served)).ok_or(StartError::NoPriorities(resource))
+    };
+    let [schemas, levels] = fairness::RESOURCES.map(table);
+    let tables = [schemas?, levels?];
+    let total = boot.config.max_requests_inflight + boot.config.max_mutating_requests_inflight;
+    let fairness = Arc::new(Fairness::new(total));
+    let followed = Arc::clone(&fairness);
+    following.push(actix_web::rt::spawn(async move { fairness::follow(&tables, &followed).await }));
+    Ok(Some(fairness))
 }
 
 /// Starts to follow the tables of roles and bindings.

@@ -4,14 +4,16 @@
 //! 2. [`impersonate`]: for whom does that user want to act?
 //! 3. [`route`]: what does it ask for?
 //! 4. [`bound`]: how long may it take?
-//! 5. [`take_seat`]: may one more request be in progress? Refused with 429.
-//! 6. [`authorize`]: may the user do this? Refused with 403.
-//! 7. [`serve`]: the answer.
+//! 5. [`act_as`]: may the user act for the other? Refused with 403.
+//! 6. [`take_seat`]: may one more request be in progress? If not, it waits, or is refused with 429.
+//! 7. [`authorize`]: may the user do this? Refused with 403.
+//! 8. [`serve`]: the answer.
 //!
 //! A stage passes a request on or refuses it, and answers nothing itself: [`pass`] makes every refusal an answer, and
 //! every answer leaves through [`super::handler::handle`], which gives it its `Audit-Id`, counts it and frees the seat.
 //! Metrics learn of a request from [`Progress`], to which each stage reports.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use flotilla_proto::duration;
 
 use super::actor::{GatewayActor, Route, unrouted};
 use super::exchange::{Exchange, Progress};
+use super::flows::{self, Admitted};
 use super::head::Head;
 use super::routing::{RequestInfo, Routed};
 use super::seats::Lane;
@@ -31,9 +34,11 @@ use super::{Gateway, backup, console, counted, definitions, documents, members, 
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, Refused, Retry, TrustedProxy};
 use crate::answer;
 use crate::discovery;
+use crate::fairness::Waiting;
 use crate::field::quote;
 use crate::limits;
 use crate::request::{Caller, path};
+use crate::rules::names::MASTERS;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::websocket;
 use crate::wall_clock;
@@ -71,7 +76,7 @@ pub(super) async fn pass(
     match pass_further(gateway, router, (request, head), payload, &mut caller, progress).await {
         Ok(response) => response,
         Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
-        Err(Refusal::NoSeat) => answer::too_many_requests(),
+        Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
     }
 }
 
@@ -93,7 +98,10 @@ async fn pass_further(
     caller.impersonation = impersonate(request)?;
     let routed = route(router, request, head).await?;
     bound(head, &routed, caller, progress)?;
-    take_seat(gateway, head, &routed, caller, progress).await?;
+    act_as(gateway, head, &routed, caller)?;
+    if let Some(waiting) = take_seat(gateway, head, &routed, caller, progress)? {
+        Box::pin(wait(gateway, head, &routed, waiting, caller, progress)).await?;
+    }
     authorize(gateway, head, &routed, caller, progress)?;
     Ok(serve(gateway, router, head, routed, payload, caller, progress).await?)
 }
@@ -172,7 +180,7 @@ async fn prepare(gateway: &Gateway, retry: Retry) -> ApiResult<()> {
     Ok(())
 }
 
-/// Reads the user whom the request wants to impersonate. [`authorize`] decides whether that is allowed.
+/// Reads the user whom the request wants to impersonate. [`act_as`] decides whether that is allowed.
 fn impersonate(request: &HttpRequest) -> ApiResult<Option<Impersonation>> {
     Impersonation::parse(request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
@@ -217,46 +225,119 @@ fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     Err(ApiError::bad_request(message))
 }
 
-/// Takes a seat among the requests in progress. Requests do not wait for a seat: if none is free, the client tries
-/// again.
-async fn take_seat(
+/// Calls `decide` with the attributes of a request. `None` if it has none.
+pub(super) fn with_attributes<T>(
+    head: &Head<'_>,
+    routed: &Routed,
+    decide: impl FnOnce(&Attributes<'_>) -> T,
+) -> Option<T> {
+    match routed.resource() {
+        Some((of, verb)) => Some(resources::with_attributes(head, of, verb, decide)),
+        // The reference has no attributes to authorize for this path.
+        None if matches!(routed, Routed::WatchOfNothing) => None,
+        None => {
+            let (verb, path) = (in_lower_case(head.method), path::decode(head.path));
+            Some(decide(&Attributes::Path { verb: &verb, path: &path }))
+        }
+    }
+}
+
+/// Returns a method in lower case. The usual ones are not copied.
+fn in_lower_case(method: &str) -> Cow<'_, str> {
+    match method {
+        "GET" => "get".into(),
+        "HEAD" => "head".into(),
+        "POST" => "post".into(),
+        other => other.to_lowercase().into(),
+    }
+}
+
+/// Replaces the user by the one for whom it wants to act, if it may.
+fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
+    if caller.impersonation.is_none() {
+        return Ok(());
+    }
+    let authorizer = &gateway.registry.authorizer;
+    let allowed = with_attributes(head, routed, |attributes| caller.impersonate(authorizer, attributes));
+    judge(gateway, allowed.unwrap_or(Ok(())))
+}
+
+/// Takes a seat among the requests in progress. Returns the wait for it if none is free.
+fn take_seat(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &Caller,
+    progress: &mut Progress,
+) -> Result<Option<Box<Waiting>>, Refusal> {
+    match flows::enter(gateway, head, routed, caller, progress) {
+        Admitted::Now => count(gateway, head, routed, caller, progress).map(|()| None),
+        Admitted::AfterWait(waiting) => Ok(Some(waiting)),
+        Admitted::No => Err(no_seat(gateway, head, routed, progress)),
+    }
+}
+
+/// Waits for a seat.
+async fn wait(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    waiting: Box<Waiting>,
+    caller: &Caller,
+    progress: &mut Progress,
+) -> Result<(), Refusal> {
+    match flows::wait(gateway, waiting, progress).await {
+        true => count(gateway, head, routed, caller, progress),
+        false => Err(no_seat(gateway, head, routed, progress)),
+    }
+}
+
+/// Counts the request among those in progress.
+fn count(
     gateway: &Gateway,
     head: &Head<'_>,
     routed: &Routed,
     caller: &Caller,
     progress: &mut Progress,
 ) -> Result<(), Refusal> {
-    let Some(lane) = routed.lane(head.method, caller) else { return Ok(()) };
-    if progress.take_seat(gateway, lane) {
-        return Ok(());
+    let is_exempt = match &progress.flow {
+        Some(flow) => flow.level.is_exempt,
+        None => caller.user.is_member(MASTERS),
+    };
+    match routed.lane(head.method, is_exempt) {
+        Some(lane) if !progress.take_seat(gateway, lane) => Err(no_seat(gateway, head, routed, progress)),
+        _ => Ok(()),
     }
+}
+
+/// Refuses a request for which there is no seat.
+fn no_seat(gateway: &Gateway, head: &Head<'_>, routed: &Routed, progress: &mut Progress) -> Refusal {
     if let Routed::Objects(RequestInfo { of, verb: Some(verb), served: Ok(served), .. }) = routed {
         progress.counts_as(gateway, counted::route(served, head, of, *verb));
         progress.terminated(gateway, 429);
     }
-    Err(Refusal::NoSeat)
+    Refusal::NoSeat
 }
 
-/// Authorizes the request: first the impersonation, if any, then the request as the impersonated user.
+/// Authorizes the request.
 fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
     routed: &Routed,
-    caller: &mut Caller,
+    caller: &Caller,
     progress: &Progress,
 ) -> ApiResult<()> {
-    let allowed = match routed.resource() {
-        Some((of, verb)) => resources::authorize(gateway, head, of, verb, caller),
-        // The reference has no attributes to authorize for this path.
-        None if matches!(routed, Routed::WatchOfNothing) => return Ok(()),
-        None => {
-            let (verb, path) = (head.method.to_lowercase(), path::decode(head.path));
-            caller.authorize(&gateway.registry.authorizer, &Attributes::Path { verb: &verb, path: &path })
-        }
-    };
+    let authorizer = &gateway.registry.authorizer;
+    let allowed = with_attributes(head, routed, |attributes| authorizer.authorize(&caller.user, attributes));
+    let Some(allowed) = allowed else { return Ok(()) };
     progress.authorized(gateway, allowed.is_ok());
+    judge(gateway, allowed)
+}
+
+/// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody for
+/// lack of one.
+fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> ApiResult<()> {
     allowed.or_else(|refused| {
-        // A server that does not know the roles yet cannot refuse anybody for lack of one.
         gateway.beginning.check(&gateway.registry, false)?;
         Err(refused)
     })

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::exchange::Progress;
 use super::seats::Lane;
-use super::{Gateway, body};
+use super::{Gateway, body, flows};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
@@ -111,10 +111,10 @@ impl Drop for Upload {
 }
 
 /// Waits for the body of a request that has a seat. If the body has not arrived yet, the seat is free for others
-/// meanwhile. `None` if the user sends too many bodies at a time, or no seat is free when the body has arrived.
+/// meanwhile. `None` if the user sends too many bodies at a time, or the request gets no seat when the body has arrived.
 pub(super) async fn arrive(
     gateway: &Gateway,
-    user: &str,
+    (user, namespace): (&str, &str),
     payload: web::Payload,
     progress: &mut Progress,
 ) -> Option<Body> {
@@ -132,7 +132,7 @@ pub(super) async fn arrive(
     progress.leave_seat(gateway);
     let read = reading.await;
     drop(upload);
-    if !progress.take_seat(gateway, lane) {
+    if !Box::pin(flows::enter_again(gateway, (user, namespace), lane, progress)).await {
         progress.terminated(gateway, 429);
         return None;
     }

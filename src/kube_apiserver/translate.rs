@@ -174,7 +174,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 48] = [
+const SAME: [&str; 49] = [
     "admission-control-config-file",
     "advertise-address",
     "client-ca-file",
@@ -186,6 +186,7 @@ const SAME: [&str; 48] = [
     "embedded-controllers",
     "enable-aggregator-routing",
     "enable-bootstrap-token-auth",
+    "enable-priority-and-fairness",
     "end-with-parent",
     "endpoint-reconciler-type",
     "groups",

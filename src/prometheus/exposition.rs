@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::histogram::{Family, Histogram};
+
 /// The media type of the text form.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
@@ -64,6 +66,12 @@ impl Page {
     /// Begins a family of counters.
     pub fn counter(&mut self, name: &'static str, help: &str) -> Samples<'_> {
         self.family(name, help, "counter")
+    }
+
+    /// Appends a family of histograms, each with its labels.
+    pub fn histograms<const N: usize>(&mut self, family: &Family, series: &[([(&'static str, &str); N], &Histogram)]) {
+        self.family(family.name, family.help, "histogram");
+        series.iter().for_each(|(labels, histogram)| histogram.write(family, &label_text(labels), &mut self.0));
     }
 
     fn family(&mut self, name: &'static str, help: &str, kind: &str) -> Samples<'_> {

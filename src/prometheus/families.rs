@@ -161,6 +161,25 @@ pub static WORK_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
+const FLOW_BOUNDS: &[u64] =
+    &[0, 5 * MS, 20 * MS, 50 * MS, 100 * MS, 200 * MS, 500 * MS, S, 2 * S, 5 * S, 10 * S, 15 * S, 30 * S];
+
+/// How long requests wait for seats of their priority levels.
+pub static FLOW_WAIT_DURATION: Family = Family {
+    name: "apiserver_flowcontrol_request_wait_duration_seconds",
+    help: "Time that a request waits for a seat of its priority level, in seconds.",
+    unit: Unit::Seconds,
+    bounds: FLOW_BOUNDS,
+};
+
+/// How long requests have seats of their priority levels.
+pub static FLOW_EXECUTION_DURATION: Family = Family {
+    name: "apiserver_flowcontrol_request_execution_seconds",
+    help: "Time that a request has a seat of its priority level, in seconds.",
+    unit: Unit::Seconds,
+    bounds: FLOW_BOUNDS,
+};
+
 /// How long admission webhooks take.
 pub static WEBHOOK_DURATION: Family = Family {
     name: "apiserver_admission_webhook_admission_duration_seconds",

@@ -54,6 +54,11 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Creates a histogram of a family. It is shown by whoever has it.
+    pub fn of(family: &'static Family) -> Self {
+        Self::new(family.bounds)
+    }
+
     fn new(bounds: &'static [u64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self { bounds, counts, sum: AtomicU64::new(0) }
@@ -72,7 +77,7 @@ impl Histogram {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
-    fn write(&self, family: &Family, labels: &str, out: &mut String) {
+    pub(super) fn write(&self, family: &Family, labels: &str, out: &mut String) {
         let name = family.name;
         let comma = if labels.is_empty() { "" } else { "," };
         let mut count = 0;

@@ -286,7 +286,8 @@ fn requests_without_a_seat_are_refused() {
     fs::create_dir_all(tokens.parent().expect("a directory")).expect("a directory");
     fs::write(&tokens, "token-of-ann,ann,1\n").expect("a file");
     let file = tokens.to_str().expect("text");
-    let server = directory.start_with(&["--token-auth-file", file, "--max-requests-inflight", "1"]);
+    let flags = ["--token-auth-file", file, "--enable-priority-and-fairness=false", "--max-requests-inflight", "1"];
+    let server = directory.start_with(&flags);
     let mut administrator = server.connect();
     let api_group = "rbac.authorization.k8s.io";
     let binding = json!({

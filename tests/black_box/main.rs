@@ -24,6 +24,7 @@ mod documented;
 mod drain;
 mod ends;
 mod expiring;
+mod fairness;
 mod farewell;
 mod floods;
 mod following;

@@ -1,6 +1,6 @@
 //! Flags about auditing and features.
 
-use super::{Kind, Section, accepted, logged, refused};
+use super::{Kind, Section, accepted, acts, refused};
 
 /// Auditing.
 pub(super) const AUDITING: Section = Section {
@@ -84,12 +84,11 @@ pub(super) const FEATURES: Section = Section {
             "",
             "Socket for profiles without authentication; there are no profiles.",
         ),
-        logged(
+        acts(
             "enable-priority-and-fairness",
             Kind::Bool,
             "true",
             "Queue requests by priority; without it requests are only counted.",
-            "requests are counted against the two limits, and not queued",
         ),
         accepted("profiling", Kind::Bool, "true", "Serve profiles at /debug/pprof; there are none."),
     ],

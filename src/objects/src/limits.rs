@@ -252,6 +252,18 @@ pub const READ_ONLY_REQUESTS: usize = 400;
 /// Concurrent requests that may change something, unless configured; more get 429.
 pub const MUTATING_REQUESTS: usize = 200;
 
+/// Requests that wait for seats of their priority levels, in all queues of the server; more get 429.
+pub const WAITING_REQUESTS: usize = 10_000;
+
+/// How long a request waits for a seat of its priority level: at most this part of the time that it may take.
+pub const SEAT_WAIT_PART: u32 = 4;
+
+/// FlowSchemas whose requests are measured, in the order in which they match; those of others are not.
+pub const MEASURED_FLOWS: usize = 500;
+
+/// The most seconds after which a client that got no seat is asked to try again.
+pub const RETRY_AFTER_SECONDS: u64 = 32;
+
 /// Bodies of one user that are being received concurrently; more get 429.
 pub const UPLOADS_OF_USER: usize = 100;
 

@@ -1,0 +1,117 @@
+//! Keeps [`Fairness`] up to date with the tables of FlowSchemas and priority levels.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use compact_str::CompactString;
+use flotilla_cluster::{Interest, Object, Table};
+use futures_util::FutureExt as _;
+use tokio::sync::Notify;
+
+use super::{Fairness, FlowSchema, Objects, PriorityLevel};
+use crate::follow::{self, Seen};
+use crate::unreadable::{others, value};
+
+/// How long following pauses after a failure before it begins again.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+/// The resources that are followed.
+pub const RESOURCES: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
+
+/// Their tables, in the same order.
+pub type Tables = [Arc<Table>; 2];
+
+/// Follows the tables for ever. Begins again after a panic, because the levels must not become outdated.
+pub async fn follow(tables: &Tables, fairness: &Fairness) {
+    loop {
+        if AssertUnwindSafe(follow_once(tables, fairness)).catch_unwind().await.is_err() {
+            tracing::error!("failed to follow flow schemas and priority levels; starting again");
+        }
+        tokio::time::sleep(RESTART_DELAY).await;
+    }
+}
+
+async fn follow_once([schemas, levels]: &Tables, fairness: &Fairness) {
+    let (objects, changed) = (RefCell::new(Objects::default()), Notify::new());
+    // The number of tables that were not read to their end yet.
+    let unread = RefCell::new(2);
+    let news = |kind| Following { kind, objects: &objects, unread: &unread, changed: &changed, listed: false };
+    let publish = async {
+        loop {
+            changed.notified().await;
+            // Many successive changes together. A half of the objects would be misleading.
+            if *unread.borrow() == 0 {
+                let now = objects.borrow().clone();
+                fairness.set(now);
+            }
+        }
+    };
+    let (mut of_schemas, mut of_levels) = (news(Kind::FlowSchemas), news(Kind::PriorityLevels));
+    tokio::join!(
+        follow::follow(schemas, Interest::default(), |seen| of_schemas.see(&seen)),
+        follow::follow(levels, Interest::default(), |seen| of_levels.see(&seen)),
+        publish,
+    );
+}
+
+/// The kind of objects in a table.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    FlowSchemas,
+    PriorityLevels,
+}
+
+/// Takes what is seen of one table.
+struct Following<'a> {
+    kind: Kind,
+    objects: &'a RefCell<Objects>,
+    unread: &'a RefCell<usize>,
+    changed: &'a Notify,
+    listed: bool,
+}
+
+impl Following<'_> {
+    fn see(&mut self, seen: &Seen<'_>) {
+        match seen {
+            Seen::Begin => {
+                if std::mem::replace(&mut self.listed, false) {
+                    *self.unread.borrow_mut() += 1;
+                }
+                match self.kind {
+                    Kind::FlowSchemas => self.objects.borrow_mut().schemas.clear(),
+                    Kind::PriorityLevels => self.objects.borrow_mut().levels.clear(),
+                }
+            }
+            Seen::Present(object) => self.set(object),
+            Seen::ListEnd(_) => {
+                self.listed = true;
+                *self.unread.borrow_mut() -= 1;
+                self.changed.notify_one();
+            }
+            Seen::Changed(change) => {
+                self.set(change.object());
+                self.changed.notify_one();
+            }
+        }
+    }
+
+    fn set(&self, object: &Arc<Object>) {
+        // An object that cannot be decoded is as one that is not there.
+        let tree = Some(object).filter(|object| !object.is_tombstone()).and_then(|object| others(value(object)));
+        let (name, mut objects) = (object.key().name(), self.objects.borrow_mut());
+        match self.kind {
+            Kind::FlowSchemas => put(&mut objects.schemas, name, tree.as_ref().map(FlowSchema::read)),
+            Kind::PriorityLevels => put(&mut objects.levels, name, tree.as_ref().map(PriorityLevel::read)),
+        }
+    }
+}
+
+fn put<T>(all: &mut BTreeMap<CompactString, T>, name: &str, object: Option<T>) {
+    match object {
+        Some(object) => all.insert(name.into(), object),
+        None => all.remove(name),
+    };
+}

@@ -1,0 +1,176 @@
+//! The seats of all levels. A level uses seats of its own, and borrows those that other levels lend and do not use.
+//!
+//! A request takes a seat of its level, or waits in one of the level's queues. A request that ends hands its seat to the
+//! next that waits in its level, or in a level that may borrow it. Nothing looks for free seats from time to time.
+//!
+//! Locks are taken in the order queues of a level, then lending. Queues of two levels are never locked at a time.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::level::Level;
+use super::queues::{Place, Queues};
+use super::shares::Limit;
+use super::waiting::Waiter;
+use crate::limits;
+
+/// The seat of a request. Whoever has it gives it back by [`Pool::leave`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Seat {
+    /// The queue through which the request got it. `None` if it did not wait.
+    pub(super) queue: Option<NonZeroU32>,
+}
+
+/// The answer to a request for a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It has one.
+    Seat(Seat),
+    /// It waits.
+    Place(Place),
+    /// Its queue is full, or too many requests wait in the server.
+    QueueFull,
+    /// Requests of its level do not wait.
+    ConcurrencyLimit,
+}
+
+/// All levels.
+#[derive(Debug, Default)]
+pub struct Pool {
+    levels: ArcSwap<Vec<Arc<Level>>>,
+    /// Requests that wait, in all levels.
+    waiting: AtomicUsize,
+    /// Held while a level borrows: two must not borrow the same seat.
+    lending: Mutex<()>,
+    /// The level that is first offered a seat which another one lends.
+    turn: AtomicUsize,
+}
+
+impl Pool {
+    /// Replaces the levels, whose limits may have changed: more requests may have seats now. A level that is no longer
+    /// among them keeps its limits, and at least one seat, for the requests that wait in it.
+    pub(super) fn set(&self, levels: Vec<Arc<Level>>) {
+        let before = self.levels.swap(Arc::new(levels));
+        let now = self.levels.load();
+        for level in before.iter().filter(|level| !now.iter().any(|other| Arc::ptr_eq(level, other))) {
+            let limit = level.limit();
+            level.set_limit(Limit { nominal: limit.nominal.max(1), ..limit });
+            self.serve(level);
+        }
+        now.iter().for_each(|level| self.serve(level));
+    }
+
+    /// Returns the levels.
+    pub fn levels(&self) -> Arc<Vec<Arc<Level>>> {
+        self.levels.load_full()
+    }
+
+    /// Returns the number of requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Takes a seat for a request, or lets it wait.
+    pub(super) fn enter(&self, level: &Level, hash: u64, waiter: impl FnOnce() -> Waiter) -> Taken {
+        if level.take_at_once() {
+            return Taken::Seat(Seat { queue: None });
+        }
+        let mut queues = level.queues.lock();
+        if queues.waiting() == 0 && self.take(level) {
+            return Taken::Seat(Seat { queue: None });
+        }
+        if !queues.are_there() {
+            return if level.take_first() { Taken::Seat(Seat { queue: None }) } else { Taken::ConcurrencyLimit };
+        }
+        if self.waiting.load(Ordering::Relaxed) >= limits::WAITING_REQUESTS {
+            return Taken::QueueFull;
+        }
+        let Some(place) = queues.push(hash, waiter()) else { return Taken::QueueFull };
+        level.note_waiting(true);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // A seat that was given back before this was noted is nobody's.
+        self.hand_out(level, &mut queues, |level| self.take(level));
+        Taken::Place(place)
+    }
+
+    /// Gives back the seat of a request, which took this time, to the next one of its level. A seat that the level had
+    /// borrowed goes to any level that may borrow it.
+    pub(super) fn leave(&self, level: &Level, seat: Seat, took: Duration) {
+        let at_once = seat.queue.is_none() && level.give_back_at_once();
+        if !at_once {
+            let mut queues = level.queues.lock();
+            level.give_back();
+            if let Some(number) = seat.queue {
+                queues.finished(number, took);
+            }
+            self.hand_out(level, &mut queues, Level::take_own);
+        }
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.offer();
+        }
+    }
+
+    /// Lets a request leave its queue. Returns false if it waits no longer.
+    pub(super) fn withdraw(&self, level: &Level, place: Place) -> bool {
+        let mut queues = level.queues.lock();
+        let removed = queues.remove(place).is_some();
+        if removed {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            level.note_waiting(queues.waiting() > 0);
+        }
+        removed
+    }
+
+    /// Offers a free seat to the levels whose requests wait.
+    fn offer(&self) {
+        let levels = self.levels.load();
+        if levels.is_empty() || self.lent(&levels) <= 0 {
+            return;
+        }
+        let first = self.turn.fetch_add(1, Ordering::Relaxed) % levels.len();
+        for level in levels[first..].iter().chain(&levels[..first]).filter(|level| level.has_waiting()) {
+            self.serve(level);
+        }
+    }
+
+    fn serve(&self, level: &Level) {
+        self.hand_out(level, &mut level.queues.lock(), |level| self.take(level));
+    }
+
+    /// Gives seats to requests that wait in a level, as long as one can be taken.
+    fn hand_out(&self, level: &Level, queues: &mut Queues<Waiter>, take: impl Fn(&Level) -> bool) {
+        while queues.waiting() > 0 && take(level) {
+            let Some((number, waiter)) = queues.next() else { break };
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            if !waiter.seat(Seat { queue: Some(number) }) {
+                level.give_back();
+                queues.finished(number, Duration::ZERO);
+            }
+        }
+        level.note_waiting(queues.waiting() > 0);
+    }
+
+    /// Takes a seat of a level, or one that it borrows. The caller holds the lock of the level's queues.
+    fn take(&self, level: &Level) -> bool {
+        level.take_own() || {
+            let _lending = self.lending.lock();
+            self.lent(&self.levels.load()) > 0 && level.take_lent()
+        }
+    }
+
+    /// Returns the seats that levels lend and nobody has borrowed yet. Negative if a level has taken its own seats
+    /// while others had borrowed them.
+    fn lent(&self, levels: &[Arc<Level>]) -> i64 {
+        levels.iter().map(|level| level.balance()).sum()
+    }
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;
