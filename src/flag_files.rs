@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::access::tokens::{KeySet, SigningKey};
 use crate::access::{FrontProxy, TokenFile};
 use crate::admission::Configuration;
+use crate::audit;
 use crate::config::{Config, ConfigError};
 use crate::pki::{client_authorities, serving_certificate};
 
@@ -26,6 +27,8 @@ pub struct FlagFiles {
     pub keys: KeySet,
     /// The configuration of admission plugins.
     pub admission: Configuration,
+    /// The policy and the log of auditing.
+    pub audit: Option<audit::Prepared>,
 }
 
 impl FlagFiles {
@@ -61,6 +64,7 @@ impl FlagFiles {
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
             admission,
+            audit: audit::Prepared::of(config).map_err(wrong("audit-policy-file or audit-log-path"))?,
         })
     }
 }

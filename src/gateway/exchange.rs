@@ -17,6 +17,7 @@ use metrics::Gauge;
 use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
+use crate::audit::Audited;
 use crate::limits;
 use crate::metrics::route::Route;
 use crate::metrics::slowest::SlowRequest;
@@ -38,6 +39,8 @@ pub(super) struct Progress {
     route: Option<Route>,
     /// Whether the server refused it or gave it up: then it is counted as terminated and nothing else.
     is_terminated: bool,
+    /// The events of the request. `None` if it is not recorded.
+    pub(super) audited: Option<Box<Audited>>,
     lane: Option<Lane>,
     open: Option<Gauge>,
 }
@@ -45,7 +48,16 @@ pub(super) struct Progress {
 impl Progress {
     fn begin() -> Self {
         let now = Instant::now();
-        Self { began: now, identified: now, ends: None, route: None, is_terminated: false, lane: None, open: None }
+        Self {
+            began: now,
+            identified: now,
+            ends: None,
+            route: None,
+            is_terminated: false,
+            audited: None,
+            lane: None,
+            open: None,
+        }
     }
 
     /// Records whether authentication found the user, whose name is `user`.
@@ -222,6 +234,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let Some(mut audited) = self.progress.audited.take() {
+            audited.end();
+        }
         self.progress.leave_seat(&self.gateway);
         if let Some(open) = &self.progress.open {
             open.decrement(1.0);
@@ -310,6 +325,9 @@ impl MessageBody for Streamed {
         }
         let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
         if let Poll::Ready(Some(Ok(bytes))) = &next {
+            if let Some(audited) = &mut streamed.exchange.progress.audited {
+                audited.passes(bytes);
+            }
             streamed.sent.bytes += bytes.len() as u64;
             streamed.outlet.give(bytes.len());
         }

@@ -104,6 +104,18 @@ pub(super) fn authorize(
     verb: Option<Verb>,
     caller: &mut Caller,
 ) -> ApiResult<()> {
+    with_attributes(head, of, verb, |attributes| {
+        caller.authorize(&gateway.registry.authorizer, &Attributes::Resource(attributes))
+    })
+}
+
+/// Passes on what authorization and auditing see of a request about objects.
+pub(super) fn with_attributes<T>(
+    head: &Head<'_>,
+    of: &ResourcePath,
+    verb: Option<Verb>,
+    then: impl FnOnce(ResourceAttributes<'_>) -> T,
+) -> T {
     // Requests for a namespace are authorized in that namespace.
     let own = of.resource == "namespaces" && of.group.is_empty();
     let namespace = if own { of.name.as_deref() } else { of.namespace.as_deref() };
@@ -120,7 +132,7 @@ pub(super) fn authorize(
     };
     let reads = verb != "deletecollection" && of.name.is_none();
     let only = if reads { only_name(fields, &head.query) } else { None };
-    let attributes = Attributes::Resource(ResourceAttributes {
+    then(ResourceAttributes {
         verb,
         group: &of.group,
         resource: &of.resource,
@@ -128,8 +140,7 @@ pub(super) fn authorize(
         namespace: namespace.unwrap_or(""),
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
-    });
-    caller.authorize(&gateway.registry.authorizer, &attributes)
+    })
 }
 
 /// Returns the one name that a field selector chooses: reading that object takes only the permission for it. `None` if

@@ -1,46 +1,35 @@
 //! Flags about auditing and features.
 
-use super::{Kind, Section, accepted, logged, refused};
+use super::{Kind, Section, accepted, acts, logged, refused};
 
 /// Auditing.
 pub(super) const AUDITING: Section = Section {
     title: "Auditing",
     flags: &[
-        accepted(
-            "audit-log-batch-buffer-size",
-            Kind::Int,
-            "10000",
-            "Events of auditing to keep before they are written.",
-        ),
+        acts("audit-log-batch-buffer-size", Kind::Int, "10000", "Events of auditing to keep before they are written."),
         accepted("audit-log-batch-max-size", Kind::Int, "1", "Events of auditing to write at once."),
         accepted("audit-log-batch-max-wait", Kind::Duration, "", "How long to wait for a full batch."),
         accepted("audit-log-batch-throttle-burst", Kind::Int, "", "Batches to write at once after a rest."),
         accepted("audit-log-batch-throttle-enable", Kind::Bool, "", "Limit how many batches are written a second."),
         accepted("audit-log-batch-throttle-qps", Kind::Float32, "", "Batches to write a second."),
-        accepted("audit-log-compress", Kind::Bool, "", "Compress files of the audit log that are full."),
-        accepted("audit-log-format", Kind::Text, "json", "Form of the audit log."),
-        accepted("audit-log-maxage", Kind::Int, "366", "Days to keep files of the audit log."),
-        accepted("audit-log-maxbackup", Kind::Int, "100", "Files of the audit log to keep."),
-        accepted("audit-log-maxsize", Kind::Int, "100", "Megabytes of a file of the audit log."),
-        accepted("audit-log-mode", Kind::Text, "blocking", "Whether requests wait for their events to be written."),
+        acts("audit-log-compress", Kind::Bool, "", "Compress files of the audit log that are full."),
+        acts("audit-log-format", Kind::Text, "json", "Form of the audit log."),
+        acts("audit-log-maxage", Kind::Int, "366", "Days to keep files of the audit log."),
+        acts("audit-log-maxbackup", Kind::Int, "100", "Files of the audit log to keep."),
+        acts("audit-log-maxsize", Kind::Int, "100", "Megabytes of a file of the audit log."),
+        acts("audit-log-mode", Kind::Text, "blocking", "Whether requests wait for their events to be written."),
+        acts("audit-log-path", Kind::Text, "", "File of the audit log; - for standard output."),
         refused(
-            "audit-log-path",
-            Kind::Text,
+            "audit-log-truncate-enabled",
+            Kind::Bool,
             "",
-            "File of the audit log.",
-            "nothing would be audited: auditing is not there",
+            "Cut events that are too large.",
+            "events would be recorded whole",
         ),
-        accepted("audit-log-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
         accepted("audit-log-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
         accepted("audit-log-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
         accepted("audit-log-version", Kind::Text, "audit.k8s.io/v1", "API version of events in the log."),
-        refused(
-            "audit-policy-file",
-            Kind::Text,
-            "",
-            "File that says which requests are audited.",
-            "nothing would be audited: auditing is not there",
-        ),
+        acts("audit-policy-file", Kind::Text, "", "File that says which requests are audited."),
         accepted("audit-webhook-batch-buffer-size", Kind::Int, "10000", "Events to keep before they are sent."),
         accepted("audit-webhook-batch-max-size", Kind::Int, "400", "Events to send at once."),
         accepted("audit-webhook-batch-max-wait", Kind::Duration, "30s", "How long to wait for a full batch."),
@@ -57,7 +46,7 @@ pub(super) const AUDITING: Section = Section {
             Kind::Text,
             "",
             "Kubeconfig of the server that events are sent to.",
-            "nothing would be audited: auditing is not there",
+            "events would not be sent anywhere: name --audit-log-path instead",
         ),
         accepted(
             "audit-webhook-initial-backoff",
