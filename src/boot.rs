@@ -20,6 +20,7 @@ use crate::access::{
     AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, Modes, OpenId, TokenFile, connection,
 };
 use crate::admission::Configuration;
+use crate::audit;
 use crate::bootstrap::{self, SeedError};
 use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
@@ -94,6 +95,9 @@ pub enum StartError {
     /// The watchdog's thread cannot be started.
     #[error("cannot watch the threads")]
     Watchdog(#[source] io::Error),
+    /// The thread that writes the audit log cannot be started.
+    #[error("cannot write the audit log")]
+    Audit(#[source] io::Error),
     /// A resource that authorization needs is not served.
     #[error("the resource {0} is not served, and authorization needs it")]
     NoRoles(&'static str),
@@ -127,6 +131,8 @@ pub struct Boot {
     pub authorizer: Authorizer,
     /// The configuration of admission plugins.
     pub admission: Arc<Configuration>,
+    /// The policy and the log of auditing.
+    pub audit: Option<audit::Prepared>,
     /// Tells when to stop.
     pub drain: Drain,
     /// Detects threads that are stuck.
@@ -170,6 +176,7 @@ impl Boot {
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
             authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
             admission: Arc::new(files.admission),
+            audit: files.audit,
             config: Arc::new(config),
             store,
             listener,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::access::tokens::{KeySet, SigningKey};
 use crate::access::{FrontProxy, OpenIdSettings, TokenFile};
 use crate::admission::Configuration;
+use crate::audit;
 use crate::config::{Config, ConfigError};
 use crate::kinds::admission::LostNodes;
 use crate::pki::{client_authorities, serving_certificate};
@@ -29,6 +30,8 @@ pub struct FlagFiles {
     pub admission: Configuration,
     /// The settings of the OpenID Connect provider. `None` if none is configured.
     pub openid: Option<OpenIdSettings>,
+    /// The policy and the log of auditing.
+    pub audit: Option<audit::Prepared>,
 }
 
 impl FlagFiles {
@@ -69,6 +72,7 @@ impl FlagFiles {
             keys: keys.map_err(wrong("service-account-key-file"))?,
             admission,
             openid: OpenIdSettings::of(config).map_err(wrong("oidc-issuer-url"))?,
+            audit: audit::Prepared::of(config).map_err(wrong("audit-policy-file or audit-log-path"))?,
         })
     }
 }

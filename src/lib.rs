@@ -16,6 +16,7 @@
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
 //! - Resources: `custom`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`, `fairness`
+//! - Auditing: `audit`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
 //! - Reading and writing objects, each asking the other: `admission`, `registry`
 //! - Other API servers: `aggregation`
@@ -30,6 +31,7 @@ pub mod administration;
 pub mod admission;
 pub mod aggregation;
 pub mod answer;
+pub mod audit;
 pub mod backup;
 pub mod boot;
 pub mod bootstrap;

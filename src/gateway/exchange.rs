@@ -17,6 +17,7 @@ use metrics::Gauge;
 use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
+use crate::audit::Audited;
 use crate::fairness::{Flow, Seat};
 use crate::limits;
 use crate::metrics::route::Route;
@@ -39,6 +40,8 @@ pub(super) struct Progress {
     route: Option<Route>,
     /// Whether the server refused it or gave it up: then it is counted as terminated and nothing else.
     is_terminated: bool,
+    /// The events of the request. `None` if it is not recorded.
+    pub(super) audited: Option<Box<Audited>>,
     lane: Option<Lane>,
     open: Option<Gauge>,
     /// The flow to which it belongs. `None` until that is known, and for requests that belong to none.
@@ -56,6 +59,7 @@ impl Progress {
             ends: None,
             route: None,
             is_terminated: false,
+            audited: None,
             lane: None,
             open: None,
             flow: None,
@@ -261,6 +265,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let Some(mut audited) = self.progress.audited.take() {
+            audited.end();
+        }
         self.progress.leave_seat(&self.gateway);
         if let Some(open) = &self.progress.open {
             open.decrement(1.0);
@@ -349,6 +356,9 @@ impl MessageBody for Streamed {
         }
         let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
         if let Poll::Ready(Some(Ok(bytes))) = &next {
+            if let Some(audited) = &mut streamed.exchange.progress.audited {
+                audited.passes(bytes);
+            }
             streamed.sent.bytes += bytes.len() as u64;
             streamed.outlet.give(bytes.len());
         }

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use super::actor::GatewayActor;
 use super::exchange::Exchange;
 use super::head::Head;
-use super::{Gateway, audit, flows, stages};
+use super::{Gateway, audit, flows, recorded, stages};
 use crate::answer;
 use crate::request::path;
 use crate::status::ApiError;
@@ -37,15 +37,17 @@ pub(super) async fn handle(
     let mut exchange = Exchange::begin(gateway);
     let answered = {
         let mut work = Work::new(Stage::Arriving, head.method, None);
-        let passing = stages::pass(&request, &head, payload, &router, &mut exchange);
+        let passing = stages::pass(&request, (&head, &id), payload, &router, &mut exchange);
         let mut passing = pin!(AssertUnwindSafe(passing).catch_unwind());
         poll_fn(|cx| during(&mut work, || passing.as_mut().poll(cx))).await
     };
-    let mut response = answered.unwrap_or_else(|_| {
+    let response = answered.unwrap_or_else(|_| {
+        recorded::broke(&mut exchange.progress);
         tracing::error!(method = %request.method(), path = head.path, "a request failed unexpectedly");
         let error = ApiError::internal("the server failed to answer; the failure has been logged");
         answer::respond_error(&error, head.for_errors(), &[])
     });
+    let mut response = recorded::answers(&mut exchange.progress, response);
     response.headers_mut().insert(audit::AUDIT_ID, id);
     flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
     exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), &head)

@@ -137,12 +137,13 @@ impl Request<'_> {
                     caller: &mut caller,
                 };
                 let answered = request.answer(verb, &of, Body::Read(body)).await.and_then(MovedAnswer::of);
-                (answered, caller.warnings)
+                (answered, (caller.warnings, caller.annotations, caller.record))
             };
             answering.boxed_local()
         };
-        let (answered, warnings) = self.gateway.large_requests.run(work).await?;
+        let (answered, (warnings, annotations, record)) = self.gateway.large_requests.run(work).await?;
         self.caller.warnings = warnings;
+        (self.caller.annotations, self.caller.record) = (annotations, record);
         answered.map(MovedAnswer::open)
     }
 }

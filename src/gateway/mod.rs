@@ -22,6 +22,7 @@ mod overview;
 mod past_versions;
 mod published;
 mod reads;
+mod recorded;
 mod remote;
 mod resources;
 mod routing;

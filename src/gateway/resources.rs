@@ -96,12 +96,12 @@ pub(super) async fn answer(
     }
 }
 
-/// Calls `decide` with the attributes of a request about objects, by which it is authorized and belongs to a flow.
+/// Calls `then` with the attributes of a request about objects, by which it is authorized and belongs to a flow.
 pub(super) fn with_attributes<T>(
     head: &Head<'_>,
     of: &ResourcePath,
     verb: Option<Verb>,
-    decide: impl FnOnce(&Attributes<'_>) -> T,
+    then: impl FnOnce(ResourceAttributes<'_>) -> T,
 ) -> T {
     // Requests for a namespace are authorized in that namespace.
     let own = of.resource == "namespaces" && of.group.is_empty();
@@ -119,7 +119,7 @@ pub(super) fn with_attributes<T>(
     };
     let reads = verb != "deletecollection" && of.name.is_none();
     let only = if reads { only_name(fields, &head.query) } else { None };
-    decide(&Attributes::Resource(ResourceAttributes {
+    then(ResourceAttributes {
         verb,
         group: &of.group,
         resource: &of.resource,
@@ -127,7 +127,7 @@ pub(super) fn with_attributes<T>(
         namespace: namespace.unwrap_or(""),
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
-    }))
+    })
 }
 
 /// Returns the one name that a field selector chooses: reading that object takes only the permission for it. `None` if

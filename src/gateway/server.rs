@@ -26,6 +26,7 @@ use crate::access::tokens::{Issuer, jwks_uri};
 use crate::access::{Authenticator, rbac};
 use crate::admission::{DynamicPlugin, Switches};
 use crate::aggregation::{Aggregation, measured};
+use crate::audit::Audit;
 use crate::boot::{Boot, StartError};
 use crate::config::Config;
 use crate::drain::Drain;
@@ -78,6 +79,8 @@ pub struct Gateway {
     pub(super) backups: Arc<Semaphore>,
     /// Ends watches: the server is stopping, or receives no more changes.
     pub streams: Drain,
+    /// Records requests. `None` without a policy or a log.
+    pub(super) audit: Option<Arc<Audit>>,
     pub(super) beginning: Beginning,
     /// Threads that answer large requests.
     pub(super) large_requests: Arc<LargeRequestThreads>,
@@ -161,6 +164,7 @@ impl Gateway {
         following.push(examine(&registry));
         let health = beginning.health(boot);
         start_watchdog(boot, &registry)?;
+        let audit = boot.audit.clone().map(|prepared| prepared.start(registry.metrics.meter())).transpose();
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
@@ -185,6 +189,7 @@ impl Gateway {
             turns: Turns::default(),
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
+            audit: audit.map_err(StartError::Audit)?,
             beginning,
             large_requests: Arc::new(LargeRequestThreads::start(boot.config.worker_count())),
             watchdog: boot.watchdog.clone(),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Addr;
-use actix_web::http::header::{AUTHORIZATION, USER_AGENT};
+use actix_web::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
 use actix_web::{HttpRequest, HttpResponse, web};
 use flotilla_cluster::Standing;
 use flotilla_proto::duration;
@@ -30,7 +30,9 @@ use super::flows::{self, Admitted};
 use super::head::Head;
 use super::routing::{RequestInfo, Routed};
 use super::seats::Lane;
-use super::{Gateway, backup, console, counted, definitions, documents, members, overview, remote, resources};
+use super::{
+    Gateway, backup, console, counted, definitions, documents, members, overview, recorded, remote, resources,
+};
 use crate::access::{Attributes, Authenticated, ConnectionIdentity, Impersonation, Refused, Retry, TrustedProxy};
 use crate::answer;
 use crate::discovery;
@@ -63,17 +65,25 @@ impl From<ApiError> for Refusal {
 /// larger operations have a boxed future of their own.
 pub(super) async fn pass(
     request: &HttpRequest,
-    head: &Head<'_>,
+    (head, id): (&Head<'_>, &HeaderValue),
     payload: web::Payload,
     router: &Addr<GatewayActor>,
     exchange: &mut Exchange,
 ) -> HttpResponse {
     let Exchange { gateway, progress } = exchange;
-    let mut caller = match identify(gateway, request, head, progress).await {
+    let mut identified = identify(gateway, request, head, progress).await;
+    if let Some(audit) = &gateway.audit
+        && let Err(refusal) = recorded::begin(audit, request, (head, id), identified.as_mut().ok(), progress)
+    {
+        return refusal;
+    }
+    let mut caller = match identified {
         Ok(caller) => caller,
         Err(error) => return refuse(gateway, head, &error, &[]),
     };
-    match pass_further(gateway, router, (request, head), payload, &mut caller, progress).await {
+    let passed = pass_further(gateway, router, (request, head), payload, &mut caller, progress).await;
+    recorded::learn(progress, &mut caller);
+    match passed {
         Ok(response) => response,
         Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
         Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
@@ -232,7 +242,9 @@ pub(super) fn with_attributes<T>(
     decide: impl FnOnce(&Attributes<'_>) -> T,
 ) -> Option<T> {
     match routed.resource() {
-        Some((of, verb)) => Some(resources::with_attributes(head, of, verb, decide)),
+        Some((of, verb)) => {
+            Some(resources::with_attributes(head, of, verb, |attributes| decide(&Attributes::Resource(attributes))))
+        }
         // The reference has no attributes to authorize for this path.
         None if matches!(routed, Routed::WatchOfNothing) => None,
         None => {
@@ -324,11 +336,11 @@ fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
     routed: &Routed,
-    caller: &Caller,
+    caller: &mut Caller,
     progress: &Progress,
 ) -> ApiResult<()> {
     let authorizer = &gateway.registry.authorizer;
-    let allowed = with_attributes(head, routed, |attributes| authorizer.authorize(&caller.user, attributes));
+    let allowed = with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes));
     let Some(allowed) = allowed else { return Ok(()) };
     progress.authorized(gateway, allowed.is_ok());
     judge(gateway, allowed)
@@ -386,6 +398,7 @@ async fn answer(
         Routed::Objects(info) => resources::answer(gateway, router, head, info, payload, caller, progress).await,
         Routed::Unserved(_) => Ok(documents::respond_document(discovery::Answer::not_found(), &caller.warnings)),
         Routed::Remote { remote, .. } => {
+            progress.audited.iter_mut().for_each(|audited| audited.is_remote = true);
             Box::pin(remote::answer(gateway, head, &remote, payload, caller, progress)).await
         }
         Routed::WatchOfNothing => Ok(answer::respond_text(500, &watch_of_nothing(head))),

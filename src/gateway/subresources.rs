@@ -60,6 +60,9 @@ impl Request<'_> {
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        if let Some(record) = &mut self.caller.record {
+            record.take_object(part, &decoded.value);
+        }
         let mut document = decoded.value;
         // Of a subresource, the metadata states which object is meant.
         if self.subresource.is_empty() {
@@ -143,12 +146,16 @@ impl Request<'_> {
                 let media = body::media(head.content_type)?;
                 let decoded = body::decode(&bytes, media, part, options.validation)?;
                 self.caller.warnings.extend(decoded.warnings.iter().cloned());
+                if let Some(record) = &mut self.caller.record {
+                    record.take_object(part, &decoded.value);
+                }
                 (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
             }
             Verb::Patch => {
                 let format = patch_format(head, &self.served)?;
                 let representation = head.representation_of(&self.served, Offer::Objects)?;
                 let bytes = body.read()?;
+                self.caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
                 let options = WriteOptions::read(&head.query, "PatchOptions", &agent, format.is_none())?;
                 let entity = match format {
                     Some(format) => {

@@ -48,6 +48,9 @@ impl<'r> Request<'r> {
             let decoded = object()?;
             caller.warnings.truncate(warnings_before);
             caller.warnings.extend(decoded.warnings.iter().cloned());
+            if let Some(record) = &mut caller.record {
+                record.take_object(&self.served, &decoded.value);
+            }
             body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)
         };
@@ -71,6 +74,9 @@ impl<'r> Request<'r> {
         let decoded = object()?;
         // Also a refusal, as of an object that does not exist, comes with what the decoder found.
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        if let Some(record) = &mut self.caller.record {
+            record.take_object(&self.served, &decoded.value);
+        }
         body::check_stated(&self.served, &decoded.value)?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
@@ -87,6 +93,7 @@ impl<'r> Request<'r> {
         let format = patch_format(self.head, &self.served)?;
         let representation = self.head.representation_of(&self.served, self.offer())?;
         let bytes = body.read()?;
+        self.caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
         let apply = format.is_none();
         let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
         let registry = &self.gateway.registry;
@@ -103,6 +110,7 @@ impl<'r> Request<'r> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
         let bytes = body.read()?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
+        self.caller.record.iter_mut().for_each(|record| record.take_options(options.as_ref()));
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
@@ -123,6 +131,7 @@ impl<'r> Request<'r> {
         let bytes = body.read()?;
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
+        self.caller.record.iter_mut().for_each(|record| record.take_options(options.as_ref()));
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
         let registry = &self.gateway.registry;
         let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;

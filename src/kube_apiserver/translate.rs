@@ -174,9 +174,18 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 49] = [
+const SAME: [&str; 58] = [
     "admission-control-config-file",
     "advertise-address",
+    "audit-log-batch-buffer-size",
+    "audit-log-compress",
+    "audit-log-format",
+    "audit-log-maxage",
+    "audit-log-maxbackup",
+    "audit-log-maxsize",
+    "audit-log-mode",
+    "audit-log-path",
+    "audit-policy-file",
     "client-ca-file",
     "config",
     "data-dir",

@@ -243,10 +243,23 @@ pub const VALIDATING_POLICY_CHECKS: &str = "apiserver_validating_admission_polic
 /// Counts mutations of admission policies.
 pub const MUTATING_POLICY_CHECKS: &str = "apiserver_mutating_admission_policy_check_total";
 
+/// Counts events of auditing.
+pub const AUDIT_EVENTS: &str = "apiserver_audit_event_total";
+/// Counts requests that were refused because auditing failed.
+pub const AUDIT_REJECTED: &str = "apiserver_audit_requests_rejected_total";
+/// Counts events that were lost.
+pub const AUDIT_ERRORS: &str = "apiserver_audit_error_total";
+/// Counts requests by the level at which they are recorded.
+pub const AUDIT_LEVELS: &str = "apiserver_audit_level_total";
+
 /// The counters with their help texts.
 pub const COUNTERS: &[(&str, &str)] = &[
     (VALIDATING_POLICY_CHECKS, "Validations of admission policies that failed or had an effect."),
     (MUTATING_POLICY_CHECKS, "Mutations of admission policies."),
+    (AUDIT_EVENTS, "Events of auditing."),
+    (AUDIT_REJECTED, "Requests refused because their event could not be recorded."),
+    (AUDIT_ERRORS, "Events of auditing that were lost, by where they should have gone."),
+    (AUDIT_LEVELS, "Requests by the level at which the audit policy records them."),
     (REQUESTS, "Requests answered."),
     (TERMINATIONS, "Requests that the server refused or aborted to protect itself."),
     (SERIES_REFUSED, "Requests missing from other metrics because there are too many combinations of labels."),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Basis;
-use crate::access::{Attributes, Authorizer, Impersonation, User};
+use super::{Basis, Record};
+use crate::access::{Attributes, Authorizer, Decision, Impersonation, User};
 use crate::status::ApiResult;
 
 /// The client of a request, and the request's state.
@@ -22,6 +22,8 @@ pub struct Caller {
     pub warnings: Vec<String>,
     /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
+    /// What the audit log needs to know; `None` if the request is not recorded.
+    pub record: Option<Box<Record>>,
     /// When the request times out; `None` if it does not.
     pub ends: Option<Instant>,
     /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
@@ -41,6 +43,7 @@ impl Caller {
             verb: "",
             warnings: Vec::new(),
             annotations: Vec::new(),
+            record: None,
             ends: None,
             is_server: false,
             basis: Basis::Current,
@@ -60,8 +63,26 @@ impl Caller {
     /// 403 when the user may not impersonate it.
     pub fn impersonate(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
         if let Some(impersonation) = self.impersonation.take() {
-            self.user = Arc::new(impersonation.authorize(authorizer, &self.user, attributes)?);
+            let (user, permission) = impersonation.authorize(authorizer, &self.user, attributes)?;
+            self.user = Arc::new(user);
+            if let Some(record) = &mut self.record {
+                record.impersonated = Some((Arc::clone(&self.user), permission));
+            }
         }
         Ok(())
+    }
+
+    /// Authorizes a request of the user.
+    ///
+    /// # Errors
+    /// 403 when the user may not.
+    pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
+        if let Some(record) = &mut self.record {
+            record.decision = Some(match authorizer.decide(&self.user, attributes) {
+                Decision::Allow(reason) => (true, reason),
+                Decision::NoOpinion(reason) => (false, reason),
+            });
+        }
+        authorizer.authorize(&self.user, attributes)
     }
 }

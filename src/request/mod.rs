@@ -7,8 +7,10 @@ pub mod caller;
 pub mod negotiate;
 pub mod path;
 pub mod query;
+pub mod record;
 pub mod verb;
 
 pub use basis::Basis;
 pub use caller::Caller;
 pub use negotiate::{Form, Media, Offer, Representation};
+pub use record::Record;

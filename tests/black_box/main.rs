@@ -6,6 +6,7 @@
 mod access;
 mod aggregation;
 mod alerts;
+mod audit;
 mod backup;
 mod bookmarks;
 mod cluster;

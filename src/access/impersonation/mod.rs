@@ -60,11 +60,17 @@ impl Impersonation {
 
     /// Returns the impersonated user if `by` may impersonate it (KEP-5284): by a constrained mode, which allows certain
     /// requests for certain kinds of users, or by the classic permission, which allows all. Tries first the mode that
-    /// `by` used last. `attributes` are those of the request.
+    /// `by` used last. `attributes` are those of the request. Also returns the verb of a constrained mode; empty for
+    /// the classic one.
     ///
     /// # Errors
     /// 403 when no mode allows it, with the refusal of the first mode that was tried.
-    pub fn authorize(&self, authorizer: &Authorizer, by: &User, attributes: &Attributes<'_>) -> ApiResult<User> {
+    pub fn authorize(
+        &self,
+        authorizer: &Authorizer,
+        by: &User,
+        attributes: &Attributes<'_>,
+    ) -> ApiResult<(User, String)> {
         let last = authorizer.impersonators.last(&by.name);
         let mut refusal = None;
         for mode in last.into_iter().chain(Mode::ALL.into_iter().filter(|mode| Some(*mode) != last)) {
@@ -75,7 +81,7 @@ impl Impersonation {
             match attempt.request(attributes).and_then(|()| attempt.user(self)) {
                 Ok(user) => {
                     authorizer.impersonators.served(&by.name, mode);
-                    return Ok(user);
+                    return Ok((user, if mode == Mode::Classic { String::new() } else { attempt.verb() }));
                 }
                 Err(error) => refusal = refusal.or(Some(error)),
             }
@@ -184,7 +190,7 @@ mod tests {
     fn target(headers: &[(&str, &str)]) -> User {
         let master = User { groups: vec![MASTERS.into()], ..User::default() };
         let request = Attributes::Path { verb: "get", path: "/x" };
-        parse(headers).unwrap().unwrap().authorize(&Authorizer::default(), &master, &request).unwrap()
+        parse(headers).unwrap().unwrap().authorize(&Authorizer::default(), &master, &request).unwrap().0
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Attempt<'_> {
         values.into_iter().try_for_each(|(key, value)| self.part(AUTHENTICATION, "userextras", key, value))
     }
 
-    fn verb(self) -> String {
+    pub(super) fn verb(self) -> String {
         if self.mode.is_constrained() { format!("impersonate:{}", self.mode.name()) } else { "impersonate".to_owned() }
     }
 

@@ -560,3 +560,12 @@ pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a stream of events lasts. The browser then asks again, and is authorized again.
 pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Bytes of an answer that the audit log records; of a larger one it records no object.
+pub const AUDITED_ANSWER_BYTES: usize = 16 * 1_048_576;
+
+/// Bytes up to which waiting events of the audit log are written in one call.
+pub const AUDIT_BATCH_BYTES: usize = 1_048_576;
+
+/// Bytes of the unit in which the size of files of the audit log is stated.
+pub const AUDIT_LOG_UNIT_BYTES: u64 = 1_048_576;

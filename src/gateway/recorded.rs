@@ -1,0 +1,107 @@
+//! What the audit log learns of a request on its way through the stages.
+
+use std::sync::Arc;
+
+use actix_web::body::{BodySize, BoxBody, MessageBody as _};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::exchange::Progress;
+use super::head::Head;
+use super::resources::with_attributes;
+use crate::answer;
+use crate::audit::policy::{Asked, Of};
+use crate::audit::{Audit, Audited};
+use crate::field::quote;
+use crate::request::Caller;
+use crate::request::path::{self, Target};
+use crate::request::verb::Verb;
+
+/// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks.
+///
+/// # Errors
+/// The answer to a request that must not go on, since its event cannot be recorded.
+pub(super) fn begin(
+    audit: &Arc<Audit>,
+    request: &HttpRequest,
+    (head, id): (&Head<'_>, &HeaderValue),
+    caller: Option<&mut Caller>,
+    progress: &mut Progress,
+) -> Result<(), HttpResponse> {
+    let mark = if head.query_text.is_empty() { "" } else { "?" };
+    let uri = format!("{}{mark}{}", head.path, head.query_text);
+    let decoded = path::decode(head.path);
+    let user = caller.as_ref().map(|caller| &caller.user);
+    let begun = |asked: &Asked<'_>, lasts| Audited::begin(audit, request, (id, &uri), user, (asked, lasts));
+    let audited = match path::parse(&decoded) {
+        Target::Resource(of) => {
+            let verb = Verb::of(head.method, head.watches(), &of);
+            with_attributes(head, &of, verb, |attributes| {
+                let asked = Of {
+                    group: attributes.group,
+                    version: &of.version,
+                    resource: attributes.resource,
+                    subresource: attributes.subresource,
+                    namespace: attributes.namespace,
+                    name: attributes.name,
+                };
+                let lasts = attributes.verb == "watch" || of.connects();
+                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, lasts)
+            })
+        }
+        Target::Other | Target::WatchOfNothing => {
+            begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, false)
+        }
+    };
+    let Some(audited) = audited else { return Ok(()) };
+    if !audited.received() {
+        audit.rejected();
+        let why = format!("Internal Server Error: {}: failed to store audit event\n", quote(&uri));
+        return Err(answer::respond_text(500, &why));
+    }
+    if let Some(caller) = caller {
+        caller.record = Some(Box::new(audited.record.clone()));
+    }
+    progress.audited = Some(audited);
+    Ok(())
+}
+
+/// Learns what the handling of a request has found.
+pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
+    if let Some(audited) = &mut progress.audited {
+        audited.annotations = std::mem::take(&mut caller.annotations);
+        if let Some(record) = caller.record.take() {
+            audited.record = *record;
+        }
+    }
+}
+
+/// Learns that the server failed to answer.
+pub(super) fn broke(progress: &mut Progress) {
+    progress.audited.iter_mut().for_each(|audited| audited.is_broken = true);
+}
+
+/// Learns the answer.
+pub(super) fn answers(progress: &mut Progress, response: HttpResponse) -> HttpResponse {
+    let Some(audited) = &mut progress.audited else { return response };
+    let code = response.status().as_u16();
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let (media, is_compressed) = (header(CONTENT_TYPE), header(CONTENT_ENCODING) == "gzip");
+    let of = (&*media, is_compressed);
+    response.map_body(|_, body| match body.size() {
+        BodySize::Stream => {
+            audited.answers(code, of, None);
+            body
+        }
+        BodySize::None | BodySize::Sized(_) => match body.try_into_bytes() {
+            Ok(bytes) => {
+                audited.answers(code, of, Some(&bytes));
+                BoxBody::new(bytes)
+            }
+            Err(body) => {
+                audited.answers(code, of, None);
+                body
+            }
+        },
+    })
+}
