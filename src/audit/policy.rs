@@ -258,7 +258,8 @@ impl Rule {
         rule.check_paths(&path.child("nonResourceURLs"), errors);
         rule.check_resources(&path.child("resources"), errors);
         let omitted = stages_of(&texts(value, "omitStages")?, &path.child("omitStages"), errors);
-        if !rule.paths.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty()) {
+        let names_objects = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+        if names_objects && !rule.paths.is_empty() {
             let why = "rules cannot apply to both regular resources and non-resource URLs";
             errors.invalid(&path.child("nonResourceURLs"), value.at(&["nonResourceURLs"]), why);
         }

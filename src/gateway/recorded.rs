@@ -17,17 +17,15 @@ use crate::request::Caller;
 use crate::request::path::{self, Target};
 use crate::request::verb::Verb;
 
-/// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks.
-///
-/// # Errors
-/// The answer to a request that must not go on, since its event cannot be recorded.
+/// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks. Returns the answer to
+/// a request that must not go on, since its event cannot be recorded.
 pub(super) fn begin(
     audit: &Arc<Audit>,
     request: &HttpRequest,
     (head, id): (&Head<'_>, &HeaderValue),
     caller: Option<&mut Caller>,
     progress: &mut Progress,
-) -> Result<(), HttpResponse> {
+) -> Option<HttpResponse> {
     let mark = if head.query_text.is_empty() { "" } else { "?" };
     let uri = format!("{}{mark}{}", head.path, head.query_text);
     let decoded = path::decode(head.path);
@@ -53,17 +51,17 @@ pub(super) fn begin(
             begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, false)
         }
     };
-    let Some(audited) = audited else { return Ok(()) };
+    let audited = audited?;
     if !audited.received() {
         audit.rejected();
         let why = format!("Internal Server Error: {}: failed to store audit event\n", quote(&uri));
-        return Err(answer::respond_text(500, &why));
+        return Some(answer::respond_text(500, &why));
     }
     if let Some(caller) = caller {
         caller.record = Some(Box::new(audited.record.clone()));
     }
     progress.audited = Some(audited);
-    Ok(())
+    None
 }
 
 /// Learns what the handling of a request has found.

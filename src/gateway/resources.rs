@@ -12,7 +12,7 @@ use super::head::Head;
 use super::routing::{RequestInfo, allows, method_not_allowed, subresource};
 use super::uploads::{Body, arrive};
 use super::{Gateway, counted, deprecation};
-use crate::access::{Attributes, ResourceAttributes};
+use crate::access::ResourceAttributes;
 use crate::answer;
 use crate::registry::Target;
 use crate::registry::subresources::{self, Handler};

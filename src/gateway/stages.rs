@@ -73,7 +73,7 @@ pub(super) async fn pass(
     let Exchange { gateway, progress } = exchange;
     let mut identified = identify(gateway, request, head, progress).await;
     if let Some(audit) = &gateway.audit
-        && let Err(refusal) = recorded::begin(audit, request, (head, id), identified.as_mut().ok(), progress)
+        && let Some(refusal) = recorded::begin(audit, request, (head, id), identified.as_mut().ok(), progress)
     {
         return refusal;
     }
