@@ -86,7 +86,7 @@ impl Flow {
     pub fn enter(self: &Arc<Self>, user: &str, namespace: &str) -> Entered {
         if self.level.take_at_once() {
             self.counts.seated_at_once(self.level.is_exempt);
-            return Entered::Seated(Seat { queue: None });
+            return Entered::Seated(Seat::AT_ONCE);
         }
         self.enter_or_wait(match self.distinguisher {
             Distinguisher::Nothing => "",

@@ -2,8 +2,9 @@
 //! Priority and Fairness"; KEP-1040).
 //!
 //! A request belongs to the flow of the first FlowSchema that is [for it](rules), and takes a seat of that FlowSchema's
-//! priority [level]. If the level has no free seat and borrows none from [others](pool), the request waits in one of the
-//! level's [queues], or is refused. This room knows nothing of HTTP, except that it prepares the values of two headers.
+//! priority [level]. If the level has no free seat and borrows none from [others](pool), the request waits in one of
+//! the level's [queues], or is refused. This room knows nothing of HTTP, except that it prepares the values of two
+//! headers.
 //!
 //! The objects are [followed](following) and compiled when they change: a request pays for a comparison with the
 //! FlowSchemas and for one atomic operation, as long as there are seats.

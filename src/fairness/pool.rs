@@ -1,11 +1,10 @@
 //! The seats of all levels. A level uses seats of its own, and borrows those that other levels lend and do not use.
 //!
-//! A request takes a seat of its level, or waits in one of the level's queues. A request that ends hands its seat to the
-//! next that waits in its level, or in a level that may borrow it. Nothing looks for free seats from time to time.
+//! A request takes a seat of its level, or waits in one of the level's queues. A request that ends hands its seat to
+//! the next that waits in its level, or in a level that may borrow it. Nothing looks for free seats from time to time.
 //!
 //! Locks are taken in the order queues of a level, then lending. Queues of two levels are never locked at a time.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::level::Level;
-use super::queues::{Place, Queues};
+use super::queues::{Number, Place, Queues};
 use super::shares::Limit;
 use super::waiting::Waiter;
 use crate::limits;
@@ -22,9 +21,16 @@ use crate::limits;
 /// The seat of a request. Whoever has it gives it back by [`Pool::leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Seat {
-    /// The queue through which the request got it. `None` if it did not wait.
-    pub(super) queue: Option<NonZeroU32>,
+pub struct Seat(Number);
+
+impl Seat {
+    /// The seat of a request that did not wait. No level has so many queues.
+    pub(super) const AT_ONCE: Self = Self(Number::MAX);
+
+    /// Returns the queue through which the request got it. `None` if it did not wait.
+    fn queue(self) -> Option<Number> {
+        (self != Self::AT_ONCE).then_some(self.0)
+    }
 }
 
 /// The answer to a request for a seat.
@@ -79,14 +85,14 @@ impl Pool {
     /// Takes a seat for a request, or lets it wait.
     pub(super) fn enter(&self, level: &Level, hash: u64, waiter: impl FnOnce() -> Waiter) -> Taken {
         if level.take_at_once() {
-            return Taken::Seat(Seat { queue: None });
+            return Taken::Seat(Seat::AT_ONCE);
         }
         let mut queues = level.queues.lock();
         if queues.waiting() == 0 && self.take(level) {
-            return Taken::Seat(Seat { queue: None });
+            return Taken::Seat(Seat::AT_ONCE);
         }
         if !queues.are_there() {
-            return if level.take_first() { Taken::Seat(Seat { queue: None }) } else { Taken::ConcurrencyLimit };
+            return if level.take_first() { Taken::Seat(Seat::AT_ONCE) } else { Taken::ConcurrencyLimit };
         }
         if self.waiting.load(Ordering::Relaxed) >= limits::WAITING_REQUESTS {
             return Taken::QueueFull;
@@ -102,11 +108,11 @@ impl Pool {
     /// Gives back the seat of a request, which took this time, to the next one of its level. A seat that the level had
     /// borrowed goes to any level that may borrow it.
     pub(super) fn leave(&self, level: &Level, seat: Seat, took: Duration) {
-        let at_once = seat.queue.is_none() && level.give_back_at_once();
+        let at_once = seat.queue().is_none() && level.give_back_at_once();
         if !at_once {
             let mut queues = level.queues.lock();
             level.give_back();
-            if let Some(number) = seat.queue {
+            if let Some(number) = seat.queue() {
                 queues.finished(number, took);
             }
             self.hand_out(level, &mut queues, Level::take_own);
@@ -148,7 +154,7 @@ impl Pool {
         while queues.waiting() > 0 && take(level) {
             let Some((number, waiter)) = queues.next() else { break };
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            if !waiter.seat(Seat { queue: Some(number) }) {
+            if !waiter.seat(Seat(number)) {
                 level.give_back();
                 queues.finished(number, Duration::ZERO);
             }

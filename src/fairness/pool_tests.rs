@@ -146,8 +146,8 @@ fn notice(requests: &mut HashMap<u64, (usize, Request)>) {
     }
 }
 
-/// Random requests, ends, departures and changes of limits: limits hold, no free seat stays unused while a request could
-/// have it, and nobody is forgotten.
+/// Random requests, ends, departures and changes of limits: limits hold, no free seat stays unused while a request
+/// could have it, and nobody is forgotten.
 #[test]
 fn limits_hold_and_nobody_is_forgotten() {
     for seed in 0..200 {

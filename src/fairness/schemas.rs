@@ -18,8 +18,8 @@ use crate::rules::names::MASTERS;
 /// The name of the FlowSchema and of the level whose requests need not wait. Both are there even if their objects are
 /// not.
 pub const EXEMPT: &str = "exempt";
-/// The name of the FlowSchema and of the level of requests that no other FlowSchema is for. Both are there even if their
-/// objects are not.
+/// The name of the FlowSchema and of the level of requests that no other FlowSchema is for. Both are there even if
+/// their objects are not.
 pub const CATCH_ALL: &str = "catch-all";
 
 /// A FlowSchema.

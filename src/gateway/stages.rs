@@ -346,8 +346,8 @@ fn authorize(
     judge(gateway, allowed)
 }
 
-/// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody for
-/// lack of one.
+/// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
+/// for lack of one.
 fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> ApiResult<()> {
     allowed.or_else(|refused| {
         gateway.beginning.check(&gateway.registry, false)?;

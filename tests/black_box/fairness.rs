@@ -88,8 +88,8 @@ fn waiting(server: &Server, level: &str) -> f64 {
     measured(server, "apiserver_flowcontrol_current_inqueue_requests", level)
 }
 
-/// A server whose level `narrow` has one seat, for the requests of the users `ann` and `eve`, who may do everything like
-/// `bob`. A write of ann has the seat until the gate is opened.
+/// A server whose level `narrow` has one seat, for the requests of the users `ann` and `eve`. Both may do everything,
+/// and so may `bob`. A write of ann has the seat until the gate is opened.
 struct Narrow {
     server: Arc<Server>,
     gate: Arc<Gate>,
