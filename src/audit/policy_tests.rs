@@ -63,7 +63,7 @@ fn wrong_policies() {
     assert_eq!(refused(value!([{}])), "rules[0].level: Required value");
     assert_eq!(
         refused(value!([{"level": "All"}])),
-        "rules[0].level: Unsupported value: \"All\": supported values: \"Metadata\", \"None\", \"Request\", \
+        "rules[0].level: Unsupported value: \"All\": supported values: \"None\", \"Metadata\", \"Request\", \
          \"RequestResponse\""
     );
     assert_eq!(

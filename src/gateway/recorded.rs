@@ -1,17 +1,16 @@
 //! What the audit log learns of a request on its way through the stages.
 
-use std::sync::Arc;
-
 use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
 
+use super::Gateway;
 use super::exchange::Progress;
 use super::head::Head;
 use super::resources::with_attributes;
 use crate::answer;
+use crate::audit::Audited;
 use crate::audit::policy::{Asked, Of};
-use crate::audit::{Audit, Audited};
 use crate::field::quote;
 use crate::request::Caller;
 use crate::request::path::{self, Target};
@@ -20,12 +19,13 @@ use crate::request::verb::Verb;
 /// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks. Returns the answer to
 /// a request that must not go on, since its event cannot be recorded.
 pub(super) fn begin(
-    audit: &Arc<Audit>,
+    gateway: &Gateway,
     request: &HttpRequest,
     (head, id): (&Head<'_>, &HeaderValue),
     caller: Option<&mut Caller>,
     progress: &mut Progress,
 ) -> Option<HttpResponse> {
+    let audit = gateway.audit.as_ref()?;
     let mark = if head.query_text.is_empty() { "" } else { "?" };
     let uri = format!("{}{mark}{}", head.path, head.query_text);
     let decoded = path::decode(head.path);

@@ -71,16 +71,16 @@ pub(super) async fn pass(
     exchange: &mut Exchange,
 ) -> HttpResponse {
     let Exchange { gateway, progress } = exchange;
-    let mut identified = identify(gateway, request, head, progress).await;
-    if let Some(audit) = &gateway.audit
-        && let Some(refusal) = recorded::begin(audit, request, (head, id), identified.as_mut().ok(), progress)
-    {
+    let mut caller = match identify(gateway, request, head, progress).await {
+        Ok(caller) => caller,
+        Err(error) => {
+            let unrecorded = recorded::begin(gateway, request, (head, id), None, progress);
+            return unrecorded.unwrap_or_else(|| refuse(gateway, head, &error, &[]));
+        }
+    };
+    if let Some(refusal) = recorded::begin(gateway, request, (head, id), Some(&mut caller), progress) {
         return refusal;
     }
-    let mut caller = match identified {
-        Ok(caller) => caller,
-        Err(error) => return refuse(gateway, head, &error, &[]),
-    };
     let passed = pass_further(gateway, router, (request, head), payload, &mut caller, progress).await;
     recorded::learn(progress, &mut caller);
     match passed {
@@ -106,7 +106,8 @@ async fn pass_further(
     progress: &mut Progress,
 ) -> Result<HttpResponse, Refusal> {
     caller.impersonation = impersonate(request)?;
-    let routed = route(router, request, head).await?;
+    // The stages hand it on, and a future that owns it would have a copy at each stage.
+    let routed = Box::new(route(router, request, head).await?);
     bound(head, &routed, caller, progress)?;
     act_as(gateway, head, &routed, caller)?;
     if let Some(waiting) = take_seat(gateway, head, &routed, caller, progress)? {
@@ -360,7 +361,7 @@ async fn serve(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
     head: &Head<'_>,
-    routed: Routed,
+    routed: Box<Routed>,
     payload: web::Payload,
     caller: &mut Caller,
     progress: &mut Progress,
@@ -383,12 +384,12 @@ async fn answer(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
     head: &Head<'_>,
-    routed: Routed,
+    routed: Box<Routed>,
     payload: web::Payload,
     caller: &mut Caller,
     progress: &mut Progress,
 ) -> ApiResult<HttpResponse> {
-    let routed = match routed {
+    let routed = match *routed {
         Routed::Unserved(info) if definitions::may_be_defined(&info) => {
             Box::pin(definitions::look_again(gateway, info, head)).await?
         }
