@@ -140,7 +140,7 @@ fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
 
 #[test]
 fn more_than_may_be_in_progress_is_refused_for_now() {
-    let server = Server::start(&["--max-mutating-requests-inflight", "1"]);
+    let server = Server::start(&["--enable-priority-and-fairness=false", "--max-mutating-requests-inflight", "1"]);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     ask_about_config_maps(&server, silent.local_addr().unwrap());
     let body = |name: &str| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");

@@ -18,7 +18,7 @@ rules:
 - {level: Metadata, resources: [{group: "", resources: ["secrets"]}]}
 - {level: Request, omitStages: [RequestReceived], resources: [{group: "", resources: ["services"]}]}
 - {level: RequestResponse, omitManagedFields: true, namespaces: ["default"]}
-- {level: None, nonResourceURLs: ["/healthz*"]}
+- {level: None, nonResourceURLs: ["/healthz*", "/readyz*"]}
 - {level: Metadata}
 "#;
 
@@ -97,7 +97,8 @@ fn events_have_what_the_policy_asks_for() {
     assert_eq!(forbidden["annotations"]["authorization.k8s.io/decision"], "forbid");
 
     let unknown = [id("unknown"), ("Authorization", "Bearer nonsense")];
-    assert_eq!(ask("GET", &format!("{MAPS}/a"), &unknown, &Value::Null), 401);
+    let refused = server.connect_anonymously().call("GET", &format!("{MAPS}/a"), &unknown, b"");
+    assert_eq!(refused.expect("an answer").status, 401);
     let unknown = &events(&log, "unknown", 1)[0];
     assert_eq!((&unknown["stage"], &unknown["user"]), (&json!("ResponseStarted"), &json!({})));
     assert_eq!(unknown["responseStatus"]["code"], 401);
