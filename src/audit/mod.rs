@@ -19,6 +19,9 @@ use crate::prometheus::{Meter, families};
 
 pub use event::Audited;
 
+/// The unit in which the size of a file of the log is stated, in bytes.
+const MEGABYTE: u64 = 1_048_576;
+
 /// Why the server cannot record what its flags ask for.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
@@ -106,7 +109,7 @@ impl Prepared {
         let policy = config.audit_policy_file.as_deref().map(Policy::read).transpose()?;
         let Some(path) = &config.audit_log_path else { return Ok(None) };
         let rotation = Rotation {
-            bytes: config.audit_log_maxsize.saturating_mul(limits::AUDIT_LOG_UNIT_BYTES),
+            bytes: config.audit_log_maxsize.saturating_mul(MEGABYTE),
             files: config.audit_log_maxbackup,
             days: config.audit_log_maxage,
             compress: config.audit_log_compress,

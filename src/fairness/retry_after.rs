@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::RETRY_AFTER_SECONDS;
+/// The most seconds that a client is asked to wait.
+const RETRY_AFTER_SECONDS: u64 = 32;
 
 /// The refusals of a level, by the second.
 #[derive(Debug)]

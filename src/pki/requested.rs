@@ -56,10 +56,10 @@ pub enum RequestError {
 }
 
 impl Authority {
-    /// Issues the certificate that a request asks for, in PEM: with its subject, key and alternative names (DNS, email,
-    /// IP, URI), and without anything else that it asks for. `usages` are names as in a CertificateSigningRequest; names
-    /// that Kubernetes' own signers do not allow are left out. The certificate is valid for `valid`, and not longer than
-    /// the authority's.
+    /// Issues the certificate that a request asks for, in PEM: with its subject, key and alternative names (DNS,
+    /// email, IP, URI), and without anything else that it asks for. `usages` are names as in a
+    /// CertificateSigningRequest; names that Kubernetes' own signers do not allow are left out. The certificate is
+    /// valid for `valid`, and not longer than the authority's.
     ///
     /// # Errors
     /// If the request is not signed by its key, or the certificate cannot be made.

@@ -11,7 +11,7 @@ mod provider;
 mod settings;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
@@ -28,6 +28,11 @@ use crate::causes::with_causes;
 use crate::field::quote;
 use crate::limits;
 use crate::outbound::Outbound;
+
+/// How old keys become before they are fetched again.
+const REFRESH: Duration = Duration::from_secs(3_600);
+/// Pause before keys are fetched again if the provider has not answered yet.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Why a token of the provider is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -157,7 +162,7 @@ impl OpenId {
     pub async fn follow(&self) {
         loop {
             self.fetch_keys().await;
-            let pause = if self.keys.load().is_some() { limits::OPENID_REFRESH } else { limits::OPENID_RETRY };
+            let pause = if self.keys.load().is_some() { REFRESH } else { RETRY };
             tokio::time::sleep(pause).await;
         }
     }

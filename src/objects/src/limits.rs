@@ -261,9 +261,6 @@ pub const SEAT_WAIT_PART: u32 = 4;
 /// FlowSchemas whose requests are measured, in the order in which they match; those of others are not.
 pub const MEASURED_FLOWS: usize = 500;
 
-/// The most seconds after which a client that got no seat is asked to try again.
-pub const RETRY_AFTER_SECONDS: u64 = 32;
-
 /// Bodies of one user that are being received concurrently; more get 429.
 pub const UPLOADS_OF_USER: usize = 100;
 
@@ -322,12 +319,6 @@ pub const OPENID_ANSWER_BYTES: usize = 1 << 20;
 
 /// Shortest time between two fetches of the keys of an OpenID issuer, so that tokens with false signatures cause few.
 pub const OPENID_FETCH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How old the keys of an OpenID issuer become before they are fetched again.
-pub const OPENID_REFRESH: Duration = Duration::from_secs(3_600);
-
-/// Pause before the keys of an OpenID issuer are fetched again if it has not answered yet.
-pub const OPENID_RETRY: Duration = Duration::from_secs(10);
 
 /// Uses of tokens in Secrets that wait until they are recorded there.
 pub const LEGACY_TOKEN_USES: usize = 16_384;
@@ -566,6 +557,3 @@ pub const AUDITED_ANSWER_BYTES: usize = 16 * 1_048_576;
 
 /// Bytes up to which waiting events of the audit log are written in one call.
 pub const AUDIT_BATCH_BYTES: usize = 1_048_576;
-
-/// Bytes of the unit in which the size of files of the audit log is stated.
-pub const AUDIT_LOG_UNIT_BYTES: u64 = 1_048_576;
