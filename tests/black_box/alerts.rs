@@ -2,8 +2,8 @@
 //! meet the conditions of these alerts. How long a condition must hold is tested by `deploy/prometheus/tests.yaml`.
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
-//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. The test of
-//! `FlotillaHistoryLarge` takes 2 GB of memory and runs only when it is asked for (docs/testing.md).
+//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes
+//! `FlotillaHistoryLarge`, which takes 2 GB of memory.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -367,26 +367,4 @@ impl Drop for EndsWith<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-#[test]
-#[ignore = "takes 3 GB of memory"]
-fn many_changes_of_a_large_object_make_the_history_large() {
-    const BYTES: usize = 1_000_000;
-    let directory = DataDir::new();
-    let server = directory.start();
-    let mut client = server.connect();
-    client.create(CONFIG_MAPS, &config_map("large", "1"));
-    let mut number = 0;
-    until("the history takes most of the memory", || {
-        for _ in 0..100 {
-            number += 1;
-            let body = config_map("large", &format!("{number:0>BYTES$}"));
-            client.put(&format!("{CONFIG_MAPS}/large"), &body).expect(200);
-        }
-        let metrics = Metrics::of(&mut client);
-        let memory = metrics.sum("process_resident_memory_bytes", &[]);
-        // The alert compares with half of the memory, and only if that is more than 2 GB.
-        memory > 2e9 && metrics.sum("flotilla_history_bytes", &[]) > 0.5 * memory
-    });
 }
