@@ -278,6 +278,7 @@ fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, Pk
     let options = Options {
         unsafe_no_fsync,
         history_age_max: config.history(),
+        history_bytes_max: config.history_bytes,
         groups,
         tables,
         ..Options::new(&config.data_dir)

@@ -217,6 +217,11 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub history_seconds: u64,
 
+    /// Bytes of memory that the history of one resource may take; older changes are dropped sooner then.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub history_bytes: usize,
+
     /// Seconds for which an event lives after it was written last; 0 for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
     pub event_ttl_seconds: u64,

@@ -174,7 +174,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 58] = [
+const SAME: [&str; 59] = [
     "admission-control-config-file",
     "advertise-address",
     "audit-log-batch-buffer-size",
@@ -199,6 +199,7 @@ const SAME: [&str; 58] = [
     "end-with-parent",
     "endpoint-reconciler-type",
     "groups",
+    "history-bytes",
     "history-seconds",
     "initial-cluster",
     "initial-cluster-size",

@@ -62,6 +62,8 @@ pub fn write(store: &Store, resources: &Resources, page: &mut Page) {
     groups(&status.groups, store.node(), page);
     members(store, page);
     tables(store, resources, page);
+    page.gauge("flotilla_history_limit_bytes", "Memory that the history of one resource may take, in bytes.")
+        .sample(&[], status.history_bytes_max as f64);
 }
 
 fn groups(groups: &[GroupStatus], node: u64, page: &mut Page) {

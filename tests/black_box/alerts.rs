@@ -2,8 +2,7 @@
 //! meet the conditions of these alerts. How long a condition must hold is tested by `deploy/prometheus/tests.yaml`.
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
-//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured. No test causes
-//! `FlotillaHistoryLarge`, which takes 2 GB of memory.
+//! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -367,4 +366,25 @@ impl Drop for EndsWith<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn large_objects_that_change_often_make_the_history_large_and_shorter() {
+    const BYTES: usize = 100_000;
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--history-bytes=1000000"]);
+    let mut client = server.connect();
+    client.create(CONFIG_MAPS, &config_map("large", "1"));
+    let first = client.get(CONFIG_MAPS).json()["metadata"]["resourceVersion"].as_str().expect("a revision").to_owned();
+    let mut number = 0;
+    until("the history is near its limit, and the first change has left it", || {
+        number += 1;
+        client.put(&format!("{CONFIG_MAPS}/large"), &config_map("large", &format!("{number:0>BYTES$}"))).expect(200);
+        let metrics = Metrics::of(&mut client);
+        let bytes = metrics.sum("flotilla_history_bytes", &["resource=\"configmaps\""]);
+        let limit = metrics.sum("flotilla_history_limit_bytes", &[]);
+        let watch = client.get(&format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1&resourceVersion={first}"));
+        assert!(bytes <= limit + BYTES as f64, "{bytes} of {limit}");
+        fires("FlotillaHistoryLarge", bytes / limit) && watch.text().contains("\"code\":410")
+    });
 }

@@ -31,6 +31,8 @@ pub(crate) struct Tables {
     snapshot_hold: Duration,
     /// The history window.
     history: Duration,
+    /// Bytes of memory that the history of one table may take.
+    history_bytes_max: usize,
     /// The clocks of groups, by number.
     clocks: RwLock<Vec<Arc<GroupClock>>>,
     hybrid: HybridClock,
@@ -48,6 +50,7 @@ impl Tables {
             indexes,
             snapshot_hold: options.snapshot_hold_max,
             history: options.history_age_max,
+            history_bytes_max: options.history_bytes_max,
             clocks: RwLock::default(),
             hybrid,
             demands: Arc::default(),
@@ -154,6 +157,11 @@ impl Tables {
         let mut own: Vec<_> = own.map(|entry| (entry.key().clone(), entry.value().1.clone())).collect();
         own.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         own
+    }
+
+    /// Returns the bytes of memory that the history of one table may take.
+    pub(crate) const fn history_bytes_max(&self) -> usize {
+        self.history_bytes_max
     }
 
     /// Returns the clock by which revisions are assigned.

@@ -49,6 +49,8 @@ pub struct Status {
     pub writes_waiting_bytes: usize,
     /// The use of the write-ahead log.
     pub wal: WalUsage,
+    /// Bytes of memory that the history of one table may take.
+    pub history_bytes_max: usize,
     /// The state of every group.
     pub groups: Vec<GroupStatus>,
 }
@@ -268,6 +270,7 @@ impl Store {
             writes_waiting: groups.values().map(|group| group.leader_client.waiting_writes().count()).sum(),
             writes_waiting_bytes: groups.values().map(|group| group.leader_client.waiting_writes().bytes()).sum(),
             wal: wal.usage(),
+            history_bytes_max: self.shared.tables.history_bytes_max(),
             groups: groups.iter().map(|(name, group)| group.leader_client.node().status(name)).collect(),
         }
     }

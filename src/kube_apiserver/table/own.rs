@@ -21,6 +21,7 @@ pub(super) const FLOTILLA: Section = Section {
         ),
         own("end-with-parent", Kind::Bool, "false", "Stop when the process that has started the server ends."),
         own("groups", Kind::Int, "0", "Groups that replicate the resources of --shards."),
+        own("history-bytes", Kind::Int, "1073741824", "Bytes of memory that the history of one resource may take."),
         own("history-seconds", Kind::Int, "300", "Seconds of history that is kept for watches and older snapshots."),
         own("initial-cluster", Kind::Text, "", "Members that form a cluster, and where each listens for the others."),
         own(
