@@ -133,6 +133,8 @@ pub struct Boot {
     pub admission: Arc<Configuration>,
     /// The policy and the log of auditing.
     pub audit: Option<audit::Prepared>,
+    /// Makes requests to other servers.
+    pub outbound: Outbound,
     /// Tells when to stop.
     pub drain: Drain,
     /// Detects threads that are stuck.
@@ -165,7 +167,8 @@ impl Boot {
             None => spare.open(&config.pki_dir())?,
         };
         let keys = KeySet::new(&signing, files.keys);
-        let openid = files.openid.map(|settings| Arc::new(OpenId::new(settings, Outbound::default())));
+        let outbound = Outbound::through(files.egress);
+        let openid = files.openid.map(|settings| Arc::new(OpenId::new(settings, outbound.clone())));
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, keys, files.tokens).with(AuthenticationMethods {
                 anonymous: anonymous(&config),
@@ -173,10 +176,12 @@ impl Boot {
                 proxy: files.proxy,
                 openid,
             })),
-            issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default()),
+            issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default())
+                .with(&config.tokens),
             authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
             admission: Arc::new(files.admission),
             audit: files.audit,
+            outbound,
             config: Arc::new(config),
             store,
             listener,

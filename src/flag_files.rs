@@ -12,6 +12,7 @@ use crate::admission::Configuration;
 use crate::audit;
 use crate::config::{Config, ConfigError};
 use crate::kinds::admission::LostNodes;
+use crate::outbound::Egress;
 use crate::pki::{client_authorities, serving_certificate};
 
 /// The content of these files. Certificates are read again when they are used, since they may be replaced while a
@@ -30,6 +31,8 @@ pub struct FlagFiles {
     pub admission: Configuration,
     /// The settings of the OpenID Connect provider. `None` if none is configured.
     pub openid: Option<OpenIdSettings>,
+    /// The proxies through which others are reached.
+    pub egress: Egress,
     /// The policy and the log of auditing.
     pub audit: Option<audit::Prepared>,
 }
@@ -64,6 +67,7 @@ impl FlagFiles {
             unreachable: config.default_unreachable_toleration_seconds,
         };
         admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
+        let egress = config.egress_selector_config_file.as_deref().map(Egress::read).transpose();
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
         Ok(Self {
             proxy: FrontProxy::from_config(config).map_err(wrong("requestheader-client-ca-file"))?,
@@ -71,6 +75,7 @@ impl FlagFiles {
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
             admission,
+            egress: egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default(),
             openid: OpenIdSettings::of(config).map_err(wrong("oidc-issuer-url"))?,
             audit: audit::Prepared::of(config).map_err(wrong("audit-policy-file or audit-log-path"))?,
         })

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::Value;
 
 use super::availability;
-use crate::outbound::{Identity, Peer, Secure, Trust};
+use crate::outbound::{Identity, Network, Peer, Secure, Trust};
 use crate::registry::{Registry, services};
 
 /// The default port of the Service.
@@ -73,7 +73,7 @@ impl Remote {
         let (host, port) = services::resolve(registry, &self.namespace, &self.service, self.port)?;
         let server_name = format!("{}.{}.svc", self.service, self.namespace);
         let secure = Secure { server_name, trust: self.trust.clone(), identity, http2: true };
-        Ok(Peer { host, port, guarded: false, secure: Some(secure) })
+        Ok(Peer { host, port, network: Network::Cluster, guarded: false, secure: Some(secure) })
     }
 
     /// Returns the path of its group version.

@@ -44,7 +44,7 @@ fn flags_beat_the_file() {
     assert_eq!(config.listen.to_string(), "[::]:2");
     assert_eq!(config.advertised().to_string(), "::1");
     assert_eq!(config.history_seconds, 7);
-    assert_eq!(config.tls_san, ["a", "b"]);
+    assert_eq!(config.tls.tls_san, ["a", "b"]);
     assert_eq!(config.log_format, super::super::LogFormat::Json);
     assert!(!config.embedded_controllers);
 }

@@ -59,7 +59,7 @@ impl Config {
 
     /// Returns the files with the serving certificate and its key; `None` if they are not configured.
     pub fn serving_files(&self) -> Option<(&Path, &Path)> {
-        self.tls_cert_file.as_deref().zip(self.tls_private_key_file.as_deref())
+        self.tls.tls_cert_file.as_deref().zip(self.tls.tls_private_key_file.as_deref())
     }
 
     /// Returns the files with the client certificate for kubelets and its key; `None` if they are not configured.

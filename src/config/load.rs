@@ -11,7 +11,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::Dict;
 
-use super::{Config, InitialCluster, InitialClusterError, is_member_address, is_member_name};
+use super::{Config, InitialCluster, InitialClusterError, RequestOptions, is_member_address, is_member_name};
 use crate::limits::{self, CONFIG_FILE_BYTES};
 
 /// Prefix of the environment variables.
@@ -92,13 +92,30 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
     }
     let mut figment = Figment::from(Serialized::defaults(all));
     if let Some(path) = file {
-        figment = figment.merge(Toml::string(&read(path)?));
+        let text = read(path)?;
+        let keys = Figment::from(Toml::string(&text)).extract::<Dict>().map_err(wrong)?;
+        refuse_unknown_keys(path, keys.keys(), &options)?;
+        figment = figment.merge(Toml::string(&text));
     }
     let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
     let environment = environment.filter(move |key| options.contains(key.as_str()));
     let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract().map_err(wrong)?;
     check(&config)?;
     Ok(config)
+}
+
+/// Refuses the keys of a file that are no options. Serde cannot do that for a struct with flattened parts.
+fn refuse_unknown_keys<'k>(
+    path: &Path,
+    mut keys: impl Iterator<Item = &'k String>,
+    options: &BTreeSet<String>,
+) -> Result<(), ConfigError> {
+    match keys.find(|key| !options.contains(*key)) {
+        Some(key) => {
+            Err(ConfigError::Value { place: format!("{}: {key}", path.display()), why: "is no option".to_owned() })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns all options, as flags and files name them.
@@ -151,7 +168,7 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.advertise_address.is_some_and(|ip| ip.is_unspecified() || ip.is_multicast()) {
         return refuse("advertise-address", "must be an address that others can connect to");
     }
-    if config.tls_cert_file.is_some() != config.tls_private_key_file.is_some() {
+    if config.tls.tls_cert_file.is_some() != config.tls.tls_private_key_file.is_some() {
         return refuse("tls-cert-file", "needs tls-private-key-file, and the other way round");
     }
     if config.service_account_issuer.is_empty() || config.service_account_issuer.iter().any(String::is_empty) {
@@ -169,7 +186,44 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.workers > 1_024 {
         return refuse("workers", "must be at most 1024");
     }
+    let longest = config.tokens.service_account_max_token_expiration_seconds;
+    if longest != 0 && !(3_600..=1 << 32).contains(&longest) {
+        return refuse("service-account-max-token-expiration-seconds", "must be between 1 hour and 2^32 seconds");
+    }
+    check_requests(&config.requests)?;
     check_members(config)
+}
+
+/// Checks the options of requests by the rules of kube-apiserver.
+fn check_requests(options: &RequestOptions) -> Result<(), ConfigError> {
+    let refuse = |option, why: String| Err(ConfigError::Invalid { option, why });
+    if !(0.0..=0.02).contains(&options.goaway_chance) {
+        return refuse("goaway-chance", "cannot be less than 0 or greater than 0.02".to_owned());
+    }
+    for pattern in &options.cors_allowed_origins {
+        // Otherwise an attacker's host could contain an allowed one (CVE-2022-1996).
+        let has_ends = ["^", "//"].iter().any(|text| pattern.contains(text))
+            && ["$", ":"].iter().any(|text| pattern.contains(text));
+        let wrong = match regex::Regex::new(pattern) {
+            _ if pattern.is_empty() => Some("has an empty value".to_owned()),
+            Err(error) => Some(format!("has an invalid regular expression: {error}")),
+            Ok(_) if !has_ends => Some(format!(
+                "has an invalid regular expression: {pattern} does not pin to start/end of host in the origin header"
+            )),
+            Ok(_) => None,
+        };
+        if let Some(wrong) = wrong {
+            return refuse("cors-allowed-origins", wrong);
+        }
+    }
+    for directive in &options.strict_transport_security_directives {
+        let is_age = directive.split_once('=').is_some_and(|(name, age)| name == "max-age" && !age.contains('='));
+        if !is_age && !matches!(&**directive, "includeSubDomains" | "preload") {
+            let why = format!("{directive:?} is none of max-age=SECONDS, includeSubDomains, preload");
+            return refuse("strict-transport-security-directives", why);
+        }
+    }
+    Ok(())
 }
 
 fn check_members(config: &Config) -> Result<(), ConfigError> {

@@ -3,7 +3,8 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! One struct has all options: serde cannot refuse unknown keys of a file for a struct with flattened parts.
+//! Options of one part stand in a struct of their own. [`load`] refuses unknown keys of a file: serde cannot do that for
+//! a struct with flattened parts.
 
 mod choices;
 mod cidr;
@@ -12,7 +13,10 @@ mod directories;
 mod load;
 mod members;
 mod reported_version;
+mod requests;
 mod shards;
+mod tls;
+mod tokens;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -31,7 +35,10 @@ pub use directories::{default_data_dir, usual_kubeconfig};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use reported_version::{ReportedVersion, ReportedVersionError};
+pub use requests::RequestOptions;
 pub use shards::{Shards, ShardsError};
+pub use tls::{NamedKey, TlsOptions};
+pub use tokens::TokenOptions;
 
 /// Types of node addresses, in the default order in which the server tries to connect to kubelets.
 pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
@@ -41,7 +48,7 @@ pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
 /// The options of the server.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Directory of the server's data: objects, certificates, the administrator's kubeconfig.
     ///
@@ -249,41 +256,26 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub shutdown_grace_seconds: u64,
 
-    /// PEM file with the serving certificate, followed by its intermediates. By default the server makes one.
-    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    /// TLS.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tls: TlsOptions,
+
+    /// Requests and their answers.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub requests: RequestOptions,
+
+    /// Tokens of service accounts.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub tokens: TokenOptions,
+
+    /// File that names the proxies through which nodes, Services and webhooks are reached
+    /// (`EgressSelectorConfiguration` of `apiserver.k8s.io/v1beta1`).
+    #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_cert_file: Option<PathBuf>,
-
-    /// PEM file with the key of --tls-cert-file.
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_private_key_file: Option<PathBuf>,
-
-    /// Directory of the serving certificate and its key, `apiserver.crt` and `apiserver.key`, if none is given.
-    ///
-    /// The server makes missing ones. By default a directory in the data directory.
-    #[arg(long, value_name = "DIR")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cert_dir: Option<PathBuf>,
-
-    /// Oldest version of TLS to accept; never older than 1.2.
-    #[arg(long, value_name = "VERSION", value_enum, default_value_t = TlsVersion::VersionTLS12)]
-    pub tls_min_version: TlsVersion,
-
-    /// Cipher suites of TLS 1.2 to offer, by their names; by default all safe ones.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub tls_cipher_suites: Vec<String>,
-
-    /// Serve HTTP/1.1 only.
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub disable_http2_serving: bool,
-
-    /// Further name or address for the certificate that the server makes for itself; may be repeated.
-    #[arg(long, value_name = "NAME")]
-    #[serde(default)]
-    pub tls_san: Vec<String>,
+    pub egress_selector_config_file: Option<PathBuf>,
 
     /// PEM file with authorities whose client certificates are accepted, besides the server's own.
     #[arg(long, value_name = "FILE")]

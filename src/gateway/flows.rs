@@ -62,7 +62,7 @@ fn seat(entered: Entered, progress: &mut Progress) -> Admitted {
 
 /// Waits for a seat. Returns false if the request gets none: in time, or because the server stops.
 pub(super) async fn wait(gateway: &Gateway, mut waiting: Box<Waiting>, progress: &mut Progress) -> bool {
-    let whole = progress.ends.map_or(limits::REQUEST_TIMEOUT, |ends| ends.saturating_duration_since(progress.began));
+    let whole = progress.ends.map_or(gateway.request_timeout, |ends| ends.saturating_duration_since(progress.began));
     let late = progress.began + whole / limits::SEAT_WAIT_PART;
     let waited = tokio::select! {
         biased;

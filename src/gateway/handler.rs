@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use actix::Addr;
+use actix_web::http::Version;
+use actix_web::http::header::HeaderValue;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use futures_util::FutureExt;
 
@@ -34,6 +36,9 @@ pub(super) async fn handle(
     }
     let id = audit::id(request.headers());
     let head = Head::of(&request, target.as_ref());
+    if let Some(response) = gateway.browsers.as_ref().and_then(|browsers| browsers.preflight(&request)) {
+        return finish(Exchange::begin(gateway), &request, response, (&head, id));
+    }
     let mut exchange = Exchange::begin(gateway);
     let answered = {
         let mut work = Work::new(Stage::Arriving, head.method, None);
@@ -47,10 +52,34 @@ pub(super) async fn handle(
         let error = ApiError::internal("the server failed to answer; the failure has been logged");
         answer::respond_error(&error, head.for_errors(), &[])
     });
+    finish(exchange, &request, response, (&head, id))
+}
+
+/// Completes an answer with the headers that every answer has.
+fn finish(
+    mut exchange: Exchange,
+    request: &HttpRequest,
+    response: HttpResponse,
+    (head, id): (&Head<'_>, HeaderValue),
+) -> HttpResponse {
     let mut response = recorded::answers(&mut exchange.progress, response);
     response.headers_mut().insert(audit::AUDIT_ID, id);
     flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
-    exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), &head)
+    if let Some(browsers) = &exchange.gateway.browsers {
+        browsers.show(request, response.headers_mut());
+    }
+    let outlet = request.conn_data::<Outlet>().cloned().unwrap_or_default();
+    if is_sent_away(&exchange.gateway, request) {
+        outlet.leave();
+    }
+    exchange.answer(response, outlet, head)
+}
+
+/// Returns whether the client of a request is asked to connect anew, so that its next connection may reach another
+/// member.
+fn is_sent_away(gateway: &Gateway, request: &HttpRequest) -> bool {
+    let chance = gateway.goaway_chance;
+    chance > 0.0 && request.version() == Version::HTTP_2 && rand::random::<f64>() < chance
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod beginning;
 pub mod body;
+mod browsers;
 mod console;
 mod counted;
 mod definitions;

@@ -79,12 +79,12 @@ impl Routed {
         is_about_objects || matches!(self, Self::Overview | Self::Console(_))
     }
 
-    /// Returns the longest time that the request may take. `None` for long-running requests, and for documents, which
-    /// are made at once.
-    pub(super) fn longest(&self) -> Option<Duration> {
+    /// Returns the longest time that the request may take; most may take `usual`. `None` for long-running requests, and
+    /// for documents, which are made at once.
+    pub(super) fn longest(&self, usual: Duration) -> Option<Duration> {
         match self {
             Self::Console(Part::Events) => Some(limits::CONSOLE_STREAM_LIFETIME),
-            timed => (timed.is_timed() && !timed.lasts()).then_some(limits::REQUEST_TIMEOUT),
+            timed => (timed.is_timed() && !timed.lasts()).then_some(usual),
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::actor::GatewayActor;
 use super::beginning::Beginning;
+use super::browsers::Browsers;
 use super::console::Console;
 use super::handler;
 use super::head::Head;
@@ -79,6 +80,12 @@ pub struct Gateway {
     pub(super) backups: Arc<Semaphore>,
     /// Ends watches: the server is stopping, or receives no more changes.
     pub streams: Drain,
+    /// The longest time of a request that is not long-running.
+    pub(super) request_timeout: Duration,
+    /// How often an HTTP/2 client is asked to connect anew, as a part of its requests.
+    pub(super) goaway_chance: f64,
+    /// Headers for browsers. `None` without settings for them.
+    pub(super) browsers: Option<Box<Browsers>>,
     /// Records requests. `None` without a policy or a log.
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) beginning: Beginning,
@@ -120,6 +127,8 @@ fn registry(boot: &Boot) -> Registry {
     registry.authorizer = boot.authorizer.clone();
     registry.routes_by_endpoints = config.enable_aggregator_routing;
     registry.kubelets = Kubelets::of(config);
+    registry.outbound = boot.outbound.clone();
+    registry.watch_time_min = Duration::from_secs(config.requests.min_request_timeout);
     registry
 }
 
@@ -189,6 +198,9 @@ impl Gateway {
             turns: Turns::default(),
             backups: Arc::new(Semaphore::new(limits::BACKUPS)),
             streams,
+            request_timeout: Duration::from_secs(boot.config.requests.request_timeout_seconds),
+            goaway_chance: boot.config.requests.goaway_chance,
+            browsers: Browsers::of(&boot.config.requests),
             audit: audit.map_err(StartError::Audit)?,
             beginning,
             large_requests: Arc::new(LargeRequestThreads::start(boot.config.worker_count())),

@@ -108,7 +108,7 @@ async fn pass_further(
     caller.impersonation = impersonate(request)?;
     // The stages hand it on, and a future that owns it would have a copy at each stage.
     let routed = Box::new(route(router, request, head).await?);
-    bound(head, &routed, caller, progress)?;
+    bound(gateway, head, &routed, caller, progress)?;
     act_as(gateway, head, &routed, caller)?;
     if let Some(waiting) = take_seat(gateway, head, &routed, caller, progress)? {
         Box::pin(wait(gateway, head, &routed, waiting, caller, progress)).await?;
@@ -208,10 +208,17 @@ async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'
 }
 
 /// Bounds the time of a request that is not long-running. Documents are made at once and need no bound.
-fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut Progress) -> ApiResult<()> {
+fn bound(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &mut Caller,
+    progress: &mut Progress,
+) -> ApiResult<()> {
     if routed.is_timed() {
         let asked = asked_timeout(head)?;
-        let longest = routed.longest().map(|longest| asked.map_or(longest, |asked| asked.min(longest)));
+        let longest = routed.longest(gateway.request_timeout);
+        let longest = longest.map(|longest| asked.map_or(longest, |asked| asked.min(longest)));
         progress.ends = longest.map(|longest| progress.began + longest);
         caller.ends = progress.ends;
     }

@@ -174,7 +174,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 59] = [
+const SAME: [&str; 63] = [
     "admission-control-config-file",
     "advertise-address",
     "audit-log-batch-buffer-size",
@@ -192,12 +192,14 @@ const SAME: [&str; 59] = [
     "default-not-ready-toleration-seconds",
     "default-unreachable-toleration-seconds",
     "disable-http2-serving",
+    "egress-selector-config-file",
     "embedded-controllers",
     "enable-aggregator-routing",
     "enable-bootstrap-token-auth",
     "enable-priority-and-fairness",
     "end-with-parent",
     "endpoint-reconciler-type",
+    "goaway-chance",
     "groups",
     "history-bytes",
     "history-seconds",
@@ -208,6 +210,7 @@ const SAME: [&str; 59] = [
     "kubelet-client-key",
     "max-mutating-requests-inflight",
     "max-requests-inflight",
+    "min-request-timeout",
     "name",
     "oidc-ca-file",
     "oidc-client-id",
@@ -222,6 +225,7 @@ const SAME: [&str; 59] = [
     "proxy-client-cert-file",
     "proxy-client-key-file",
     "requestheader-client-ca-file",
+    "service-account-extend-token-expiration",
     "service-account-jwks-uri",
     "service-account-signing-key-file",
     "service-cluster-ip-range",
@@ -237,8 +241,9 @@ const SAME: [&str; 59] = [
 ];
 
 /// Such flags that may be repeated.
-const SAME_LISTS: [&str; 13] = [
+const SAME_LISTS: [&str; 17] = [
     "api-audiences",
+    "cors-allowed-origins",
     "kubelet-preferred-address-types",
     "oidc-required-claim",
     "oidc-signing-algs",
@@ -249,8 +254,19 @@ const SAME_LISTS: [&str; 13] = [
     "requestheader-username-headers",
     "service-account-issuer",
     "service-account-key-file",
+    "strict-transport-security-directives",
     "tls-cipher-suites",
+    "tls-curve-preferences",
     "tls-san",
+    "tls-sni-cert-key",
+];
+
+/// Flags with a time, and the options here, which take seconds.
+const TIMES: [(&str, &str); 4] = [
+    ("event-ttl", "event-ttl-seconds"),
+    ("request-timeout", "request-timeout-seconds"),
+    ("service-account-max-token-expiration", "service-account-max-token-expiration-seconds"),
+    ("shutdown-delay-duration", "shutdown-delay-seconds"),
 ];
 
 fn same(given: &ParsedFlags, to: &mut Translation) {
@@ -270,11 +286,10 @@ fn same(given: &ParsedFlags, to: &mut Translation) {
     if let Some(host) = given.one("external-hostname") {
         to.set("tls-san", host);
     }
-    if let Some(age) = given.one("event-ttl").and_then(|text| value::span(text).ok()) {
-        to.set("event-ttl-seconds", age.max(0).cast_unsigned().div_ceil(1_000_000_000));
-    }
-    if let Some(delay) = given.one("shutdown-delay-duration").and_then(|text| value::span(text).ok()) {
-        to.set("shutdown-delay-seconds", delay.max(0).cast_unsigned().div_ceil(1_000_000_000));
+    for (name, own) in TIMES {
+        if let Some(time) = given.one(name).and_then(|text| value::span(text).ok()) {
+            to.set(own, time.max(0).cast_unsigned().div_ceil(1_000_000_000));
+        }
     }
 }
 

@@ -16,11 +16,16 @@ use crate::status::{ApiError, ApiResult};
 /// # Errors
 /// 400 if the host is forbidden.
 pub fn check_proxyable(host: &str) -> ApiResult<()> {
+    check_address(host).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// The same as an error of connecting. A proxy looks names up, so that only addresses can be checked then.
+pub(super) fn check_address(host: &str) -> Result<(), Error> {
     let is_allowed = match host.parse::<IpAddr>() {
         Ok(address) => is_proxyable(address),
         Err(_) => !host.is_empty(),
     };
-    if is_allowed { Ok(()) } else { Err(ApiError::bad_request(Error::Forbidden.to_string())) }
+    if is_allowed { Ok(()) } else { Err(Error::Forbidden) }
 }
 
 /// Returns whether the server may connect to an address on behalf of clients.

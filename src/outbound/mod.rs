@@ -3,10 +3,11 @@
 //! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
 //! connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection of its own, which
 //! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
-//! since clients see them. [`limits`] bounds connections, waiting requests and bytes.
+//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`limits`] bounds connections, waiting requests and bytes.
 
 mod body;
 mod dial;
+mod egress;
 mod error;
 mod files;
 mod guarded;
@@ -30,6 +31,7 @@ use tokio::time::Instant;
 
 pub use body::{Body, empty, full, read, read_beginning, streamed};
 pub use dial::{check_proxyable, dial};
+pub use egress::{Egress, EgressError, Network};
 pub use error::Error;
 pub use files::{CredentialFiles, Reread};
 pub use guarded::Answer;
@@ -45,7 +47,10 @@ use pool::Pool;
 
 /// Makes requests to other servers. Clones share their connections.
 #[derive(Clone, Default)]
-pub struct Outbound(Arc<Mutex<HashMap<Peer, Arc<Pool>>>>);
+pub struct Outbound {
+    pools: Arc<Mutex<HashMap<Peer, Arc<Pool>>>>,
+    egress: Egress,
+}
 
 impl std::fmt::Debug for Outbound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -54,6 +59,11 @@ impl std::fmt::Debug for Outbound {
 }
 
 impl Outbound {
+    /// Reaches others through these proxies.
+    pub fn through(egress: Egress) -> Self {
+        Self { egress, ..Self::default() }
+    }
+
     /// Makes a request. The peer, not the URI, decides which server gets it. The URI is either a path and query, with
     /// the header `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it
     /// arrives. After that, other requests can use the connection.
@@ -90,7 +100,7 @@ impl Outbound {
 
     /// Returns the pool of a peer. Drops idle pools if there are too many.
     fn pool(&self, peer: &Peer) -> Result<Arc<Pool>, Error> {
-        let mut pools = self.0.lock();
+        let mut pools = self.pools.lock();
         if let Some(pool) = pools.get(peer) {
             return Ok(Arc::clone(pool));
         }
@@ -103,7 +113,7 @@ impl Outbound {
         if pools.len() >= limits::OUTBOUND_PEERS {
             return Err(Error::Busy(peer.address()));
         }
-        let pool = Arc::new(Pool::new(peer.clone())?);
+        let pool = Arc::new(Pool::new(peer.clone(), self.egress.to(peer.network))?);
         pools.insert(peer.clone(), Arc::clone(&pool));
         Ok(pool)
     }
@@ -111,7 +121,7 @@ impl Outbound {
     /// Sets the gauges of connections and of requests.
     pub fn measure(&self, meter: &Meter) {
         let (mut connections, mut requests) = (0, 0);
-        for pool in self.0.lock().values() {
+        for pool in self.pools.lock().values() {
             connections += pool.connections();
             requests += pool.requests();
         }

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::Network;
+
 /// A server: its address, and how it is authenticated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Peer {
@@ -9,6 +11,8 @@ pub struct Peer {
     pub host: String,
     /// Port.
     pub port: u16,
+    /// The network that it is in.
+    pub network: Network,
     /// Whether the connection is on behalf of a client. Addresses to which upstream forbids to proxy are then refused,
     /// also where a name resolves to them.
     pub guarded: bool,

@@ -15,6 +15,7 @@ use rustls::pki_types::ServerName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::egress::Proxy;
 use super::transport::{self, Stream};
 use super::{Answer, Body, Error, Peer, tls, wording};
 use crate::limits;
@@ -24,6 +25,8 @@ type Tls = (Arc<ClientConfig>, ServerName<'static>);
 /// The connections to one peer, and the requests over them.
 pub struct Pool {
     peer: Peer,
+    /// The proxy through which the peer is reached. `None` for direct connections.
+    proxy: Option<Arc<Proxy>>,
     tls: Option<Tls>,
     /// The settings for connections with a single user.
     tls_alone: Option<Tls>,
@@ -65,17 +68,17 @@ impl Drop for Counted {
 }
 
 impl Pool {
-    /// Returns a pool without connections.
+    /// Returns a pool without connections, which are made through a proxy if there is one.
     ///
     /// # Errors
     /// The TLS settings of the peer are invalid.
-    pub fn new(peer: Peer) -> Result<Self, Error> {
+    pub fn new(peer: Peer, proxy: Option<Arc<Proxy>>) -> Result<Self, Error> {
         let tls = peer.secure.as_ref().map(|secure| tls::config(secure, secure.http2)).transpose()?;
         let tls_alone = peer.secure.as_ref().map(|secure| tls::config(secure, false)).transpose()?;
         let kept = PoolState { idle: Vec::new(), shared: None, used: Instant::now(), is_swept: false };
         let places = Arc::new(Semaphore::new(limits::OUTBOUND_REQUESTS));
         let (waiting, open) = (AtomicUsize::new(0), Arc::default());
-        Ok(Self { peer, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
+        Ok(Self { peer, proxy, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
     }
 
     /// Returns whether no request is in progress, and none was for this time.
@@ -99,7 +102,7 @@ impl Pool {
     /// # Errors
     /// The connection or the TLS handshake failed.
     pub async fn connect_alone(&self) -> Result<Stream, Error> {
-        transport::connect(&self.peer, self.tls_alone.as_ref()).await
+        transport::connect(&self.peer, self.proxy.as_deref(), self.tls_alone.as_ref()).await
     }
 
     /// Makes a request, over a kept connection or a new one.
@@ -209,7 +212,7 @@ impl Pool {
     }
 
     async fn open(&self) -> Result<Sender, Error> {
-        let stream = transport::connect(&self.peer, self.tls.as_ref()).await?;
+        let stream = transport::connect(&self.peer, self.proxy.as_deref(), self.tls.as_ref()).await?;
         let (ends, io) = (stream.ends, TokioIo::new(stream.io));
         self.open.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(Arc::clone(&self.open));

@@ -7,6 +7,8 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
+use super::dial::check_address;
+use super::egress::Proxy;
 use super::{Error, Peer, dial, wording};
 use crate::limits;
 
@@ -31,20 +33,35 @@ impl std::fmt::Debug for Stream {
     }
 }
 
-/// Connects to a peer.
+/// TLS settings, and the name that the certificate must have.
+type Tls = (Arc<ClientConfig>, ServerName<'static>);
+
+/// Connects to a peer, through a proxy if there is one.
 ///
 /// # Errors
 /// The connection or the TLS handshake failed.
-pub async fn connect(peer: &Peer, tls: Option<&(Arc<ClientConfig>, ServerName<'static>)>) -> Result<Stream, Error> {
+pub async fn connect(peer: &Peer, proxy: Option<&Proxy>, tls: Option<&Tls>) -> Result<Stream, Error> {
+    if let Some(proxy) = proxy {
+        if peer.guarded {
+            check_address(&peer.host)?;
+        }
+        let address = peer.address();
+        return secure(proxy.dial(&address).await?, address.into(), tls).await;
+    }
     let tcp = dial(&peer.host, peer.port, peer.guarded).await?;
     let ends = match (tcp.local_addr(), tcp.peer_addr()) {
         (Ok(own), Ok(other)) => format!("{own}->{other}").into(),
         _ => Arc::from(peer.address()),
     };
+    secure(tcp, ends, tls).await
+}
+
+/// Makes the TLS handshake on a connection, if it has TLS.
+async fn secure(io: impl Duplex + 'static, ends: Arc<str>, tls: Option<&Tls>) -> Result<Stream, Error> {
     let Some((config, name)) = tls else {
-        return Ok(Stream { io: Box::new(tcp), ends, is_http2: false });
+        return Ok(Stream { io: Box::new(io), ends, is_http2: false });
     };
-    let shaking = TlsConnector::from(Arc::clone(config)).connect(name.clone(), tcp);
+    let shaking = TlsConnector::from(Arc::clone(config)).connect(name.clone(), io);
     match tokio::time::timeout(limits::OUTBOUND_HANDSHAKE_TIMEOUT, shaking).await {
         Err(_) => Err(Error::Handshake("net/http: TLS handshake timeout".into())),
         Ok(Err(error)) => Err(Error::Handshake(wording::handshake(&error, name, &ends))),

@@ -10,6 +10,7 @@ mod files;
 mod kubeconfig;
 mod kubeconfig_file;
 mod leaf;
+mod named;
 mod peer;
 mod requested;
 mod serving;
@@ -24,7 +25,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::config::Config;
+use crate::config::{Config, NamedKey};
 use crate::rules::names::MASTERS;
 
 pub use authority::Authority;
@@ -33,6 +34,7 @@ pub use files::{publish_new, read_credential, replace};
 pub use kubeconfig::kubeconfig;
 pub use kubeconfig_file::{KubeconfigError, KubeconfigFile};
 pub use leaf::{Leaf, LeafSpec, Usage};
+pub use named::NamedCertificates;
 pub use peer::PeerPki;
 pub use requested::RequestError;
 pub use serving::{ServingCertificate, provider};
@@ -109,6 +111,8 @@ pub struct PkiOptions {
     pub serving_dir: Option<PathBuf>,
     /// Configured serving certificate and key, instead of created ones.
     pub serving: Option<(PathBuf, PathBuf)>,
+    /// Configured serving certificates for other names.
+    pub named: Vec<NamedKey>,
     /// Further authorities of client certificates.
     pub client_ca_file: Option<PathBuf>,
 }
@@ -118,7 +122,7 @@ impl PkiOptions {
     pub fn in_one(dir: &Path, names: &[&str]) -> Self {
         let names = names.iter().copied().map(String::from).collect();
         let (dir, own_dir) = (dir.to_owned(), dir.to_owned());
-        Self { dir, own_dir, names, serving_dir: None, serving: None, client_ca_file: None }
+        Self { dir, own_dir, names, serving_dir: None, serving: None, named: Vec::new(), client_ca_file: None }
     }
 
     /// Returns the options of a configuration for a server that listens on `listen`.
@@ -137,13 +141,14 @@ impl PkiOptions {
         let loopback = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(std::net::Ipv6Addr::LOCALHOST)];
         let own = [listen, config.advertised()].into_iter().filter(|ip| !ip.is_unspecified());
         names.extend(loopback.into_iter().chain(own).chain(service_addresses).map(|ip| ip.to_string()));
-        names.extend(config.tls_san.iter().cloned());
+        names.extend(config.tls.tls_san.iter().cloned());
         names.sort();
         names.dedup();
         let serving = config.serving_files().map(|(cert, key)| (cert.to_owned(), key.to_owned()));
         let (dir, own_dir) = (config.pki_dir(), config.own_pki_dir());
-        let serving_dir = config.cert_dir.clone();
-        Self { dir, own_dir, names, serving_dir, serving, client_ca_file: config.client_ca_file.clone() }
+        let serving_dir = config.tls.cert_dir.clone();
+        let (named, client_ca_file) = (config.tls.tls_sni_cert_key.clone(), config.client_ca_file.clone());
+        Self { dir, own_dir, names, serving_dir, serving, named, client_ca_file }
     }
 }
 
@@ -195,6 +200,7 @@ pub struct Pki {
     authority: Arc<Authority>,
     proxy_authority: Authority,
     serving: Arc<ServingCertificate>,
+    named: Arc<NamedCertificates>,
     roots: Arc<ClientRoots>,
 }
 
@@ -215,7 +221,8 @@ impl Pki {
         }
         let roots = Arc::new(ClientRoots::new(trusted)?);
         let serving = Arc::new(ServingCertificate::new(Self::serving_key(&options, &authority)?));
-        Ok(Self { options, authority, proxy_authority, serving, roots })
+        let named = Arc::new(NamedCertificates::read(Arc::clone(&serving), &options.named)?);
+        Ok(Self { options, authority, proxy_authority, serving, named, roots })
     }
 
     fn serving_key(options: &PkiOptions, authority: &Authority) -> Result<rustls::sign::CertifiedKey, PkiError> {
@@ -241,7 +248,7 @@ impl Pki {
     pub fn server_config(&self, proxies: Option<&ClientRoots>, config: &Config) -> Result<ServerConfig, PkiError> {
         let mut hints = self.roots.subjects();
         hints.extend(proxies.map(ClientRoots::subjects).unwrap_or_default());
-        serving::server_config(Arc::clone(&self.serving), hints, config)
+        serving::server_config(Arc::clone(&self.named), hints, &config.tls)
     }
 
     /// Returns the authorities of client certificates.
@@ -294,7 +301,7 @@ impl Pki {
     /// As [`Pki::open`]; the certificate in use stays.
     pub fn refresh(&self) -> Result<(), PkiError> {
         self.serving.replace(Self::serving_key(&self.options, &self.authority)?);
-        Ok(())
+        self.named.refresh(&self.options.named)
     }
 
     /// Returns when each certificate expires, in seconds of Unix time, with its purpose.

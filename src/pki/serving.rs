@@ -13,7 +13,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::PkiError;
 use super::client::AnyClient;
-use crate::config::{Config, TlsVersion};
+use super::named::NamedCertificates;
+use crate::config::{TlsOptions, TlsVersion};
 use crate::limits::TLS_SESSIONS;
 
 /// Returns the cryptography provider of all TLS connections. As in Go, AES with keys of 128 bits comes before AES with
@@ -67,12 +68,13 @@ pub(super) fn certified(
 }
 
 pub(super) fn server_config(
-    certificate: Arc<ServingCertificate>,
+    certificates: Arc<NamedCertificates>,
     hints: Vec<DistinguishedName>,
-    options: &Config,
+    options: &TlsOptions,
 ) -> Result<ServerConfig, PkiError> {
     let failed = |error: rustls::Error| PkiError::Tls(error.to_string());
     let provider = with_suites(provider(), &options.tls_cipher_suites)?;
+    let provider = with_groups(provider, &options.tls_curve_preferences)?;
     let clients = Arc::new(AnyClient::new(&provider, hints));
     let versions: &[&SupportedProtocolVersion] = match options.tls_min_version {
         TlsVersion::VersionTLS13 => &[&TLS13],
@@ -82,7 +84,7 @@ pub(super) fn server_config(
         .with_protocol_versions(versions)
         .map_err(failed)?
         .with_client_cert_verifier(clients)
-        .with_cert_resolver(certificate);
+        .with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     if options.disable_http2_serving {
         config.alpn_protocols.remove(0);
@@ -114,6 +116,24 @@ fn with_suites(provider: Arc<CryptoProvider>, names: &[String]) -> Result<Arc<Cr
     }
     if !missing.is_empty() {
         tracing::warn!(suites = ?missing, "cipher suites that are not offered, since they are unsafe or unknown");
+    }
+    Ok(Arc::new(chosen))
+}
+
+/// Restricts a provider to these groups of key exchange, by their numbers (RFC 8446, section 4.2.7).
+fn with_groups(provider: Arc<CryptoProvider>, numbers: &[u16]) -> Result<Arc<CryptoProvider>, PkiError> {
+    if numbers.is_empty() {
+        return Ok(provider);
+    }
+    let mut chosen = CryptoProvider::clone(&provider);
+    chosen.kx_groups.retain(|group| numbers.contains(&u16::from(group.name())));
+    if chosen.kx_groups.is_empty() {
+        return Err(PkiError::Tls(format!("none of these groups of key exchange is offered here: {numbers:?}")));
+    }
+    let offered: Vec<u16> = chosen.kx_groups.iter().map(|group| group.name().into()).collect();
+    let missing: Vec<&u16> = numbers.iter().filter(|number| !offered.contains(number)).collect();
+    if !missing.is_empty() {
+        tracing::warn!(groups = ?missing, "groups of key exchange that are not offered");
     }
     Ok(Arc::new(chosen))
 }

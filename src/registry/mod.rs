@@ -42,7 +42,7 @@ mod update;
 mod update_admission;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use flotilla_cluster::{Draft, Expectation, Key, Mutation, Object, Outcome, Store, Table, Tenure, Write, WriteError};
 use flotilla_proto::value::Value;
@@ -93,6 +93,9 @@ pub struct Registry {
     pub kubelets: subresources::remote::Kubelets,
     /// Whether this server reaches Services at their endpoints rather than at their cluster address.
     pub routes_by_endpoints: bool,
+    /// Shortest duration of a watch whose client states none; the longest is twice that. Zero for watches that last as
+    /// long as their clients want.
+    pub watch_time_min: Duration,
     unreadable: unreadable::Unreadable,
 }
 
@@ -163,6 +166,7 @@ impl Registry {
             outbound: Outbound::default(),
             kubelets: subresources::remote::Kubelets::default(),
             routes_by_endpoints: false,
+            watch_time_min: Duration::ZERO,
             unreadable: unreadable::Unreadable::default(),
         }
     }

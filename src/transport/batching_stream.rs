@@ -216,7 +216,7 @@ impl AsyncRead for BatchingStream {
             return read;
         }
         let Some(close) = &mut this.http2 else { return Poll::Ready(Ok(())) };
-        close.advance(cx);
+        close.advance(cx, this.outlet.is_leaving());
         this.promised |= this.insert_go_away(cx)?;
         if this.promised
             && let Poll::Ready(Err(error)) = this.send(cx)

@@ -1,4 +1,4 @@
-//! Closes an HTTP/2 connection when the server stops.
+//! Closes an HTTP/2 connection when the server stops, or asks its client to connect anew.
 //!
 //! The client gets a GOAWAY frame: it opens no more streams and finishes the open ones (RFC 9113, section 6.8). The
 //! HTTP server cannot send that frame by itself, so it is inserted between frames that the server writes. Requests
@@ -47,8 +47,9 @@ impl GracefulClose {
         Self { connection, stage, written: Frames::of_server(), read: Frames::of_client() }
     }
 
-    /// Advances the stage when it is due. Otherwise, wakes this task when it will be.
-    pub(super) fn advance(&mut self, cx: &mut Context<'_>) {
+    /// Advances the stage when it is due. Otherwise, wakes this task when it will be. `is_leaving` says that the
+    /// connection closes although the server goes on.
+    pub(super) fn advance(&mut self, cx: &mut Context<'_>, is_leaving: bool) {
         match &mut self.stage {
             Stage::Staying(left, waits) => {
                 // Comparing wakers is cheaper than polling again.
@@ -56,7 +57,7 @@ impl GracefulClose {
                     let _ = left.as_mut().poll(cx);
                     *waits = Some(cx.waker().clone());
                 }
-                if self.connection.is_left() {
+                if is_leaving || self.connection.is_left() {
                     self.stage = Stage::SendingGoAway;
                 }
             }
@@ -84,7 +85,7 @@ impl GracefulClose {
             return None;
         }
         self.stage = Stage::AfterGoAway(Box::pin(sleep(limits::SETTLE_TIME)));
-        self.advance(cx);
+        self.advance(cx, true);
         Some(&GO_AWAY)
     }
 

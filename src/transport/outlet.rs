@@ -26,6 +26,8 @@ struct State {
     waiting: RefCell<Vec<Waker>>,
     /// Whether the connection must close.
     is_closing: Cell<bool>,
+    /// Whether the client is asked to send no more requests on the connection.
+    is_leaving: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
@@ -64,6 +66,19 @@ impl Outlet {
         self.0.is_closing.set(true);
         let task = self.0.task.take();
         task.into_iter().for_each(Waker::wake);
+    }
+
+    /// Asks an HTTP/2 client to send no more requests on the connection, which closes once the open ones have ended.
+    pub fn leave(&self) {
+        self.0.is_leaving.set(true);
+        let task = self.0.task.take();
+        task.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns whether the client is asked to send no more requests. If not, `leave` will wake the task that polls
+    /// [`Outlet::is_closing`].
+    pub(super) fn is_leaving(&self) -> bool {
+        self.0.is_leaving.get()
     }
 
     /// Returns whether the connection must close. If not, `close` will wake the polling task.

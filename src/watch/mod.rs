@@ -12,8 +12,10 @@ mod stream;
 mod wake_batch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use flotilla_cluster::{Compacted, Interest, Revision, Table};
+use rand::Rng as _;
 use tokio::time::Instant;
 
 use crate::drain::Drain;
@@ -57,7 +59,19 @@ pub async fn begin(
     let start = start(registry, &table, served, namespace, listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let end = End::of(server, served);
-    Ok(Stream::new(table, interest(namespace, listing), start, encoder, listing, end, BatchedWaker::of(connection)))
+    let lifetime = lifetime(listing.timeout_seconds, registry.watch_time_min);
+    let waker = BatchedWaker::of(connection);
+    Ok(Stream::new(table, interest(namespace, listing), start, encoder, (listing, lifetime), end, waker))
+}
+
+/// Returns how long a watch lasts: as its client asks, else a random time between `least` and its double, so that watches
+/// do not all end at once. As long as its client wants if `least` is zero.
+fn lifetime(asked: Option<i64>, least: Duration) -> Duration {
+    match asked {
+        Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),
+        _ if least.is_zero() => limits::WATCH_TIME_MAX,
+        _ => least.mul_f64(rand::rng().random_range(1.0..2.0)),
+    }
 }
 
 /// Returns which changes may concern a watch, so that others do not wake it.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use flotilla_cluster::{Change, Interest, Subscription, Table};
 use futures_util::future::LocalBoxFuture;
-use rand::Rng;
 use tokio::time::{Instant, Sleep};
 
 use super::encode::Encoder;
@@ -73,7 +72,7 @@ impl Stream {
         interest: Interest,
         start: Start,
         encoder: Encoder,
-        listing: &Listing,
+        (listing, lifetime): (&Listing, Duration),
         end: End,
         waker: BatchedWaker,
     ) -> Self {
@@ -97,7 +96,7 @@ impl Stream {
             }
         };
         let now = Instant::now();
-        let ends = now + duration(listing.timeout_seconds);
+        let ends = now + lifetime;
         let next_bookmark = if listing.bookmarks { bookmark_after(now, ends) } else { ends };
         Self {
             selection: if decides(&interest, &listing.selection) {
@@ -291,14 +290,6 @@ fn bookmark_after(now: Instant, ends: Instant) -> Instant {
     let last = ends.duration_since(now).saturating_sub(limits::BOOKMARK_BEFORE_END);
     let is_last = !last.is_zero() && last < limits::BOOKMARK_INTERVAL;
     now + if is_last { last } else { limits::BOOKMARK_INTERVAL }
-}
-
-/// Returns how long a watch lasts: as asked, or a random time, so that watches do not all end at once.
-fn duration(asked: Option<i64>) -> Duration {
-    match asked {
-        Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),
-        _ => limits::WATCH_TIMEOUT_MIN.mul_f64(rand::rng().random_range(1.0..2.0)),
-    }
 }
 
 #[cfg(test)]

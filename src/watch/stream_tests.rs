@@ -78,7 +78,8 @@ impl Watch {
         let (begin, drain) = Drain::new();
         let (after, waker) = (Start::After(table.revision()), BatchedWaker::of(ConnectionId::next()));
         let end = End::of(drain, &served);
-        let stream = Stream::new(table, Interest::default(), after, encoder, &listing, end, waker);
+        let stream =
+            Stream::new(table, Interest::default(), after, encoder, (&listing, Duration::from_secs(3_600)), end, waker);
         let woken = Arc::<Count>::default();
         let waker = Arc::clone(&woken).into();
         Self { registry, served, begin, stream, woken, waker, _dir: dir }

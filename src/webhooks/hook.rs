@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{User, typed};
 use crate::field::quote;
 use crate::limits;
-use crate::outbound::{self, Answer, Outbound, Peer, Secure, Trust};
+use crate::outbound::{self, Answer, Network, Outbound, Peer, Secure, Trust};
 use crate::version;
 
 /// The default port of Services.
@@ -152,7 +152,11 @@ impl Hook {
         };
         let server_name = self.server_name.clone().unwrap_or(server_name);
         let secure = Secure { server_name, trust: self.trust.clone(), identity: None, http2 };
-        Ok(Peer { host, port, guarded: false, secure: (!self.is_plain()).then_some(secure) })
+        let network = match self.place {
+            Place::Service { .. } => Network::Cluster,
+            _ => Network::ControlPlane,
+        };
+        Ok(Peer { host, port, network, guarded: false, secure: (!self.is_plain()).then_some(secure) })
     }
 
     /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.

@@ -379,7 +379,9 @@ fn large_objects_that_change_often_make_the_history_large_and_shorter() {
     let mut number = 0;
     until("the history is near its limit, and the first change has left it", || {
         number += 1;
-        client.put(&format!("{CONFIG_MAPS}/large"), &config_map("large", &format!("{number:0>BYTES$}"))).expect(200);
+        client
+            .put(&format!("{CONFIG_MAPS}/large"), &config_map("large", &format!("{number} {}", "x".repeat(BYTES))))
+            .expect(200);
         let metrics = Metrics::of(&mut client);
         let bytes = metrics.sum("flotilla_history_bytes", &["resource=\"configmaps\""]);
         let limit = metrics.sum("flotilla_history_limit_bytes", &[]);

@@ -163,3 +163,18 @@ fn idle_connections_are_closed_at_once() {
     assert_eq!(server.wait().code(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(10), "idle connections do not delay the end");
 }
+
+#[test]
+fn some_requests_send_their_connection_away_and_are_answered() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--goaway-chance=0.02"]);
+    let credentials = server.credentials();
+    // It ends when the server sends the client away, after some fifty requests.
+    let written = run(async { write_all_the_time(credentials, 0).await });
+    assert!(!written.made.is_empty());
+    let list = server.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect(200);
+    let items = list["items"].as_array().expect("items");
+    let stored =
+        items.iter().filter(|item| item["metadata"]["name"].as_str().is_some_and(|it| it.starts_with("made-")));
+    assert_eq!(stored.count(), written.made.len(), "the server goes on, and has stored what it acknowledged");
+}

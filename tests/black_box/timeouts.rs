@@ -26,3 +26,18 @@ fn a_request_that_takes_too_long_is_aborted() {
                     resource=\"configmaps\",scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"} 1";
     assert!(metrics.contains(given_up), "{metrics}");
 }
+
+#[test]
+fn the_time_of_requests_and_of_watches_is_configured() {
+    let directory = DataDir::new();
+    let server = directory.start_with(&["--request-timeout-seconds=1", "--min-request-timeout=1"]);
+    let mut slow = server.connect();
+    let head = "HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
+    slow.send(format!("POST {CONFIG_MAPS} {head}").as_bytes()).expect("a part of a request");
+    assert_eq!(slow.read_answer().expect("an answer").status, 504);
+    // A watch lasts between one and two seconds, although its client states no time.
+    let begun = Instant::now();
+    let mut watch = server.connect().watch(&format!("{CONFIG_MAPS}?watch=1")).expect("an answer").expect("a watch");
+    watch.end().expect("a proper end of the watch");
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+}

@@ -50,6 +50,19 @@ fn params(name: &str, groups: &[&str]) -> CertificateParams {
     params
 }
 
+/// A file for `--egress-selector-config-file`, as hosted control planes have it.
+const EGRESS: &str = "\
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: GRPC
+    transport:
+      uds:
+        udsName: /run/konnectivity/konnectivity-server.socket
+";
+
 impl Prepared {
     pub fn new() -> Prepared {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -71,6 +84,7 @@ impl Prepared {
         {
             fs::write(certs.join(name), pem).expect("a file");
         }
+        fs::write(certs.join("egress.yaml"), EGRESS).expect("a file");
         prepared
     }
 

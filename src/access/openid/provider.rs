@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::keys::ProviderKeys;
 use super::settings::OpenIdSettings;
 use crate::limits;
-use crate::outbound::{self, Outbound, Peer, Secure, Trust};
+use crate::outbound::{self, Network, Outbound, Peer, Secure, Trust};
 use crate::version;
 
 /// The port of a URL that names none.
@@ -100,6 +100,6 @@ impl Provider {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (host, port) = (text(url.hostname()), text(url.port()).parse().unwrap_or(PORT));
         let secure = Secure { server_name: host.clone(), trust: self.trust.clone(), identity: None, http2: true };
-        Peer { host, port, guarded: false, secure: Some(secure) }
+        Peer { host, port, network: Network::ControlPlane, guarded: false, secure: Some(secure) }
     }
 }

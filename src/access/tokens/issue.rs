@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::claims::{Audience, Claims, Kubernetes, LegacyClaims, NumericDate, Reference};
 use super::keys::SigningKey;
 use super::{LEGACY_ISSUER, USER_PREFIX, jose};
+use crate::config::TokenOptions;
 
 /// The service account that a token is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +60,23 @@ pub struct LegacyAccount {
 pub struct Issuer {
     key: SigningKey,
     name: String,
+    /// The longest validity in seconds. `None` for no limit.
+    pub(super) seconds_max: Option<i64>,
+    /// Whether tokens of pods that kubelets renew are valid for longer.
+    pub(super) extends: bool,
 }
 
 impl Issuer {
     /// Creates an issuer with this name and key.
     pub const fn new(key: SigningKey, name: String) -> Self {
-        Self { key, name }
+        Self { key, name, seconds_max: None, extends: true }
+    }
+
+    /// Sets how long tokens are valid.
+    #[must_use]
+    pub fn with(self, options: &TokenOptions) -> Self {
+        let seconds_max = Some(options.service_account_max_token_expiration_seconds).filter(|seconds| *seconds > 0);
+        Self { seconds_max, extends: options.service_account_extend_token_expiration, ..self }
     }
 
     /// Returns its name.

@@ -25,7 +25,8 @@ const KUBELET_SECONDS: i64 = 3_607;
 /// Validity of such tokens, in seconds.
 const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
-/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API.
+/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API. Returns a warning
+/// if the token is valid for a shorter time than asked for.
 ///
 /// # Errors
 /// 422 when the request breaks a rule; 404, 409 or 400 when the object to bind to is missing or differs.
@@ -36,21 +37,25 @@ pub fn fulfil(
     account: &Account,
     request: &mut Value,
     now: SystemTime,
-) -> ApiResult<()> {
+) -> ApiResult<Option<String>> {
     check_target(account, request)?;
     set_defaults(request, audiences);
-    let seconds = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
-    check_duration(seconds)?;
+    let asked = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
+    check_duration(asked)?;
+    let seconds = issuer.seconds_max.map_or(asked, |most| asked.min(most));
     let wanted = request.list_at(&["spec", "audiences"]).iter().filter_map(Value::as_str).map(str::to_owned);
     let mut issue = IssueRequest { audiences: wanted.collect(), seconds, ..IssueRequest::default() };
     bind(objects, account, request, &mut issue)?;
     let for_api = issue.audiences.iter().all(|audience| audiences.contains(audience));
-    if issue.pod.is_some() && seconds == KUBELET_SECONDS && for_api {
+    if issuer.extends && issue.pod.is_some() && seconds == KUBELET_SECONDS && for_api {
         issue.warn_after_seconds = Some(seconds);
         issue.seconds = EXTENDED_SECONDS;
     }
     let issued = issuer.issue(account, &issue, now).map_err(ApiError::internal)?;
     let text = |at: SystemTime| OffsetDateTime::from(at).replace_nanosecond(0).ok()?.format(&Rfc3339).ok();
+    let warning =
+        (seconds < asked).then(|| format!("requested expiration of {asked} seconds shortened to {seconds} seconds"));
+    request.set_at(&["spec", "expirationSeconds"], seconds);
     // The answer contains the requested expiry, even if the token is valid for longer.
     let expires = now + Duration::from_secs(seconds.unsigned_abs());
     let expires = text(expires).ok_or_else(|| ApiError::internal("the time of expiry cannot be written"))?;
@@ -61,7 +66,7 @@ pub fn fulfil(
     request.set_at(&["status"], Value::object());
     request.set_at(&["status", "token"], issued.token.as_str());
     request.set_at(&["status", "expirationTimestamp"], expires.as_str());
-    Ok(())
+    Ok(warning)
 }
 
 /// Checks that metadata names no other account.

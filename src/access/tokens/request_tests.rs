@@ -2,6 +2,7 @@ use flotilla_proto::value;
 
 use super::super::keys::SigningKey;
 use super::*;
+use crate::config::TokenOptions;
 
 #[derive(Debug)]
 struct Objects;
@@ -23,17 +24,27 @@ impl BoundObjects for Objects {
     }
 }
 
-fn ask(name: &str, mut request: Value) -> ApiResult<(Value, serde_json::Value)> {
+fn ask(name: &str, request: Value) -> ApiResult<(Value, serde_json::Value)> {
+    let usual =
+        TokenOptions { service_account_max_token_expiration_seconds: 0, service_account_extend_token_expiration: true };
+    ask_with(&usual, name, request).map(|(answer, claims, _)| (answer, claims))
+}
+
+fn ask_with(
+    options: &TokenOptions,
+    name: &str,
+    mut request: Value,
+) -> ApiResult<(Value, serde_json::Value, Option<String>)> {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     let key = SigningKey::parse(&rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
-    let issuer = Issuer::new(key, "issuer".into());
+    let issuer = Issuer::new(key, "issuer".into()).with(options);
     let account = Account { namespace: "ns".into(), name: name.into(), uid: "u-1".into() };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-    fulfil(&issuer, &Objects, &["api".into()], &account, &mut request, now)?;
+    let warning = fulfil(&issuer, &Objects, &["api".into()], &account, &mut request, now)?;
     let payload = request.str_at(&["status", "token"]).split('.').nth(1).unwrap().to_owned();
     let claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
-    Ok((request, claims))
+    Ok((request, claims, warning))
 }
 
 fn refusal(name: &str, reference: Value) -> (u16, String) {
@@ -64,6 +75,25 @@ fn a_token_for_a_pod_names_its_node_and_lives_long() {
     assert_eq!(kubernetes["warnafter"], 4_607);
     assert_eq!(claims["exp"], 1_000 + EXTENDED_SECONDS);
     assert_eq!(answer.str_at(&["status", "expirationTimestamp"]), "1970-01-01T01:16:47Z");
+}
+
+#[test]
+fn a_configured_limit_shortens_tokens_and_pods_get_no_longer_ones_where_that_is_off() {
+    let limited = TokenOptions {
+        service_account_max_token_expiration_seconds: 3_600,
+        service_account_extend_token_expiration: true,
+    };
+    let request = value!({"spec": {"expirationSeconds": 3_607, "boundObjectRef": {"kind": "Pod", "name": "p"}}});
+    let (answer, claims, warning) = ask_with(&limited, "bot", request.clone()).unwrap();
+    assert_eq!(warning.unwrap(), "requested expiration of 3607 seconds shortened to 3600 seconds");
+    assert_eq!(claims["exp"], 4_600);
+    assert_eq!(answer.int_at(&["spec", "expirationSeconds"]), Some(3_600));
+    let plain = TokenOptions {
+        service_account_max_token_expiration_seconds: 0,
+        service_account_extend_token_expiration: false,
+    };
+    let (_, claims, warning) = ask_with(&plain, "bot", request).unwrap();
+    assert_eq!((claims["exp"].as_i64(), warning), (Some(4_607), None));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Flags about authentication and authorization.
 
-use super::{Kind, Section, accepted, acts, logged, refused};
+use super::{Kind, Section, accepted, acts, refused};
 
 /// Authentication.
 pub(super) const AUTHENTICATION: Section = Section {
@@ -76,7 +76,7 @@ pub(super) const AUTHENTICATION: Section = Section {
         acts("requestheader-group-headers", Kind::Strings, "", "Headers that tell the user's groups."),
         acts("requestheader-uid-headers", Kind::Strings, "", "Headers that tell the user's UID."),
         acts("requestheader-username-headers", Kind::Strings, "", "Headers that tell the user's name."),
-        accepted(
+        acts(
             "service-account-extend-token-expiration",
             Kind::Bool,
             "true",
@@ -101,13 +101,7 @@ pub(super) const AUTHENTICATION: Section = Section {
             "true",
             "Look whether accounts of tokens exist; this is always done.",
         ),
-        logged(
-            "service-account-max-token-expiration",
-            Kind::Duration,
-            "",
-            "How long tokens last at most.",
-            "tokens last as long as is asked for, as without it",
-        ),
+        acts("service-account-max-token-expiration", Kind::Duration, "", "How long tokens last at most."),
         acts("token-auth-file", Kind::Text, "", "File with tokens and their users."),
     ],
 };

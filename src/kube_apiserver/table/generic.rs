@@ -12,13 +12,7 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Address under which others reach this server; it also stands in the endpoints of the Service kubernetes.",
         ),
-        logged(
-            "cors-allowed-origins",
-            Kind::Strings,
-            "",
-            "Origins of browser scripts that may call the API.",
-            "no answer carries headers for scripts of other origins",
-        ),
+        acts("cors-allowed-origins", Kind::Strings, "", "Origins of browser scripts that may call the API."),
         logged(
             "emulated-version",
             Kind::Strings,
@@ -44,12 +38,11 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Features to switch on or off. All are as Kubernetes 1.36 has them by default; the log tells what differs.",
         ),
-        logged(
+        acts(
             "goaway-chance",
             Kind::Float,
             "",
             "Part of the requests after which HTTP/2 clients are asked to connect anew.",
-            "clients are asked to connect anew only when the server stops",
         ),
         accepted(
             "livez-grace-period",
@@ -70,14 +63,8 @@ pub(super) const GENERIC: Section = Section {
             "",
             "Oldest versions of components to stay compatible with.",
         ),
-        accepted("min-request-timeout", Kind::Int, "1800", "Seconds that a watch lasts at least."),
-        logged(
-            "request-timeout",
-            Kind::Duration,
-            "1m0s",
-            "How long a request may take.",
-            "requests have the time that Kubernetes gives by default",
-        ),
+        acts("min-request-timeout", Kind::Int, "1800", "Seconds that a watch lasts at least."),
+        acts("request-timeout", Kind::Duration, "1m0s", "How long a request may take."),
         accepted(
             "runtime-config-emulation-forward-compatible",
             Kind::Bool,
@@ -103,12 +90,11 @@ pub(super) const GENERIC: Section = Section {
             "1m0s",
             "How long to wait for the storage at the start.",
         ),
-        logged(
+        acts(
             "strict-transport-security-directives",
             Kind::Strings,
             "",
             "What the header Strict-Transport-Security tells browsers.",
-            "the header is not sent",
         ),
     ],
 };

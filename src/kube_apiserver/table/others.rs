@@ -16,12 +16,11 @@ pub(super) const API_ENABLEMENT: Section = Section {
 /// Egress selector.
 pub(super) const EGRESS_SELECTOR: Section = Section {
     title: "Egress selector",
-    flags: &[logged(
+    flags: &[acts(
         "egress-selector-config-file",
         Kind::Text,
         "",
         "File that says through which proxies to reach nodes and others.",
-        "others are reached directly",
     )],
 };
 

@@ -41,13 +41,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "File with the certificate to serve with, followed by its intermediates.",
         ),
         acts("tls-cipher-suites", Kind::Strings, "", "Cipher suites of TLS 1.2 to offer."),
-        logged(
-            "tls-curve-preferences",
-            Kind::Integers,
-            "",
-            "Curves for the exchange of keys, by their numbers.",
-            "curves are those of the TLS library",
-        ),
+        acts("tls-curve-preferences", Kind::Integers, "", "Curves for the exchange of keys, by their numbers."),
         acts(
             "tls-min-version",
             Kind::Text,
@@ -55,12 +49,6 @@ pub(super) const SECURE_SERVING: Section = Section {
             "Oldest version of TLS to accept; older ones than 1.2 are never accepted.",
         ),
         acts("tls-private-key-file", Kind::Text, "", "File with the key of --tls-cert-file."),
-        logged(
-            "tls-sni-cert-key",
-            Kind::NamedKeys,
-            "",
-            "Certificates for certain host names.",
-            "clients see one certificate, whatever name they ask for",
-        ),
+        acts("tls-sni-cert-key", Kind::NamedKeys, "", "Certificates for certain host names."),
     ],
 };

@@ -192,9 +192,6 @@ pub const LINGER_SECONDS: u64 = 2;
 /// Messages that wait for the gateway of a worker; further senders wait.
 pub const GATEWAY_MESSAGES: usize = 1_024;
 
-/// How long a request other than a watch may take, as in the reference; then it gets 504.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// How long a request to change the cluster waits for the change; then it gets 504, and a repeated request waits on.
 pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(15);
 
@@ -204,8 +201,8 @@ pub const BACKUPS: usize = 2;
 /// Bytes of the answer to an administrator's command that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
-/// Shortest duration of a watch without `timeoutSeconds`; the longest is twice that.
-pub const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(1_800);
+/// Longest duration of a watch that lasts as its client wants.
+pub const WATCH_TIME_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// How long a write of a role or a binding waits until the authorizer knows all earlier ones.
 pub const GRANTS_WAIT: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use super::core;
 use crate::config::{ADDRESS_TYPES, Config};
-use crate::outbound::{CredentialFiles, Peer, Secure, Trust};
+use crate::outbound::{CredentialFiles, Network, Peer, Secure, Trust};
 use crate::prometheus::families;
 use crate::registry::{Registry, stored_value};
 use crate::request::query::Query;
@@ -62,7 +62,7 @@ impl Kubelet {
     pub fn peer(&self, kubelets: &Kubelets, guarded: bool) -> Peer {
         let (trust, identity) = (kubelets.files.trust(), kubelets.files.identity());
         let secure = Secure { server_name: self.host.clone(), trust, identity, http2: true };
-        Peer { host: self.host.clone(), port: self.port, guarded, secure: Some(secure) }
+        Peer { host: self.host.clone(), port: self.port, network: Network::Cluster, guarded, secure: Some(secure) }
     }
 }
 
@@ -95,7 +95,7 @@ fn kubelet_of(node: &Value, address_types: &[String]) -> ApiResult<Kubelet> {
 pub fn proxied(scheme: &str, host: String, port: u16) -> Peer {
     let secure = || Secure { server_name: host.clone(), trust: Trust::Anybody, identity: None, http2: true };
     let secure = (scheme == "https").then(secure);
-    Peer { host, port, guarded: true, secure }
+    Peer { host, port, network: Network::Cluster, guarded: true, secure }
 }
 
 /// Returns the path behind a proxy, escaped; empty if there is none.

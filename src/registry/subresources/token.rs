@@ -23,7 +23,7 @@ pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Va
 /// Serves POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let Call { registry, tokens, target, mut body, .. } = call;
+        let Call { registry, tokens, target, mut body, caller, .. } = call;
         check_account(target.name, &body)?;
         let object = registry.get(target.served, target.namespace, target.name, None).await?;
         let account = Account {
@@ -33,7 +33,8 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
         };
         let objects = StoreObjects::new(&registry.store);
         let audiences = tokens.authenticator.audiences();
-        fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        let warning = fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        caller.warnings.extend(warning);
         Ok(Acted::Document(body))
     })
 }

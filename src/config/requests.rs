@@ -1,0 +1,33 @@
+//! Options of requests and their answers.
+
+use serde::{Deserialize, Serialize};
+
+/// Options of requests and their answers.
+#[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RequestOptions {
+    /// Seconds that a request other than a watch may take; then it gets 504.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub request_timeout_seconds: u64,
+
+    /// Shortest duration, in seconds, of a watch without `timeoutSeconds`; the longest is twice that. 0 for watches that
+    /// last as long as their clients want.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
+    pub min_request_timeout: u64,
+
+    /// How often an HTTP/2 client is asked to connect anew, as a part of its requests: from 0 (never) to 0.02.
+    ///
+    /// It finishes its requests, and its next connection may reach another member behind a load balancer.
+    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    pub goaway_chance: f64,
+
+    /// Regular expressions of origins whose scripts browsers let read answers (CORS); none without them.
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub cors_allowed_origins: Vec<String>,
+
+    /// Directives of the header `Strict-Transport-Security` (RFC 6797); it is not sent without them.
+    #[arg(long, value_name = "DIRECTIVE,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub strict_transport_security_directives: Vec<String>,
+}

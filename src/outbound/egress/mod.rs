@@ -1,0 +1,131 @@
+//! Proxies through which this server reaches others (KEP-1281), as `--egress-selector-config-file` names them: a
+//! control plane that cannot reach its nodes reaches them through connections that the nodes' agents have opened.
+
+mod connect;
+mod packet;
+mod settings;
+mod tunnel;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::UnixStream;
+use tokio_rustls::TlsConnector;
+
+use super::transport::Duplex;
+use super::{Error, dial, wording};
+use crate::limits;
+
+pub use settings::EgressError;
+
+/// The network of another server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// That of this server: webhooks by URL, and what decides about users.
+    ControlPlane,
+    /// That of the nodes: kubelets, pods, and Services.
+    Cluster,
+    /// This machine.
+    Local,
+}
+
+/// The proxies by network.
+#[derive(Debug, Clone, Default)]
+pub struct Egress {
+    /// `None` if this server connects directly.
+    control_plane: Option<Arc<Proxy>>,
+    /// The same for the network of the nodes.
+    cluster: Option<Arc<Proxy>>,
+}
+
+impl Egress {
+    /// Returns the proxy to a network. `None` if this server connects directly.
+    pub fn to(&self, network: Network) -> Option<Arc<Proxy>> {
+        match network {
+            Network::ControlPlane => self.control_plane.clone(),
+            Network::Cluster => self.cluster.clone(),
+            Network::Local => None,
+        }
+    }
+}
+
+/// A proxy.
+#[derive(Debug)]
+pub struct Proxy {
+    protocol: Protocol,
+    place: Place,
+}
+
+/// How the proxy is asked for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    /// By the method CONNECT (RFC 9110, section 9.3.6).
+    HttpConnect,
+    /// By a call of the konnectivity server.
+    Grpc,
+}
+
+/// Where the proxy listens.
+#[derive(Debug)]
+enum Place {
+    /// On a socket of this machine.
+    Socket(PathBuf),
+    /// At an address.
+    Address {
+        host: String,
+        port: u16,
+        /// The TLS settings. `None` for a connection without TLS.
+        tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    },
+}
+
+impl Proxy {
+    /// Connects to an address, `HOST:PORT`, through the proxy.
+    ///
+    /// # Errors
+    /// The proxy cannot be reached, or it cannot reach the address. The text is that of Go's client.
+    pub async fn dial(&self, address: &str) -> Result<Box<dyn Duplex>, Error> {
+        let dialled = tokio::time::timeout(limits::DIAL_TIMEOUT, async {
+            let stream = self.place.connect().await?;
+            match self.protocol {
+                Protocol::HttpConnect => connect::connect(stream, &self.place.shown(), address).await,
+                Protocol::Grpc => tunnel::open(stream, address).await,
+            }
+        });
+        dialled.await.unwrap_or_else(|_| Err(Error::Dial(format!("dial tcp {address}: i/o timeout"))))
+    }
+}
+
+impl Place {
+    async fn connect(&self) -> Result<Box<dyn Duplex>, Error> {
+        match self {
+            Self::Socket(path) => match UnixStream::connect(path).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(Error::Dial(format!("dial unix {}: connect: {error}", path.display()))),
+            },
+            Self::Address { host, port, tls } => {
+                let stream = dial(host, *port, false).await?;
+                let Some((config, name)) = tls else { return Ok(Box::new(stream)) };
+                let shaken = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
+                match shaken {
+                    Ok(stream) => Ok(Box::new(stream)),
+                    Err(error) => Err(Error::Handshake(wording::handshake(&error, name, &self.shown()))),
+                }
+            }
+        }
+    }
+
+    /// Returns the place for errors.
+    fn shown(&self) -> String {
+        match self {
+            Self::Socket(path) => path.display().to_string(),
+            Self::Address { host, port, .. } => super::dial::shown(host, *port),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "egress_tests.rs"]
+mod tests;

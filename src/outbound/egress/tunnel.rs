@@ -1,0 +1,159 @@
+//! A connection through a konnectivity server: a call in gRPC, whose messages contain the bytes of the connection.
+
+use std::convert::Infallible;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http::header::{CONTENT_TYPE, TE};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+use super::packet::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketType, Payload};
+use crate::limits;
+use crate::outbound::Error;
+use crate::outbound::transport::Duplex;
+
+/// The call.
+const CALL: &str = "http://localhost/ProxyService/Proxy";
+/// Bytes of the connection that one message contains at most.
+const DATA_BYTES: usize = 32_768;
+/// Bytes of a message that is accepted, as in Go's gRPC.
+const PACKET_BYTES: usize = 4 * 1_048_576;
+/// Messages that wait to be sent.
+const PACKETS: usize = 4;
+
+/// Opens a connection to an address through the konnectivity server behind a stream.
+///
+/// # Errors
+/// The server does not speak this protocol, or cannot reach the address.
+pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<dyn Duplex>, Error> {
+    let failed = |why: &dyn std::fmt::Display| Error::Dial(format!("the call of the proxy failed: {why}"));
+    let handshake = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(limits::OUTBOUND_PING_INTERVAL)
+        .keep_alive_timeout(limits::OUTBOUND_PING_TIMEOUT)
+        .max_header_list_size(limits::OUTBOUND_HEAD_BYTES as u32)
+        .handshake(TokioIo::new(stream));
+    let (mut client, connection) = handshake.await.map_err(|error| failed(&error))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to a proxy failed");
+        }
+    });
+    let (up, mut waiting) = mpsc::channel::<Bytes>(PACKETS);
+    let random = rand::random::<i64>() & i64::MAX;
+    let dial = DialRequest { protocol: "tcp".to_owned(), address: address.to_owned(), random };
+    up.send(Packet::framed(PacketType::DialRequest, Payload::DialRequest(dial)))
+        .await
+        .map_err(|error| failed(&error))?;
+    let frames = stream::poll_fn(move |cx| match waiting.poll_recv(cx) {
+        Poll::Ready(next) => Poll::Ready(next.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)))),
+        Poll::Pending => Poll::Pending,
+    });
+    let request = Request::post(CALL).header(CONTENT_TYPE, "application/grpc").header(TE, "trailers");
+    let request = request.body(StreamBody::new(frames)).map_err(|error| failed(&error))?;
+    let answer = client.send_request(request).await.map_err(|error| failed(&error))?;
+    if answer.status() != StatusCode::OK {
+        return Err(failed(&answer.status()));
+    }
+    let mut packets = Packets { body: answer.into_body(), received: BytesMut::new() };
+    let connection = dialled(&mut packets, random).await?;
+    let (near, far) = tokio::io::duplex(2 * DATA_BYTES);
+    tokio::spawn(carry(far, up, packets, connection));
+    Ok(Box::new(near))
+}
+
+/// Waits for the answer to the request for a connection; returns its id.
+async fn dialled(packets: &mut Packets, random: i64) -> Result<i64, Error> {
+    while let Some(packet) = packets.next().await? {
+        match packet.payload {
+            Some(Payload::DialResponse(answer)) if answer.random == random => {
+                return if answer.error.is_empty() { Ok(answer.connection) } else { Err(Error::Dial(answer.error)) };
+            }
+            Some(Payload::CloseDial(CloseDial { random: closed })) if closed == random => break,
+            _ => {}
+        }
+    }
+    Err(Error::Dial("dial closed".to_owned()))
+}
+
+/// The messages of the proxy.
+struct Packets {
+    body: Incoming,
+    received: BytesMut,
+}
+
+impl Packets {
+    /// Returns the next message. `None` at the end of the call.
+    async fn next(&mut self) -> Result<Option<Packet>, Error> {
+        let failed = |why: &dyn std::fmt::Display| Error::Dial(format!("the call of the proxy failed: {why}"));
+        loop {
+            if let Some(packet) = Packet::take(&mut self.received, PACKET_BYTES).map_err(|error| failed(&error))? {
+                return Ok(Some(packet));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(failed(&error)),
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        self.received.extend_from_slice(&bytes);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Carries the bytes of a connection until one side closes it.
+async fn carry(far: DuplexStream, up: mpsc::Sender<Bytes>, mut packets: Packets, connection: i64) {
+    let (mut reader, mut writer) = tokio::io::split(far);
+    let mut receiving = std::pin::pin!(receive(&mut packets, &mut writer));
+    tokio::select! {
+        () = &mut receiving => return,
+        () = send(&mut reader, &up, connection) => {}
+    }
+    // The proxy answers once it has closed the connection; bytes may arrive before that.
+    let close = Packet::framed(PacketType::CloseRequest, Payload::CloseRequest(CloseRequest { connection }));
+    if up.send(close).await.is_ok() {
+        let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, receiving).await;
+    }
+}
+
+/// Sends what this server writes, until it closes the connection.
+async fn send(reader: &mut ReadHalf<DuplexStream>, up: &mpsc::Sender<Bytes>, connection: i64) {
+    let mut buffer = BytesMut::new();
+    loop {
+        buffer.reserve(DATA_BYTES);
+        match reader.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let data = Data { connection, error: String::new(), data: buffer.split().freeze() };
+                if up.send(Packet::framed(PacketType::Data, Payload::Data(data))).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Passes on what arrives, until the other side closes the connection.
+async fn receive(packets: &mut Packets, writer: &mut WriteHalf<DuplexStream>) {
+    while let Ok(Some(packet)) = packets.next().await {
+        let data = match packet.payload {
+            Some(Payload::Data(Data { data, .. })) => data,
+            Some(Payload::CloseResponse(_)) => break,
+            _ => continue,
+        };
+        if writer.write_all(&data).await.is_err() {
+            return;
+        }
+    }
+    // This server reads the rest, and then the end.
+    let _ = writer.shutdown().await;
+}
