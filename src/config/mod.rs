@@ -3,8 +3,8 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! Options of one part stand in a struct of their own. [`load`] refuses unknown keys of a file: serde cannot do that for
-//! a struct with flattened parts.
+//! Options of one part stand in a struct of their own. [`load`] refuses unknown keys of a file: serde cannot do that
+//! for a struct with flattened parts.
 
 mod choices;
 mod cidr;

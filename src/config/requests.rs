@@ -10,8 +10,9 @@ pub struct RequestOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub request_timeout_seconds: u64,
 
-    /// Shortest duration, in seconds, of a watch without `timeoutSeconds`; the longest is twice that. 0 for watches that
-    /// last as long as their clients want.
+    /// Shortest duration, in seconds, of a watch without `timeoutSeconds`; the longest is twice that.
+    ///
+    /// With 0 such a watch lasts as long as its client wants.
     #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
     pub min_request_timeout: u64,
 

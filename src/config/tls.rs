@@ -45,8 +45,8 @@ pub struct TlsOptions {
 
     /// Further certificate and key for clients that ask for other names; may be repeated.
     ///
-    /// As `certificate.crt,key.key`, for the names in the certificate, or `certificate.crt,key.key:example.com,*.example`
-    /// for these names. The first that fits is used.
+    /// As `a.crt,a.key`, for the names in the certificate, or `a.crt,a.key:example.com,*.example` for these names. The
+    /// first that fits is used.
     #[arg(long, value_name = "CERT,KEY[:NAME,...]")]
     #[serde(default)]
     pub tls_sni_cert_key: Vec<NamedKey>,

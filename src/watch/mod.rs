@@ -64,8 +64,8 @@ pub async fn begin(
     Ok(Stream::new(table, interest(namespace, listing), start, encoder, (listing, lifetime), end, waker))
 }
 
-/// Returns how long a watch lasts: as its client asks, else a random time between `least` and its double, so that watches
-/// do not all end at once. As long as its client wants if `least` is zero.
+/// Returns how long a watch lasts: as its client asks, else a random time between `least` and its double, so that
+/// watches do not all end at once. As long as its client wants if `least` is zero.
 fn lifetime(asked: Option<i64>, least: Duration) -> Duration {
     match asked {
         Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),
