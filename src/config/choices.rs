@@ -90,6 +90,6 @@ pub enum AuditMode {
     Batch,
     /// They do. An event that cannot be written is lost.
     Blocking,
-    /// They do. A request is refused if its first event cannot be written.
+    /// They do, and are refused if that they were received cannot be written.
     BlockingStrict,
 }

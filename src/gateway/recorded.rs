@@ -1,4 +1,4 @@
-//! Tells the audit log what the stages find out about a request.
+//! What the audit log learns of a request on its way through the stages.
 
 use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
