@@ -16,8 +16,8 @@ use crate::request::Caller;
 use crate::request::path::{self, Target};
 use crate::request::verb::Verb;
 
-/// Begins to record a request, if the policy says so. `caller` is `None` if the user is unknown. Returns the answer to
-/// a request that must not go on, since its event cannot be recorded.
+/// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks. Returns the answer
+/// to a request that must not go on, since its event cannot be recorded.
 pub(super) fn begin(
     gateway: &Gateway,
     request: &HttpRequest,
@@ -64,7 +64,7 @@ pub(super) fn begin(
     None
 }
 
-/// Records what the stages have found out about a request.
+/// Learns what the handling of a request has found.
 pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
     if let Some(audited) = &mut progress.audited {
         audited.annotations = std::mem::take(&mut caller.annotations);
@@ -74,7 +74,7 @@ pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
     }
 }
 
-/// Records that the server failed to answer.
+/// Learns that the server failed to answer.
 pub(super) fn broke(progress: &mut Progress) {
     progress.audited.iter_mut().for_each(|audited| audited.is_broken = true);
 }
