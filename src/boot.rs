@@ -261,7 +261,7 @@ fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) 
     Authenticator::new(file, tokens)
 }
 
-/// Returns whether requests without credentials are allowed. They are not in mode AlwaysAllow, as in the reference:
+/// Returns whether requests without credentials are allowed. In mode AlwaysAllow they are refused, as in the reference:
 /// anyone who reaches the port could do everything.
 fn anonymous(config: &Config) -> bool {
     let is_open = config.authorization_mode.contains(&AuthorizationMode::AlwaysAllow);

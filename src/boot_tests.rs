@@ -137,7 +137,7 @@ fn a_connection_has_the_user_of_its_client_certificate() {
 }
 
 #[test]
-fn an_answer_arrives_although_nobody_read_the_request() {
+fn an_answer_arrives_although_the_request_was_not_read() {
     let server = Server::start();
     let client = server.client(None, &rustls::version::TLS13);
     let connection = ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
@@ -157,7 +157,7 @@ fn an_answer_arrives_although_nobody_read_the_request() {
 }
 
 #[test]
-fn open_requests_are_finished() {
+fn a_stopping_server_finishes_open_requests() {
     let server = Server::start();
     let client = server.client(None, &rustls::version::TLS13);
     std::thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn open_requests_are_finished() {
 }
 
 #[test]
-fn a_dropped_beginning_drains() {
+fn dropping_the_handle_begins_the_drain() {
     let (begin, drain) = Drain::new();
     assert!(!drain.is_announced());
     begin.announce();

@@ -100,7 +100,7 @@ pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 pub const APPLY_ENTRIES_MAX: usize = 64;
 /// How long an elected replica may take to apply everything before its election.
 pub const LEADER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause before a replica that is still leading looks again whether it has applied that.
+/// Pause before an elected replica checks again whether it has applied everything.
 pub const LEADER_BEGIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Largest frame between replicas, in bytes. The payload of a call must be smaller by [`PEER_FRAME_HEADER_BYTES`].
 pub const PEER_FRAME_BYTES_MAX: usize = 16 << 20;

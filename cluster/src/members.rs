@@ -176,8 +176,8 @@ impl Store {
         let named = self.cluster().members.into_iter().filter(|member| member.name == name);
         let replaced: Vec<u64> = named.map(|member| member.id).filter(|id| *id != hello.member).collect();
         if !replaced.is_empty() {
-            // This comes first: once the old replica is removed its preferences could not be found by its name, so that
-            // repeating the call would not move them.
+            // This comes first: if the call is repeated after the old replica was removed, its preferences cannot be
+            // found by its name any more.
             self.change_preferences(|map| map.preferring_instead(&replaced, Some(hello.member))).await?;
         }
         let admit = Administer {

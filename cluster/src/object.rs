@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_equal_names_the_last_stays() {
+    fn the_last_of_several_values_of_a_name_is_kept() {
         let terms = Terms::new(
             vec![("b".into(), "1".into()), ("a".into(), "2".into()), ("b".into(), "3".into())],
             vec![("spec.nodeName".into(), "n1".into())],

@@ -41,8 +41,8 @@ pub struct Options {
     /// The name and address under which a store without a membership founds a cluster, so that others can join once it
     /// is started with a membership. `None` for a store that stays alone.
     pub founder: Option<Founder>,
-    /// Whether this store is what remains of one whose other replicas are gone for good. It goes on as the only
-    /// replica, under its old name. See [`crate::salvage`].
+    /// Whether all other replicas of this store are gone for good. This one goes on as the only replica, under its old
+    /// name. See [`crate::salvage`].
     pub is_survivor: bool,
     /// A new store assigns only revisions above this one.
     pub above: Revision,
@@ -198,7 +198,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The data directory holds a part of what it is going to hold.
+    /// The data directory holds an unfinished store.
     #[error(
         "data directory {directory} is not complete: give the command again that made it (flotilla import or restore), \
          which was interrupted, or remove it"

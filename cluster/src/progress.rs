@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_now_and_then() {
+    fn progress_is_logged_once_per_interval() {
         let mut often = Progress::of("working", 3, Duration::ZERO);
         assert!(often.at(1) && often.at(2));
         let mut seldom = Progress::of("working", 3, Duration::from_secs(3_600));

@@ -26,7 +26,7 @@ async fn open(disk: &SimulatedDisk, options: Options) -> Result<Store, OpenError
     Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options).await
 }
 
-/// A change, as its writer was told of it.
+/// A change, as the answer to its writer states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Made {
     revision: Revision,
@@ -133,7 +133,7 @@ fn check_all(store: &Store, history: &History, stride: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_state_that_is_replayed_is_the_state_that_was() {
+async fn a_replayed_store_has_its_former_state() {
     for seed in 1..=3 {
         let (mut random, mut history) = (Random::new(seed), History::default());
         let mut disk = SimulatedDisk::default();
@@ -180,7 +180,7 @@ async fn a_crash_while_a_snapshot_is_written_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_that_there_is_no_room_for_is_not_there_after_a_replay() {
+async fn replay_drops_history_beyond_its_bound() {
     let (mut random, mut history, disk) = (Random::new(3), History::default(), SimulatedDisk::default());
     let store = open(&disk, options()).await.unwrap();
     write_at_random(&store, &mut random, 200, &mut history).await;
@@ -206,7 +206,7 @@ fn end_of_log(disk: &SimulatedDisk) -> (PathBuf, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wherever_the_log_ends_its_beginning_is_there() {
+async fn a_log_that_ends_anywhere_keeps_its_beginning() {
     let (mut random, mut history, disk) = (Random::new(5), History::default(), SimulatedDisk::default());
     let store = open(&disk, options()).await.unwrap();
     write_at_random(&store, &mut random, 60, &mut history).await;

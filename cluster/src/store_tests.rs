@@ -36,7 +36,7 @@ fn deletion(key: &str, revision: Revision) -> Write {
     Write { table: TableId::new("pods"), key: Key::new(key), expectation, mutation: Mutation::Delete }
 }
 
-/// What each writer was told: the revisions of its key in order, and whether each was a deletion.
+/// The answers to each writer: the revisions of its key in order, and whether each was a deletion.
 type Acknowledged = Arc<Mutex<BTreeMap<String, Vec<(Revision, bool)>>>>;
 
 /// Writes one key again and again, until the store is gone.
@@ -186,7 +186,7 @@ async fn a_full_disk_refuses_writes_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_snapshot_that_finds_no_room_is_tried_again() {
+async fn a_snapshot_without_room_is_tried_again() {
     let disk = SimulatedDisk::default();
     let store = open(&disk, Options { snapshot_log_bytes: 100_000, ..options() }).await;
     disk.set_room(Some(600 << 10)); // enough for the log, but not for a snapshot with all history
@@ -217,7 +217,7 @@ async fn a_snapshot_that_finds_no_room_is_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_that_was_never_used_begins_where_the_log_did_also_behind_a_snapshot() {
+async fn an_unused_table_begins_where_the_log_began_even_after_a_snapshot() {
     let disk = SimulatedDisk::default();
     let store = open(&disk, options()).await;
     let begun = store.table(&TableId::new("pods")).floor();
@@ -259,7 +259,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_whose_replica_is_not_known_is_refused() {
+async fn a_log_without_an_identity_file_is_refused() {
     let disk = SimulatedDisk::default();
     let store = open(&disk, options()).await;
     store.write(write("ns/a", Expectation::Absent, 100)).await.unwrap();

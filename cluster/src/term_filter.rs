@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_that_are_there_are_never_missed_and_others_mostly() {
+    fn present_terms_always_match_and_absent_ones_rarely() {
         let term = |n: usize| (format!("name-{}", n % 7).into(), format!("value-{n}").into());
         let mut seeming = 0;
         for n in 0..1_000 {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_fields_are_told_apart() {
+    fn labels_and_fields_differ() {
         let labelled = TermFilter::of(&Terms::new(vec![("spec.nodeName".into(), "a".into())], Vec::new()));
         assert!(labelled.may_have(TermFilter::label("spec.nodeName", "a")));
         assert!(!labelled.may_have(TermFilter::field("spec.nodeName", "a")));

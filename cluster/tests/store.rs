@@ -167,7 +167,7 @@ async fn everything_acknowledged_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn groups_of_their_own_share_the_log() {
+async fn several_groups_share_the_log() {
     let directory = Directory::new();
     let own = TableOptions { shards: Some(1), indexes: vec![] };
     let tables = [(TableId::new("leases"), own)];
@@ -175,7 +175,7 @@ async fn groups_of_their_own_share_the_log() {
 }
 
 #[tokio::test]
-async fn tables_of_several_groups_survive_too() {
+async fn tables_of_several_groups_survive_a_restart() {
     let directory = Directory::new();
     survives(|| sharded(&directory)).await;
 }
@@ -226,7 +226,7 @@ async fn a_snapshot_supersedes_the_log_and_keeps_the_history() {
 }
 
 #[tokio::test]
-async fn a_group_that_is_seldom_written_to_does_not_hold_the_log_back() {
+async fn a_group_with_few_writes_does_not_keep_the_log_from_being_freed() {
     let directory = Directory::new();
     let spread = |shards| TableOptions { shards: Some(shards), indexes: vec![] };
     let tables: std::collections::BTreeMap<_, _> =

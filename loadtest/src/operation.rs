@@ -166,7 +166,7 @@ pub async fn run(
     Ok(figures(row, load, &shared, &usage, processes))
 }
 
-/// What the server used during the measurement.
+/// The time and memory that the server used during the measurement.
 struct Usage {
     requests: u64,
     seconds: f64,

@@ -1,4 +1,4 @@
-//! What the text of the catalogue says, before it becomes tables.
+//! The contents of the catalogue's text, before they become tables.
 
 /// A group that discovery shows, with its versions by priority.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ pub struct Place {
     pub line: usize,
 }
 
-/// What is wrong, and where.
+/// A fault in the catalogue and its place.
 #[derive(Debug)]
 pub struct Error {
     pub place: Place,

@@ -71,7 +71,7 @@ enum Within {
     Type,
 }
 
-/// A line with something on it.
+/// A line that is not empty.
 struct Line<'a> {
     place: Place,
     indented: bool,

@@ -77,7 +77,7 @@ mod tests {
     use super::canonical;
 
     #[test]
-    fn bytes_are_named_where_go_gives_up() {
+    fn errors_name_the_byte_at_which_go_stops() {
         for (text, at) in
             [("Bad_Name!", 3), ("YQ", 0), ("YQ=", 3), ("YQ=x", 2), ("Y===", 1), ("YWI=x", 4), ("YWJj\nY!", 6), ("=", 0)]
         {

@@ -12,7 +12,7 @@ fn field(of: &'static Type, name: &str) -> &'static Field {
 }
 
 #[test]
-fn everything_is_there() {
+fn the_tables_are_complete() {
     assert_eq!(groups().len(), 21);
     assert_eq!(resources().count(), 68);
     assert_eq!(tables::RESOURCES.len(), 68);

@@ -11,7 +11,7 @@ pub fn order(of: &Type, value: &mut Value, before: &Value) {
     order_struct(of, value, before, true);
 }
 
-/// Does what [`order`] does, for a value that was conformed to another type or to none.
+/// The same as [`order`], for a value that was conformed to another type or to none.
 pub fn reorder(of: &Type, value: &mut Value) {
     order_struct(of, value, &Value::Null, false);
 }

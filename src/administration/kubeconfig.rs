@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_current_context_counts_and_files_are_found_beside_it() {
+    fn only_the_current_context_counts_and_relative_paths_start_at_the_file() {
         let dir = Scratch::new();
         let text = "current-context: two\n\
             contexts:\n\

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_stand_in_columns() {
+    fn shards_are_shown_in_columns() {
         let blank = || ClusterView {
             cluster: String::new(),
             told_by: "a".into(),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn members_and_groups_stand_in_columns() {
+    fn members_and_groups_are_shown_in_columns() {
         let member = |name: &str, votes, leads: &[&str]| MemberView {
             name: name.into(),
             id: "00000000000000ff".into(),

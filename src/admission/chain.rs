@@ -131,7 +131,7 @@ impl Switches {
     }
 }
 
-/// Notes by what a step decides.
+/// Notes what a step decides by.
 const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
     match by {
         DecidesBy::Object => {}

@@ -97,7 +97,7 @@ fn updates_of_config_maps_concern_no_plugin() {
 }
 
 #[test]
-fn help_names_what_can_be_enabled() {
+fn help_names_the_plugins_that_can_be_enabled() {
     let help = Config::augment_args(clap::Command::new("serve")).render_long_help().to_string();
     for plugin in CHAIN.iter().filter(|plugin| plugin.presence == Presence::Off) {
         assert!(help.contains(plugin.name), "{} is named", plugin.name);

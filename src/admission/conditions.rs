@@ -56,7 +56,7 @@ impl Conditions {
         self.conditions.is_empty()
     }
 
-    /// Returns whether a request matches. One false condition outweighs all failed ones. Conditions do not see
+    /// Returns whether a request matches. One false condition outweighs all failed conditions. Conditions do not see
     /// `namespaceObject`.
     pub async fn matches(&self, inputs: Inputs<'_>, variables: &[Variable], effort: &mut Effort) -> MatchResult {
         if self.is_empty() {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn all_must_hold() {
+    fn a_request_matches_if_all_conditions_hold() {
         assert_eq!(matched(&[], "Fail"), MatchResult::Yes);
         assert_eq!(
             matched(&["object.metadata.name == 'a'", "request.operation == 'CREATE'"], "Fail"),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_end() {
+    fn conditions_stop_when_the_budget_is_spent() {
         let costly = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, \
             [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, true)))))";
         let failed = matched(&[costly; 10], "Fail");

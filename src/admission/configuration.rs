@@ -126,7 +126,7 @@ impl Configuration {
         for entry in document.root.list_at(&["plugins"]) {
             let name = entry.str_at(&["name"]);
             if seen.contains(&name) {
-                continue; // as in the reference, the first counts
+                continue; // as in the reference, the first entry counts
             }
             seen.push(name);
             if let Some(of_plugin) = document.of_plugin(entry)? {
@@ -136,7 +136,7 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// Checks that the plugins that are switched on have the configuration that they cannot do without.
+    /// Checks that the enabled plugins have the configuration that they need.
     ///
     /// # Errors
     /// States which one is missing.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_those_of_the_plugin() {
+    fn mutating_and_validating_webhooks_have_their_own_users() {
         let read = read("[{name: ValidatingAdmissionWebhook, path: webhooks}]").unwrap();
         assert!(read.users(false).of("h:1").is_some() && read.users(true).of("h:1").is_none());
     }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_taken() {
+    fn settings_without_effect_are_accepted() {
         let quotas = "{apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: []}";
         read(&format!("[{{name: ResourceQuota, configuration: {quotas}}}, {{name: Priority}}, {{name: None}}]"))
             .unwrap();

@@ -1,5 +1,5 @@
-//! Rates of events: how many may be written, in all, to a namespace, by a user, or about the same thing by the same
-//! source (Configuration of `eventratelimit.admission.k8s.io`).
+//! Rates of events: how many may be written in all, to one namespace, by one user, or by one source about one object
+//! (Configuration of `eventratelimit.admission.k8s.io`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::field::{Errors, Path};
 
-/// How many keys a limit knows, where the configuration does not say.
+/// How many keys a limit remembers unless the configuration says otherwise.
 const KEYS_DEFAULT: usize = 4096;
 
 const KINDS: [(&str, Kind); 4] = [
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_earned_again_at_the_rate() {
+    fn a_spent_burst_comes_back_at_the_rate() {
         let (rates, errors) = rates(value!([{"type": "Namespace", "qps": 2, "burst": 3}]));
         assert!(errors.is_empty());
         let (began, event) = (Instant::now(), event("a"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_that_was_not_used_for_longest_is_forgotten() {
+    fn the_least_recently_used_key_is_forgotten() {
         let (rates, _) = rates(value!([{"type": "User", "qps": 1, "burst": 1, "cacheSize": 2}]));
         let now = Instant::now();
         let accept = |user: &str| rates.accept(&event("a"), "n", user, now).is_ok();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_a_resource() {
+    fn operations_concern_named_and_all_resources() {
         let pods = one(value!(["pods", "pods/exec"]), value!(["CREATE"]));
         let all = one(value!(["*/*"]), value!(["DELETE"]));
         let index = Index::of(vec![pods, all]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_concerned_is_asked_in_order() {
+    fn concerned_items_come_in_order() {
         let resources = |at: usize| match at % 3 {
             0 => value!(["pods"]),
             1 => value!(["*", "pods"]),

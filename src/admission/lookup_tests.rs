@@ -55,7 +55,7 @@ fn table(group: &str, resource: &str) -> String {
 }
 
 #[test]
-fn the_listed_tables_are_those_that_admission_reads() {
+fn admission_reads_exactly_the_listed_tables() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&root.join("admission"), &mut files);

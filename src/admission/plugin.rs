@@ -14,12 +14,12 @@ pub enum Presence {
     On,
     /// Off, unless the configuration enables it.
     Off,
-    /// Always on: it cannot be disabled, or it has nothing that could be.
+    /// Always on: it cannot be disabled, or disabling it would change nothing.
     Always,
 }
 
-/// By what a step decides. The store's shortcuts follow from it: a write that depends on the unchanged object proves a
-/// decision by [`DecidesBy::Object`], but no other one.
+/// What a step decides by. The store's shortcuts follow from it: a write that requires the object to be unchanged
+/// proves a decision by [`DecidesBy::Object`], and no other.
 #[derive(Debug, Clone, Copy)]
 pub enum DecidesBy {
     /// By the object before and after the write, the user, and the permissions of users, which every member follows.
@@ -95,7 +95,7 @@ pub enum Validating {
 /// A step of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<R> {
-    /// Returns by what the step decides in an operation. `None` if it has nothing to do. Called once for each resource
+    /// Returns what the step decides by in an operation. `None` if it has nothing to do. Called once for each resource
     /// and subresource.
     pub decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>,
     /// The step itself.

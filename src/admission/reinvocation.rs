@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_before_a_change_are_asked_again() {
+    fn plugins_that_ran_before_a_change_run_again() {
         let mut invoked = Invoked::default();
         let (first, second) = (value!({"a": 1}), value!({"a": 2}));
         invoked.begin(false, Some(&first));

@@ -1,5 +1,5 @@
-//! Runs the plugins within the server that concern a write, in order. A write that none concerns costs the look at its
-//! empty set of plugins.
+//! Runs the plugins within the server that concern a write, in order. A write that concerns no plugin costs only the
+//! check that its set is empty.
 
 use std::time::Instant;
 
@@ -128,15 +128,15 @@ impl Registry {
         self.steps(target, operation).by_outside
     }
 
-    /// Returns whether plugins decide about all updates by other objects of the server. What is outside must not be
-    /// asked about an older state either.
+    /// Returns whether plugins decide about all updates by other objects of the server. Nothing outside may be asked
+    /// about an older state either.
     pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
         let steps = self.steps(target, Operation::Update);
         steps.by_tables || steps.by_outside
     }
 
-    /// Returns whether plugins decide about this update by other objects of the server, although they do not for most
-    /// updates of the resource.
+    /// Returns whether plugins decide about this update by other objects of the server, as they do for few updates of
+    /// the resource.
     pub fn change_needs_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let part = Part { served: target.served, subresource: target.subresource };
         let is_so = |by: Option<DecidesBy>| matches!(by, Some(DecidesBy::TablesFor(holds)) if holds(object, old));

@@ -114,7 +114,7 @@ fn decode_members(members: &Map) -> Result<Value, String> {
     Ok(toleration)
 }
 
-/// Joins two lists of tolerations. One that another one covers is left out; of equal ones the first stays.
+/// Joins two lists of tolerations. Leaves out a toleration that another one covers; of equal ones the first stays.
 pub fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<&Value> = Vec::new();

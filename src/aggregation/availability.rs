@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_ready_unless_they_say_otherwise() {
+    fn endpoints_are_ready_unless_they_state_otherwise() {
         let slice = |ready: Value| value!({"endpoints": [{"conditions": {"ready": ready}}], "ports": [{"name": "https", "port": 443}]});
         assert!(is_served_by(&slice(Value::Null), "https") && is_served_by(&slice(true.into()), "https"));
         assert!(!is_served_by(&slice(false.into()), "https") && !is_served_by(&slice(true.into()), ""));

@@ -252,7 +252,7 @@ fn of_legacy(document: &Value) -> Vec<Value> {
     resources.collect()
 }
 
-/// What a server answers when it is asked for the index of its OpenAPI v3 documents.
+/// The answer of a server to a request for the index of its OpenAPI v3 documents.
 enum OpenApiV3 {
     /// The documents of the group version and of its group, as in [`GroupVersionDocuments`].
     Listed(Vec<(String, String)>),
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_lists_say_the_same() {
+    fn older_lists_are_converted_to_the_same_resources() {
         let list = value!({"resources": [
             {"name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get"],
                 "shortNames": ["th"]},

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_claims_to_be_somebody_else() {
+    fn clients_cannot_set_the_headers_of_another_user() {
         let mut headers = HeaderMap::new();
         for (name, value) in [("x-remote-user", "root"), ("x-remote_extra-a", "b"), ("accept", "c")] {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));

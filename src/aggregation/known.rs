@@ -86,7 +86,7 @@ mod tests {
     use crate::aggregation::remote::split_name;
 
     #[test]
-    fn whose_a_path_is() {
+    fn paths_lead_to_the_server_of_their_group_version() {
         let known = Known::default();
         let service = value!({"metadata": {"name": "v1.a.example"}, "spec": {
             "group": "a.example", "version": "v1", "service": {"namespace": "n", "name": "s"}}});

@@ -29,7 +29,7 @@ pub struct Founding {
     groups: Option<u8>,
     /// Begin above this resourceVersion too.
     ///
-    /// Needed only if clocks are wrong: if the servers wrote on after the backup or snapshot was made, and this
+    /// Needed only if clocks are wrong: if the servers went on writing after the backup or snapshot was made, and this
     /// machine's clock is behind theirs, their last resourceVersions may be larger.
     #[arg(long, value_name = "REVISION", default_value_t = 0)]
     above: u64,

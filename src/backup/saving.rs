@@ -106,7 +106,7 @@ impl Source {
             None => self.fetch(path),
         };
         saved.inspect_err(|_| {
-            let _ = fs::remove_file(path); // what there is of it is of no use
+            let _ = fs::remove_file(path); // a part of a backup is useless
         })
     }
 
@@ -121,7 +121,7 @@ async fn salvage(directory: &Path, copy: &Path, path: &Path) -> Result<Saved, Ba
         let copy = copy.to_owned();
         move |reason: &str| {
             eprintln!("flotilla: the copy of the data directory cannot be read: {reason}");
-            let _ = fs::remove_dir_all(&copy); // what is left of it is named when it is in the way
+            let _ = fs::remove_dir_all(&copy); // the next run names what is left of the copy
             std::process::exit(1);
         }
     };

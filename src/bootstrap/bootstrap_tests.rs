@@ -36,7 +36,7 @@ fn tables_parse_and_names_are_unique() {
 }
 
 #[test]
-fn aggregated_roles_hold_the_rules_of_those_that_feed_them() {
+fn aggregated_roles_have_the_rules_of_their_sources() {
     let objects = objects(&input()).expect("tables parse");
     let rules = |name| {
         let applied = find(&objects, "clusterroles", name).applied.as_ref().expect("aggregated");
@@ -49,7 +49,7 @@ fn aggregated_roles_hold_the_rules_of_those_that_feed_them() {
 }
 
 #[test]
-fn servers_are_published_as_they_are_read() {
+fn published_addresses_read_back_as_written() {
     let addresses = ["192.0.2.7", "192.0.2.8"].map(|address| address.parse().expect("an address"));
     let [endpoints, slice] = endpoints(&addresses, 6443);
     assert_eq!(
@@ -73,7 +73,7 @@ fn the_service_has_the_first_address_of_its_range() {
 }
 
 #[test]
-fn objects_as_desired_are_not_written() {
+fn objects_that_are_as_wanted_are_not_written() {
     for desired in objects(&input()).expect("tables parse") {
         let mut existing = desired.object.clone();
         if let Some(applied) = desired.applied.as_ref().filter(|applied| applied.subresource == "status") {
@@ -84,7 +84,7 @@ fn objects_as_desired_are_not_written() {
 }
 
 #[test]
-fn what_is_kept_while_a_server_runs_is_known() {
+fn objects_that_a_running_server_maintains_are_listed() {
     let objects = objects(&input()).expect("tables parse");
     let mut kept: Vec<_> = objects
         .iter()
@@ -106,7 +106,7 @@ fn what_is_kept_while_a_server_runs_is_known() {
 }
 
 #[test]
-fn the_default_range_gets_a_second_family_and_the_condition_that_nobody_has_set() {
+fn the_default_range_gets_a_second_family_and_a_missing_condition() {
     let two = BootstrapInput { service_cidrs: vec!["10.96.0.0/16".into(), "fd00::/112".into()], ..input() };
     let (one, two) = (objects(&input()).expect("tables parse"), objects(&two).expect("tables parse"));
     let (one, two) = (find(&one, "servicecidrs", "kubernetes"), find(&two, "servicecidrs", "kubernetes"));
@@ -123,7 +123,7 @@ fn the_default_range_gets_a_second_family_and_the_condition_that_nobody_has_set(
 }
 
 #[test]
-fn the_time_since_when_tokens_are_tracked_is_a_date() {
+fn the_start_of_token_tracking_is_a_date() {
     let objects = objects(&input()).expect("tables parse");
     let desired = find(&objects, "configmaps", "kube-apiserver-legacy-service-account-token-tracking");
     let mut existing = desired.object.clone();
@@ -148,7 +148,7 @@ fn roles_regain_lost_grants_and_keep_added_ones() {
 }
 
 #[test]
-fn bindings_regain_subjects_and_are_replaced_for_another_role() {
+fn bindings_regain_subjects_and_are_replaced_if_their_role_differs() {
     let objects = objects(&input()).expect("tables parse");
     let desired = find(&objects, "clusterrolebindings", "system:public-info-viewer");
     let mut existing = desired.object.clone();
@@ -159,7 +159,7 @@ fn bindings_regain_subjects_and_are_replaced_for_another_role() {
 }
 
 #[test]
-fn suggested_flow_control_is_renewed_as_its_annotation_says() {
+fn the_annotation_decides_whether_suggested_flow_control_is_renewed() {
     let objects = objects(&input()).expect("tables parse");
     let desired = find(&objects, "prioritylevelconfigurations", "workload-low");
     let mut existing = desired.object.clone();

@@ -145,7 +145,7 @@ mod tests {
     use crate::fairness::{FlowSchema, PriorityLevel};
 
     #[test]
-    fn mandatory_objects_are_those_that_are_there_without_objects() {
+    fn mandatory_objects_are_those_that_work_before_any_are_stored() {
         let objects = objects("2026-01-01T00:00:00Z").unwrap();
         let find = |resource, name| {
             let is_it =

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authorities_of_others_stay_and_missing_ones_are_added() {
+    fn foreign_authorities_stay_and_missing_ones_are_added() {
         let map = |value: Value| value.as_object().cloned().unwrap();
         let pem = |data: &str| format!("-----BEGIN CERTIFICATE-----\n{data}\n-----END CERTIFICATE-----\n");
         let list = "requestheader-allowed-names";

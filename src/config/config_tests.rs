@@ -63,7 +63,7 @@ fn wrong_values_are_named() {
 }
 
 #[test]
-fn shards_name_their_groups() {
+fn the_largest_number_of_shards_decides_the_number_of_groups() {
     let config = load_from(&["--shards", "pods=8,leases=2"]).unwrap();
     assert_eq!((config.shards.to_string().as_str(), config.data_groups()), ("coordination.k8s.io/leases=2,pods=8", 8));
     assert_eq!(load_from(&["--shards", "pods=8", "--groups", "3"]).unwrap().data_groups(), 3);
@@ -79,7 +79,7 @@ fn shards_name_their_groups() {
 }
 
 #[test]
-fn a_server_is_alone_unless_told_otherwise() {
+fn a_server_is_alone_without_an_initial_cluster() {
     let config = load_from(&["--data-dir", "/d"]).unwrap();
     assert_eq!((&config.initial_cluster, config.peer_listen), (&None, None));
     assert_eq!(config.pki_dir(), PathBuf::from("/d/pki"));
@@ -130,7 +130,7 @@ fn members_that_find_each_other_by_a_name() {
 }
 
 #[test]
-fn variables_that_belong_to_no_option_are_told() {
+fn unknown_variables_are_reported() {
     let environment = [
         ("FLOTILLA_DATA_DIR", "/d"),
         ("FLOTILLA_CONFIG", "/c"),
@@ -151,7 +151,7 @@ fn variables_that_belong_to_no_option_are_told() {
 }
 
 #[test]
-fn files_that_are_shipped_are_configurations() {
+fn shipped_files_are_valid_configurations() {
     let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     for (name, members) in [("flotilla.toml", 0), ("flotilla-member.toml", 3), ("compose/member.toml", 3)] {
         let path = deploy.join(name);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_mistake() {
         for (text, part) in [
             ("", "is not NAME=HOST:PORT"),
             ("a=h:1,", "is not NAME=HOST:PORT"),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_the_release_are_taken() {
+    fn versions_of_the_release_are_accepted() {
         for text in ["v1.36.3", "v1.36.3-custom", "v1.36.3+build.7", "v1.36.3-rc.1+flotilla.0.1.0-custom"] {
             assert_eq!(text.parse::<ReportedVersion>().map(String::from), Ok(text.to_owned()));
         }

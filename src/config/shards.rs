@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_go_by_all_their_names() {
+    fn resources_have_several_names() {
         let shards: Shards = "leases=2,deployments.apps=3,widgets.example.com=4,events=5".parse().unwrap();
         assert_eq!(
             shards.to_string(),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_numbers_of_shards_are_refused() {
         let refused = |text: &str| text.parse::<Shards>().unwrap_err();
         assert!(matches!(refused("pods"), ShardsError::Syntax(_)));
         assert!(matches!(refused("Pods=2"), ShardsError::Resource(_)));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_good_once_and_for_a_while() {
+    fn a_link_is_valid_once_and_for_a_limited_time() {
         let (links, now) = (Links::default(), Instant::now());
         let token = links.issue(user("ann"), now).unwrap();
         assert!(links.exchange("", now).is_none() && links.exchange(&token[1..], now).is_none());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_link_and_session_are_dropped() {
         let (links, now) = (Links::default(), Instant::now());
         let made: Vec<_> = (0..=limits::CONSOLE_LINKS).map(|_| links.issue(user("ann"), now).unwrap()).collect();
         assert!(links.exchange(&made[0], now).is_none());

@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn long_names_break_where_they_may() {
+    fn long_names_break_after_slashes_and_dots() {
         let shown = |cell: &str| shown(Column::Text("Path"), cell).into_string();
         assert_eq!(shown("a.b/<c>"), "a.<wbr>b/<wbr>&lt;c&gt;");
         assert_eq!(shown(""), "");
     }
 
     #[test]
-    fn cells_are_text() {
+    fn cells_are_escaped() {
         let columns = [Column::Words("Name"), Column::SpareNumber("Size")];
         let text = table(columns, &[["<i>".to_owned(), "1".to_owned()]], "none").into_string();
         assert!(text.contains("<th scope=\"row\">&lt;i&gt;</th><td class=\"n w\">1</td>"), "{text}");

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_comes_first() {
+    fn faults_come_first() {
         let mut now = example();
         let said = text(&now, "attention");
         assert!(said.contains("the member b is not reachable") && said.contains("runbooks/"), "{said}");

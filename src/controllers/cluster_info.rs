@@ -69,7 +69,7 @@ async fn sign(agent: &Agent, maps: &Arc<Served>, secrets: &Arc<Served>) -> ApiRe
         return Ok(());
     }
     let edited = agent.edit(target, map.str_at(&["metadata", "uid"]), |map| {
-        // Somebody may have changed what is signed meanwhile.
+        // Another writer may have changed the signed text meanwhile.
         let Some(wanted) = signatures(map, &tokens) else { return };
         let Some(data) = map.get_mut("data").and_then(Value::as_object_mut) else { return };
         data.retain(|key, _| !key.starts_with(SIGNATURE));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_sign_if_they_are_meant_to() {
+    fn tokens_sign_if_they_allow_signing_and_are_valid() {
         assert_eq!(token(&secret(&[])), Some(("abcdef".into(), "0123456789abcdef".into())));
         assert!(token(&secret(&[("expiration", "2999-01-01T00:00:00Z")])).is_some());
         for unfit in [
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_detached_and_depends_on_all() {
+    fn a_signature_is_detached_and_depends_on_content_id_and_secret() {
         // As Python's `hmac` computes it.
         let expected = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..CoZmgliQrL6yXSqrrxsyRrBUY12-qGAT34CgalrvfUw";
         assert_eq!(signature("a", "abcdef", "0123456789abcdef"), expected);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_of_tokens_that_are_gone_are_not_wanted() {
+    fn signatures_of_removed_tokens_are_removed() {
         let map = value!({"data": {"kubeconfig": "a", "jws-kubeconfig-zzzzzz": "old", "other": "b"}});
         let tokens = BTreeMap::from([("abcdef".to_owned(), "s".to_owned())]);
         let wanted = signatures(&map, &tokens).unwrap();

@@ -58,7 +58,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         }),
         // One worker suffices: hardly any item needs a write.
         queue.work(1, |work: Work| async {
-            tokio::task::yield_now().await; // all that there are come together when this begins
+            tokio::task::yield_now().await; // all existing items are due at once at the start
             attempt(registry, work).await
         }),
     );

@@ -71,7 +71,7 @@ impl Cluster {
         let metadata = object.at(&["metadata"]).clone();
         let (namespace, name) = (metadata.str_at(&["namespace"]), metadata.str_at(&["name"]));
         let target = Target { served: &served, namespace, name: "", subresource: "" };
-        self.agent.create(target, object).await.unwrap(); // what every cluster has may be there
+        self.agent.create(target, object).await.unwrap(); // the object may exist, like those of every cluster
         self.get(resource, namespace, name).unwrap().str_at(&["metadata", "uid"]).to_owned()
     }
 
@@ -95,7 +95,7 @@ impl Cluster {
         }
     }
 
-    /// Makes a namespace, and waits until it has what each has.
+    /// Makes a namespace, and waits until it has the objects of every namespace.
     async fn namespace(&self, name: &str) {
         // An object that is annotated with the name of a member does not have it.
         let metadata = value!({"name": name, "annotations": {"deletionTimestamp": "never"}});
@@ -208,7 +208,7 @@ async fn token_secrets_are_filled_and_go_with_their_account() {
     cluster.until("the secret is gone", |cluster| cluster.get("secrets", "n", "t").is_none()).await;
 }
 
-/// A config map of a namespace with an owner that waits for it.
+/// A config map whose owner waits for its deletion.
 fn child(name: &str, owner: &str, uid: &str) -> Value {
     value!({"metadata": {"name": name, "namespace": "n", "ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "blockOwnerDeletion": true}]}})
@@ -366,9 +366,9 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
         }
         panic!("waited in vain");
     };
-    // It may be of a service that is being created; and so may one that is claimed anew, just before the first was due.
+    // A claim may belong to a service that is being created, even if it replaces one that was about to be removed.
     let wait = async |time: Duration| {
-        tokio::time::sleep(Duration::from_millis(50)).await; // until it is followed
+        tokio::time::sleep(Duration::from_millis(50)).await; // until the controller follows it
         tokio::time::pause();
         tokio::time::advance(time).await;
         tokio::time::resume();
@@ -388,7 +388,7 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
     pass(&|| is_claimed("10.96.0.7")).await;
 }
 
-/// How long a year is, and some more than a day.
+/// A year and a little more than a day, in seconds.
 const YEAR_AND_MORE: i64 = 367 * 86_400;
 
 /// Creates an account that lists the Secrets of the given names, and these.

@@ -82,13 +82,13 @@ async fn attempt(
         gone.borrow_mut().remove(&name);
         return Ok(Requeue::Never);
     };
-    gone.borrow_mut().remove(&name); // what there is belongs to somebody else now
+    gone.borrow_mut().remove(&name); // its objects now belong to a new definition
     if definition.at(&["metadata", "deletionTimestamp"]).is_null() || !has_finalizer(&definition, termination::CLEANUP)
     {
         return Ok(Requeue::Never);
     }
     match finish(agent, target, &definition).await {
-        Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // gone, or another one by now
+        Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // the definition is gone or was replaced
         finished => finished,
     }
 }

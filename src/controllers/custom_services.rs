@@ -77,7 +77,7 @@ async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<
             if let Some(service) = service(&name).filter(|service| service.at(&["spec"]) != present.at(&["spec"])) {
                 let restore = |present: &mut Value| present.set_at(&["spec"], service.at(&["spec"]).clone());
                 return match agent.edit(target, present.str_at(&["metadata", "uid"]), restore).await {
-                    Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // its deletion comes by itself
+                    Err(ApiError { code: 404, .. }) => Ok(Requeue::Never), // its deletion puts it into the queue
                     restored => restored.map(|()| Requeue::Never),
                 };
             }

@@ -61,7 +61,7 @@ where
     Ok(())
 }
 
-/// Ignores the failure of a create because the namespace is being deleted meanwhile.
+/// Ignores that a create failed because the namespace is being deleted.
 pub fn unless_namespace_ends(created: ApiResult<bool>) -> ApiResult<()> {
     match created {
         Err(ApiError { code: 404, .. }) => Ok(()),

@@ -87,7 +87,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
                 }
                 let uid = Some(object.str_at(&["metadata", "uid"]).to_owned());
                 match agent.delete(target, &DeleteOptions { uid, ..DeleteOptions::default() }).await {
-                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // another one by now
+                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // 409: another object has its name
                     Err(error) => Err(error),
                 }
             }

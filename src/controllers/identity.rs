@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_gone_when_they_renew_no_more() {
+    fn a_server_is_gone_if_its_lease_was_not_renewed() {
         let lease = |identity: &str, renewed: &str| {
             value!({
                 "metadata": {"labels": {"apiserver.kubernetes.io/identity": identity}},
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_by_member_and_stay() {
+    fn lease_names_differ_between_members_and_stay() {
         assert_eq!(name_of("a"), "apiserver-ca978112ca1bbdcafac231b39a");
         assert_ne!(name_of("a"), name_of("b"));
     }

@@ -31,7 +31,7 @@ const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 /// Publishes the servers, now and whenever one comes or goes, and restores endpoints that were changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     if !agent.settings.publishes {
-        std::future::pending::<()>().await; // somebody else does
+        std::future::pending::<()>().await; // somebody else publishes them
     }
     let queue = Queue::new(measured);
     let endpoints = agent.resource("", "endpoints")?;

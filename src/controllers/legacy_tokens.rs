@@ -180,7 +180,7 @@ fn next_step(secret: &Value, now: Timestamp) -> Option<Step> {
         return None;
     }
     let is_before = |day: &str| start_of(day).map(|_| day < day_of(long_ago).as_str());
-    // What is no day says nothing of the last use.
+    // A label that is no day does not state the last use.
     if label(LAST_USED).is_some_and(|day| is_before(day) != Some(true)) {
         return None;
     }

@@ -73,7 +73,7 @@ async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiR
     let uid = Some(pod.str_at(&["metadata", "uid"]).to_owned());
     let options = DeleteOptions { uid, grace_seconds: Some(0), ..DeleteOptions::default() };
     match agent.delete(target, &options).await {
-        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // another one by now
+        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // 409: another pod has its name
         Err(error) => Err(error),
     }
 }

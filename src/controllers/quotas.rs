@@ -114,7 +114,7 @@ impl Controller {
             tokio::select! {
                 () = self.wanted.notified() => {}
                 changed = defined.changed() => if changed.is_err() { return },
-                Some(()) = followers.next() => {} // none ends
+                Some(()) = followers.next() => {} // no follower ends
             }
         }
     }

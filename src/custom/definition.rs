@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deprecated_versions_name_the_best_of_the_newer_ones_that_stay() {
+    fn deprecated_versions_name_the_best_newer_version() {
         let all = value!([
             {"name": "v1", "served": true},
             {"name": "v2", "served": true},

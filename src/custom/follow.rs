@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_ends_only_with_what_the_definition_says_of_it() {
+    fn watches_end_only_if_the_definition_shows_objects_differently() {
         let key = Key::new("things.g.example");
         let mut definitions = Definitions::default();
         let ended = |definitions: &mut Definitions, now: Option<Definition>| {

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_over_some_time_after_it_began() {
+    async fn a_grace_period_ends_some_time_after_it_began() {
         let (grace, begun) = (GracePeriod::default(), Instant::now());
         let ending = grace.clone();
         tokio::join!(grace.clone().over(), async {

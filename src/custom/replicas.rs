@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scale_cannot_show_is_refused() {
+    fn values_that_a_scale_cannot_show_are_refused() {
         let told = |object: Value, expected: &[&str]| assert_eq!(complaints(&object, false), expected, "{object:?}");
         let fine = [
             value!({}),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_the_status_is_not_asked_about_the_spec() {
+    fn a_write_of_the_status_does_not_check_the_spec() {
         let object = value!({"spec": {"replicas": (-1)}, "status": {"replicas": (-2), "selector": 1}});
         let status = [
             ".status.replicas: Invalid value: -2: should be a non-negative integer",

@@ -26,7 +26,7 @@ fn thing(version: &str, spec: Value) -> Value {
 }
 
 #[test]
-fn versions_keep_what_they_know_of_each_other() {
+fn conversions_keep_the_fields_that_both_versions_have() {
     let [v1, v2] = &versions()[..] else { panic!("two versions are served") };
     let stored = v2.store(thing("v2", value!({"a": "a", "two": 7}))).unwrap();
     assert_eq!(stored, thing("v1", value!({"a": "a"})));
@@ -47,7 +47,7 @@ fn versions_keep_what_they_know_of_each_other() {
 }
 
 #[test]
-fn what_is_sent_is_read_by_what_it_states() {
+fn a_sent_object_is_read_by_the_version_that_it_states() {
     let of = &versions()[0];
     let conform = |object: Value| {
         let mut object = object;
@@ -71,7 +71,7 @@ fn what_is_sent_is_read_by_what_it_states() {
 }
 
 #[test]
-fn null_is_dropped_from_what_is_sent_only() {
+fn only_sent_objects_lose_null_values() {
     let of = &versions()[1];
     let mut sent = thing("v2", value!({"a": null, "two": null}));
     of.conform(&mut sent).unwrap();

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_depends_on_the_status() {
+    fn the_status_raises_the_generation_unless_it_is_a_subresource() {
         let old = value!({"metadata": {"generation": 3, "labels": {}}, "spec": {"a": 1}, "status": {"b": 1}});
         let changed = |path: &[&str], strategy: &Strategy| {
             let mut new = old.clone();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn new_finalizers_without_a_domain_are_told_of() {
+    fn new_finalizers_without_a_domain_get_a_warning() {
         let of = |names: Value| value!({"metadata": {"finalizers": names}});
         let new = of(value!(["orphan", "b", "example.com/a", "a"]));
         let reported = |old: Option<&Value>| {

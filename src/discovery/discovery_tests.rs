@@ -93,7 +93,7 @@ fn aggregated_discovery_wins_over_plain_clauses_and_knows_its_tag() {
 }
 
 #[test]
-fn methods_and_unknown_paths_are_told_apart() {
+fn unsupported_methods_and_unknown_paths_get_different_errors() {
     let documents = documents();
     let with = |method, path| documents.answer(&Request { method, path, ..Request::default() });
     assert_eq!(with("POST", "/api/v1").expect("a document").expect_err("not allowed").code, 405);
@@ -137,7 +137,7 @@ fn custom_groups_come_last_with_their_versions_ranked() {
 }
 
 #[test]
-fn health_follows_the_parts() {
+fn checks_report_the_health_of_their_parts() {
     let mut health = Health::default();
     let ask_of = |health: &Health, path, query| {
         let answer = health.answer(&Request { method: "GET", path, query, ..Request::default() }).expect("health");

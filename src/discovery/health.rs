@@ -124,8 +124,8 @@ impl Health {
         }
     }
 
-    /// Returns the result of a check for an endpoint. `/livez` decides about a restart of the process, so waiting for
-    /// other servers is not a failure there.
+    /// Returns the result of a check for an endpoint. Waiting for other servers does not fail `/livez`, since a restart
+    /// of the process would not help.
     fn check(&self, endpoint: &str, part: Part) -> Result<(), &'static str> {
         let waits =
             matches!(part, Part::Storage | Part::Bootstrap) || part == Part::Controllers && !self.is(Part::Bootstrap);

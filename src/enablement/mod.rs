@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_last_and_most_exactly_counts() {
+    fn the_last_and_most_specific_setting_counts() {
         let none = given("");
         assert!(none.serves("apps", "v1", "deployments") && none.serves_any("", "v1"));
         let some = given("api/all=false,apps/v1=true,batch/v1/jobs=true,/v1=1");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_in_the_words_of_kube_apiserver() {
+    fn malformed_settings_get_the_errors_of_kube_apiserver() {
         for (text, words) in [
             ("api/all=false", "invalid runtime-config with only api/all=false"),
             ("v2=false", "runtime-config invalid key v2"),

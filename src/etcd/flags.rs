@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn help_names_what_tools_look_for() {
+    fn help_names_the_flags_that_tools_look_for() {
         assert!(help().lines().any(|line| line.trim() == "--unsafe-no-fsync"));
         for (names, _) in ACTING {
             assert!(names.split(", ").all(|name| kind(name).is_some()), "{names}");

@@ -14,7 +14,7 @@ pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const DRAWN: usize = 64;
 
 thread_local! {
-    /// Drawn ids that no request has yet.
+    /// Drawn ids that no request uses yet.
     static NAMES: RefCell<Bytes> = const { RefCell::new(Bytes::new()) };
 }
 
@@ -23,7 +23,7 @@ pub(super) fn id(headers: &HeaderMap) -> HeaderValue {
     let stated = headers.get(AUDIT_ID).filter(|stated| !stated.is_empty());
     let mut id = stated.map_or_else(draw, HeaderValue::clone);
     // HTTP/2 keeps headers in a table because they may be sent again. This one is never sent again, and would only
-    // drive others out.
+    // displace others.
     id.set_sensitive(true);
     id
 }
@@ -49,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_uuids_and_each_is_another() {
+    fn drawn_ids_are_distinct_uuids() {
         let names: Vec<HeaderValue> = (0..3 * DRAWN).map(|_| id(&HeaderMap::new())).collect();
         let distinct: HashSet<Uuid> = names.iter().map(|name| name.to_str().unwrap().parse().unwrap()).collect();
         assert_eq!(distinct.len(), names.len());
     }
 
     #[test]
-    fn clients_have_their_say_if_they_say_something() {
+    fn a_client_chooses_the_id_unless_it_sends_an_empty_one() {
         let of = |values: &[&'static str]| {
             let headers = values.iter().map(|value| (AUDIT_ID, HeaderValue::from_static(value)));
             id(&HeaderMap::from_iter(headers))

@@ -27,7 +27,7 @@ pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<Htt
     let backup = gateway.registry.store.backup().await;
     let backup = backup.map_err(|error| ApiError::unavailable(error.to_string(), 1))?;
     let chunks = backup.inspect(move |chunk| {
-        let _ = &turn; // until the last chunk was taken, or nobody takes them any more
+        let _ = &turn; // until the client has taken the last chunk, or is gone
         if let Err(error) = chunk {
             tracing::warn!(%error, "a client takes a backup too slowly: the backup is broken off");
         }

@@ -80,7 +80,7 @@ impl Beginning {
     }
 
     fn done(&self, work: &Work) {
-        let _ = self.0.set(controllers::start(&work.registry, &work.settings, &work.drain)); // it is done once
+        let _ = self.0.set(controllers::start(&work.registry, &work.settings, &work.drain)); // it begins only once
     }
 
     /// Refuses requests that this server cannot answer or carry out yet.
@@ -118,7 +118,7 @@ impl Beginning {
 /// The refusal of a server that is no longer a member.
 const REMOVED: &str = "this server was removed from its cluster";
 
-/// The needs of these steps.
+/// What these steps need.
 struct Work {
     registry: Arc<Registry>,
     input: BootstrapInput,
@@ -151,7 +151,7 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
             bootstrap::seed(registry, input).await?;
             return Ok(Seeded::Now);
         }
-        // Their creation changes many tables; only here is polling simpler than following those.
+        // Polls, which is simpler than following the many tables that these objects are in.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
 }

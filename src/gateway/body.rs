@@ -158,7 +158,7 @@ fn complaints(
         (_, Media::Json) if !duplicates.is_empty() || !unknown.is_empty() => {
             let of = served.custom.is_none().then(|| served.of());
             if of.is_some() {
-                unknown.clear(); // the same decoder tells of both
+                unknown.clear(); // one decoder reports both
             }
             json::strict::complaints(&String::from_utf8_lossy(body), of)
         }

@@ -1,5 +1,5 @@
 //! The console over HTTP: the clients that can see it, the links and sessions that identify browsers, and the stream of
-//! events that keeps a page up to date. It costs nothing while nobody looks.
+//! events that keeps a page up to date. It costs nothing while no page is open.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_off_the_network_unless_allowed() {
+    fn the_console_is_hidden_from_the_network_unless_allowed() {
         let own = "10.0.0.7".parse().expect("an address");
         let visible = |access, from: &str| is_visible(access, own, from.parse().ok());
         for (from, near) in [

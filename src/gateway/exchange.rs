@@ -34,7 +34,7 @@ pub(super) struct Progress {
     pub(super) began: Instant,
     /// When its user was identified, or when it got the seat for which it waited.
     pub(super) identified: Instant,
-    /// When the server gives the request up. `None` for one that lasts as long as its client wants.
+    /// When the server gives the request up. `None` if the client decides how long it lasts.
     pub(super) ends: Option<Instant>,
     /// The route under which it is counted. `None` until that is known, and for requests that are not counted.
     route: Option<Route>,

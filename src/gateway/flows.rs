@@ -15,7 +15,7 @@ use crate::fairness::{Entered, Flow, Reason, Waiting};
 use crate::limits;
 use crate::request::Caller;
 
-/// The header with the uid of the FlowSchema that was for the request.
+/// The header with the uid of the request's FlowSchema.
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 /// The header with the uid of its priority level.
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
@@ -75,7 +75,7 @@ pub(super) async fn wait(gateway: &Gateway, mut waiting: Box<Waiting>, progress:
     progress.seat.is_some()
 }
 
-/// Takes a seat again for a request that had left its own, in its level and its lane. Returns false if it gets none.
+/// Takes a new seat, in the same level and lane, for a request that gave its seat up. Returns false if it gets none.
 pub(super) async fn enter_again(
     gateway: &Gateway,
     (user, namespace): (&str, &str),

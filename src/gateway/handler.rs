@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_does_not_pay_for_others() {
+    fn the_future_of_a_request_stays_small() {
         let bytes = bytes(handle);
         assert!(bytes <= 3_688, "{bytes} bytes");
     }

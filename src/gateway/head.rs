@@ -62,7 +62,7 @@ impl<'r> Head<'r> {
     /// Returns the request itself.
     ///
     /// # Errors
-    /// 500 on another thread than that of its connection: answers that are made there need only the head.
+    /// 500 on a thread other than that of the connection: answers that are made there need only the head.
     pub(super) fn request(&self) -> ApiResult<&'r HttpRequest> {
         self.request.ok_or_else(|| ApiError::internal("the request is answered apart from its connection"))
     }

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_cluster_and_what_is_below_it_is_asked_here() {
+    fn only_paths_of_the_cluster_are_administration() {
         for (path, want) in [
             ("/flotilla/v1/cluster", Some("")),
             ("/flotilla/v1/cluster/join", Some("join")),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_who_is_to_do_what() {
+    fn refusals_have_codes_and_say_what_to_do() {
         let unknown = refusal(&MembersError::Unknown("d".into()));
         assert_eq!((unknown.code, unknown.reason, &*unknown.message), (404, "NotFound", "there is no member \"d\""));
         let address = "h:1".to_owned();

@@ -82,7 +82,7 @@ impl Messages {
         Ok(Encoded { bytes: out.into(), content_type: Media::Protobuf.name() })
     }
 
-    /// Returns the list in chunks, each made when it is polled. Other tasks get their turn while items are measured.
+    /// Returns the list in chunks, each made when it is polled. Other tasks run while items are measured.
     pub fn chunks(self) -> impl Stream<Item = ApiResult<Bytes>> {
         stream::try_unfold(self, |mut list| async move {
             while !list.measure()? {

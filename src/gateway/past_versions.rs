@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn past_versions_have_kinds() {
+    fn past_versions_are_known_with_their_kinds() {
         assert!(is_known("apps/v1beta1", "Deployment", false));
         assert!(is_known("extensions/v1beta1", "IngressList", false));
         assert!(is_known("apps/v1", "Status", true));

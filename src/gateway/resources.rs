@@ -62,7 +62,7 @@ pub(super) async fn answer(
             return Err(error);
         }
     };
-    // A deprecated version of custom resources warns of itself even if the verb does not exist.
+    // Requests for a deprecated version of custom resources get a warning even if the verb does not exist.
     let warns = served.custom.is_some() || verb.is_some_and(|verb| verb == Verb::Watch || allows(&served, &of, verb));
     warn_of_deprecation(Some(&*served).filter(|_| warns), caller);
     let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));

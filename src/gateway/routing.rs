@@ -193,7 +193,7 @@ pub(super) fn objects(
     if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }
 }
 
-/// Returns whether custom resources of a kind have paths of this shape. The definition has no say about other paths.
+/// Returns whether custom resources of a kind have paths of this shape. The definition does not decide other paths.
 fn is_custom_path(served: &Served, of: &ResourcePath, verb: Option<Verb>) -> bool {
     let is_across = of.name.is_none() && matches!(verb, Some(Verb::List | Verb::Watch));
     let is_placed = match served.resource.namespaced {

@@ -19,7 +19,7 @@ fn with_custom() -> Resources {
 }
 
 #[test]
-fn custom_resources_are_known_in_the_shapes_that_their_definition_says() {
+fn custom_resources_have_only_the_paths_that_their_definition_states() {
     let resources = with_custom();
     for (method, path, want) in [
         ("GET", "notes", "objects list g.example/notes -/-"),
@@ -54,7 +54,7 @@ fn summary(resources: &Resources, method: &str, path: &str, watch: bool) -> Stri
 }
 
 #[test]
-fn requests_come_to_those_who_answer_them() {
+fn paths_and_methods_decide_routes() {
     let resources = Resources::builtin();
     for (method, path, watch, want) in [
         ("GET", "/api/v1/namespaces/n/pods/p", false, "objects get pods n/p"),

@@ -1,9 +1,9 @@
 //! Seats: counts and bounds the requests in progress.
 //!
-//! Without priority and fairness reads, writes and watches have a bound each, as in the reference. The first two do not
-//! hold for members of `system:masters`, so that administrators get through to an overloaded server; a bound far above
-//! these limits their requests. With priority and fairness the seats of [levels](crate::fairness) take the place of
-//! these two, and those are exempt whose level is; requests are only counted here.
+//! Without priority and fairness reads, writes and watches have a bound each, as in the reference. Members of
+//! `system:masters` are exempt from the first two, so that administrators get through to an overloaded server; a far
+//! higher bound limits their requests. With priority and fairness the seats of [levels](crate::fairness) replace the
+//! first two, and the level decides who is exempt; here requests are only counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -139,7 +139,7 @@ fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
 }
 
 #[test]
-fn more_than_may_be_in_progress_is_refused_for_now() {
+fn requests_above_the_bound_are_refused_with_429() {
     let server = Server::start(&["--enable-priority-and-fairness=false", "--max-mutating-requests-inflight", "1"]);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     ask_about_config_maps(&server, silent.local_addr().unwrap());
@@ -150,7 +150,7 @@ fn more_than_may_be_in_progress_is_refused_for_now() {
     slow.flush().unwrap();
     let refused = loop {
         let answered = server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &body("b"));
-        // Until the server has seen the first one.
+        // The server may not have seen the first request yet.
         if !answered.starts_with("HTTP/1.1 201") {
             break answered;
         }

@@ -64,7 +64,7 @@ impl Request<'_> {
             record.take_object(part, &decoded.value);
         }
         let mut document = decoded.value;
-        // Of a subresource, the metadata states which object is meant.
+        // In the document of a subresource, the metadata states which object is meant.
         if self.subresource.is_empty() {
             wipe(&mut document);
         }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_user_takes_the_place_of_others() {
+    fn one_user_cannot_use_up_the_uploads_of_others() {
         let uploads = Uploads::default();
         let own: Vec<_> = std::iter::from_fn(|| uploads.enter("ann")).take(limits::UPLOADS).collect();
         assert_eq!(own.len(), limits::UPLOADS_OF_USER);

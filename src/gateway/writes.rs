@@ -72,7 +72,7 @@ impl<'r> Request<'r> {
     pub(super) async fn update(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "UpdateOptions").await?;
         let decoded = object()?;
-        // Also a refusal, as of an object that does not exist, comes with what the decoder found.
+        // A refusal also has the decoder's warnings, for example one because the object does not exist.
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
         if let Some(record) = &mut self.caller.record {
             record.take_object(&self.served, &decoded.value);

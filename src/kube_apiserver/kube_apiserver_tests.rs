@@ -12,7 +12,7 @@ fn translated(line: &[&str]) -> Result<Translation, String> {
 }
 
 #[test]
-fn the_table_is_sound() {
+fn the_table_of_flags_is_consistent() {
     let names: BTreeSet<&str> = flags().map(|flag| flag.name).collect();
     assert_eq!(names.len(), flags().count(), "each flag stands there once");
     let upstream = flags().filter(|flag| flag.effect != FlagEffect::Own).count();

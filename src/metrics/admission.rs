@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_clients_choose_are_not_counted_without_end() {
+    fn the_number_of_names_chosen_by_clients_is_bounded() {
         let admission = Admission::default();
         let seen = |name: &str| {
             let mut labels = [("name", name), ("operation", "CREATE")];

@@ -22,7 +22,7 @@ struct Series {
     duration: Arc<Histogram>,
     /// `None` for requests that do not count for service levels.
     sli_duration: Option<Arc<Histogram>>,
-    /// `None` for requests that are no reads.
+    /// `None` for requests that do not read.
     size: Option<Arc<Histogram>>,
     /// Keeps the resource alive whose address is in the key.
     _of: Option<Route>,
@@ -131,7 +131,7 @@ mod tests {
     use crate::served::Resources;
 
     #[test]
-    fn custom_resources_are_counted_on_when_their_definition_changes() {
+    fn custom_resources_keep_their_counts_when_their_definition_changes() {
         let meter = Meter::default();
         let (requests, resources) = (Requests::new(&meter, 1), Resources::builtin());
         let definition = value!({

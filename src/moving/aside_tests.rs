@@ -50,7 +50,7 @@ fn an_import_that_fails_leaves_no_file() {
 }
 
 #[test]
-fn the_next_import_replaces_what_a_killed_one_has_left_and_nothing_else() {
+fn the_next_import_replaces_only_the_files_of_a_killed_one() {
     let dir = Scratch::new();
     let path = dir.join("aside");
     let data_dir = dir.join("new");

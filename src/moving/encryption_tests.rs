@@ -84,7 +84,7 @@ fn errors_name_the_key_that_does_not_decrypt() {
 }
 
 #[test]
-fn keys_that_cannot_be_are_refused() {
+fn impossible_keys_are_refused() {
     let with = |secret: &str| {
         let providers = value!([{"aescbc": {"keys": [{"name": "a", "secret": secret}]}}]);
         Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": [{"providers": providers}]})).err()

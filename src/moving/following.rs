@@ -23,7 +23,7 @@ use super::orders::Orders;
 use super::watching::{Change, Sender, Shown, waiting, watch};
 use crate::limits;
 
-/// How long to wait for a change before signals are checked.
+/// How long to wait for a change before checking signals.
 const LOOK: Duration = Duration::from_millis(100);
 /// Accepts the metadata of a list only.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";

@@ -51,7 +51,7 @@ fn taken(input: &mut Input) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn objects_come_as_they_are_and_the_rest_is_put_aside() {
+fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
     let directory = Scratch::new();
     let definition = value!({
         "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1",

@@ -36,7 +36,7 @@ fn the_last_record_of_an_object_counts_after_reopening() {
 }
 
 #[test]
-fn every_end_in_the_middle_is_the_end_of_a_record_before() {
+fn a_truncated_journal_ends_after_its_last_complete_record() {
     let dir = Scratch::new();
     let path = dir.join("import");
     let whole = {

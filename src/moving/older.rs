@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_older_version_names_a_kind_that_there_is() {
+    fn every_older_version_names_an_existing_kind() {
         for (group, versions, kinds) in SAME {
             for (version, name) in versions.iter().flat_map(|version| kinds.iter().map(move |name| (version, name))) {
                 assert!(kind(group, version, name).is_some(), "{group}/{version} {name}");

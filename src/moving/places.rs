@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lead_to_objects() {
+    fn keys_are_mapped_to_objects() {
         let places = Places::builtin();
         for (key, expected) in [
             ("configmaps/default/a", "configmaps default a"),

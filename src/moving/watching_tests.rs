@@ -28,7 +28,7 @@ fn run(watch: Watch, answers: &[String]) -> (Vec<String>, Result<(), ReceiverDro
 }
 
 #[test]
-fn a_watch_goes_on_where_it_was_and_not_at_once() {
+fn a_watch_resumes_from_its_last_version_after_a_pause() {
     let (sender, receiver) = waiting();
     let pause = Duration::from_millis(30);
     let began = Instant::now();
@@ -51,7 +51,7 @@ fn a_watch_goes_on_where_it_was_and_not_at_once() {
 }
 
 #[test]
-fn a_place_in_the_history_is_lost_when_the_server_says_so_and_after_what_is_too_large() {
+fn a_watch_is_lost_when_its_version_is_gone_or_an_event_is_too_large() {
     for answer in [
         r#"{"type":"ERROR","object":{"code":410}}"#.to_owned(),
         event("ADDED", "6", &"x".repeat(limits::MOVING_CHANGE_BYTES)),
@@ -65,7 +65,7 @@ fn a_place_in_the_history_is_lost_when_the_server_says_so_and_after_what_is_too_
 }
 
 #[test]
-fn changes_that_wait_are_bounded_in_bytes() {
+fn the_bytes_of_waiting_changes_are_bounded() {
     let (sender, receiver) = waiting();
     let part = limits::MOVING_CHANGES_BYTES / 4;
     let answers = [(0..7).map(|at| event("ADDED", &(10 + at).to_string(), &"x".repeat(part))).collect()];
@@ -85,7 +85,7 @@ fn changes_that_wait_are_bounded_in_bytes() {
 }
 
 #[test]
-fn a_watch_that_waits_for_room_ends_when_nobody_listens() {
+fn a_watch_that_waits_for_room_ends_when_the_receiver_is_dropped() {
     let (sender, receiver) = waiting();
     let part = limits::MOVING_CHANGES_BYTES / 2;
     let answers = [(0..7).map(|at| event("ADDED", &(10 + at).to_string(), &"x".repeat(part))).collect()];

@@ -1,7 +1,6 @@
 //! Converts a document of OpenAPI v2 to v3, for aggregated servers that have no document of v3.
 //!
-//! As in the reference, what v2 says in another place than v3 is kept as far as v3 has a place for it: a body is not
-//! required, and headers and examples are left out.
+//! As in the reference, not all of v2 has a place in v3: no body is required, and headers and examples are left out.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};

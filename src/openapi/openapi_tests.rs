@@ -41,7 +41,7 @@ fn identifiers(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_document_holds_what_it_refers_to_and_is_listed_with_its_hash() {
+fn every_document_has_its_references_and_is_listed_with_its_hash() {
     let documents = OpenApi::default();
     let index = parsed(&ask(&documents, "/openapi/v3", "", ""));
     let mut all = Vec::new();
@@ -68,7 +68,7 @@ fn every_document_holds_what_it_refers_to_and_is_listed_with_its_hash() {
 }
 
 #[test]
-fn the_second_version_holds_what_it_refers_to_and_no_defaults() {
+fn the_v2_document_has_its_references_and_no_defaults() {
     let documents = OpenApi::default();
     let document = parsed(&ask(&documents, "/openapi/v2", "", ""));
     let mut found = BTreeSet::new();
@@ -86,7 +86,7 @@ fn the_second_version_holds_what_it_refers_to_and_no_defaults() {
 }
 
 #[test]
-fn hashes_and_tags_save_clients_a_transfer() {
+fn hashes_and_tags_let_clients_cache_documents() {
     let documents = OpenApi::default();
     let path = "/openapi/v3/apis/batch/v1";
     let moved = ask(&documents, path, "hash=OLD", "");

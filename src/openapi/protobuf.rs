@@ -366,7 +366,7 @@ pub(super) mod v3 {
         Value::Bool(_) => Some((&[2], Kind::Switch)),
         _ => Some((&[1], SCHEMA_OR_REFERENCE)),
     });
-    /// Defaults that are objects are there, but empty.
+    /// Defaults that are objects are written empty.
     const DEFAULT: Kind = Kind::Choice(|value| match value {
         Value::Int(_) | Value::Float(_) => Some((&[1], Kind::Number)),
         Value::Bool(_) => Some((&[2], Kind::Switch)),

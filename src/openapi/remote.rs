@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_below_the_path_and_what_that_needs() {
+    fn a_part_has_the_paths_below_a_prefix_and_their_references() {
         let item = |name: &str| {
             let schema = value!({"$ref": (format!("{DEFINITIONS}{name}"))});
             value!({"get": {"parameters": [{"$ref": "#/parameters/p"}], "responses": {"200": {"schema": schema}}}})

@@ -46,7 +46,7 @@ struct Document {
     hash: OnceLock<String>,
 }
 
-/// What a document is made of.
+/// The source of a document.
 #[derive(Debug)]
 enum Source {
     /// This server's resources.
@@ -55,7 +55,7 @@ enum Source {
     Converted(Arc<Value>),
 }
 
-/// What a document of this server describes.
+/// The subject of a document of this server.
 #[derive(Debug)]
 struct Own {
     id: DocumentId,
@@ -78,7 +78,7 @@ impl Document {
         Self::new(Source::Own(Own { id, custom, enablement: Arc::clone(enablement) }))
     }
 
-    /// Returns what describes this server's resources. `None` for documents of others.
+    /// Returns the subject of a document about this server's resources. `None` for documents of others.
     fn own(&self) -> Option<&Own> {
         match &self.source {
             Source::Own(own) => Some(own),

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_proxied_to_is_no_part_of_this_machine() {
+    fn addresses_of_this_machine_cannot_be_proxied_to() {
         for forbidden in
             ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0", "224.0.0.1", ""]
         {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_cannot_lead_to_what_is_forbidden() {
+    async fn a_name_that_resolves_to_a_forbidden_address_is_refused() {
         assert_eq!(dial("localhost", 1, true).await.unwrap_err(), Error::Forbidden);
         let refused = dial("127.0.0.1", 1, false).await.unwrap_err().to_string();
         assert_eq!(refused, "dial tcp 127.0.0.1:1: connect: connection refused");

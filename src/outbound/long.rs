@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_target_is_another_one_however_it_is_written() {
+    async fn the_first_target_is_replaced_however_it_is_written() {
         for step in [1, 3, 100] {
             let (near, mut far) = tokio::io::duplex(7);
             let mut renamed = Renamed::new(Box::new(near), &Method::PUT, LongTarget("/long?x".into()));

@@ -85,7 +85,7 @@ async fn ask(outbound: &Outbound, peer: &Peer) -> Result<Vec<u8>, Error> {
 }
 
 #[tokio::test]
-async fn connections_that_ended_are_not_used_again() {
+async fn closed_connections_are_not_used_again() {
     let (outbound, peer) = (Outbound::default(), serve("a.example", 2).await);
     for _ in 0..7 {
         assert_eq!(ask(&outbound, &peer).await.unwrap(), b"ok");
@@ -106,7 +106,7 @@ async fn a_server_must_prove_the_name_that_was_dialed() {
 }
 
 #[tokio::test]
-async fn faults_of_servers_have_words() {
+async fn errors_have_the_words_of_go() {
     let (outbound, peer) = (Outbound::default(), serve("a.example", 0).await);
     assert_eq!(ask(&outbound, &peer).await.unwrap_err().to_string(), "EOF");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -124,7 +124,7 @@ async fn an_answer_that_is_too_large_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_connection_of_its_own() {
+async fn an_unpooled_request_has_its_own_connection() {
     let (outbound, peer) = (Outbound::default(), serve("a.example", 1).await);
     let mut stream = outbound.connect(&peer, soon()).await.unwrap();
     assert!(!stream.is_http2);

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_and_room_are_judged() {
+    fn expiry_and_free_space_are_judged() {
         let verdict = |left| validity("it", left).verdict;
         assert_eq!(
             [verdict(0), verdict(86_400), verdict(86_400 * 90)],
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_those_of_the_alerts() {
+    fn the_doctor_and_the_alerts_have_the_same_limits() {
         let alerts = include_str!("../../deploy/prometheus/alerts.yaml");
         let limit = |alert: &str| -> f64 {
             let rule = alerts.split_once(&format!("- alert: {alert}\n")).unwrap().1;
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_stands_below_what_was_found() {
+    fn advice_stands_below_each_finding() {
         assert_eq!(Finding::good("a").shown(), "good      a\n");
         assert_eq!(Finding::bad(Verdict::Broken, "b", "Do c.").shown(), "BROKEN    b\n          Do c.\n");
     }

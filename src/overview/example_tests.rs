@@ -6,7 +6,7 @@ use super::warnings::Warning;
 use crate::administration::messages::{ClusterView, GroupView, MemberView};
 use crate::metrics::slowest::SlowRequest;
 
-/// Two members of which one is away, with text in it that a browser must not take for its own.
+/// An overview of two members, one of which is away, with text that a browser must not interpret.
 pub(crate) fn example() -> Overview {
     let member = |name: &str, reachable: bool, leads: &[&str]| MemberView {
         name: name.into(),

@@ -1,7 +1,8 @@
 //! The state of a member and its cluster: the overview that the member reports at [`OVERVIEW_PATH`], and the commands
 //! that show it, `flotilla status`, `flotilla top` and `flotilla doctor`.
 //!
-//! A member makes the overview per request, from counters that it keeps anyway. It costs nothing while nobody looks.
+//! A member makes the overview per request, from counters that it keeps anyway. It costs nothing unless it is
+//! requested.
 
 mod doctor;
 #[cfg(test)]

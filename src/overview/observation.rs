@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_off_by_what_the_time_of_the_request_does_not_explain() {
+    fn the_clock_offset_excludes_the_time_of_the_request() {
         let offset = |clock_seconds: f64| {
             let overview = Overview { clock_seconds, ..example() };
             Observation::between(overview, 100.0, 101.0).clock_offset_seconds

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn an_overview_reads_back_as_written() {
         let written = serde_json::to_string(&example()).expect("JSON");
         assert_eq!(serde_json::from_str::<Overview>(&written).expect("an overview"), example());
         assert!(written.contains("\"fsyncSeconds\":2.0"), "{written}");

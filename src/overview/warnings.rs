@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_kept_with_their_fields_and_no_others() {
+    fn only_warnings_and_errors_are_kept_with_their_fields() {
         let log = tracing_subscriber::registry().with(WarningRecorder);
         tracing::subscriber::with_default(log, || {
             tracing::info!("not kept by the recorder of warnings");

@@ -15,7 +15,7 @@ pub enum KubeconfigError {
     /// It, or a file that it names, cannot be read.
     #[error("the kubeconfig cannot be read")]
     Read(#[source] PkiError),
-    /// The same of one that a command reads.
+    /// The same, for a kubeconfig that a command reads.
     #[error("the kubeconfig cannot be read; --kubeconfig names another")]
     ReadByCommand(#[source] PkiError),
     /// It is no YAML.
@@ -26,7 +26,7 @@ pub enum KubeconfigError {
         /// What is wrong.
         source: yaml::Error,
     },
-    /// Something is missing in it, or is not of the form that it must have.
+    /// Something in it is missing or malformed.
     #[error("the kubeconfig {path} has no usable {what}")]
     Lacks {
         /// The file.
@@ -70,14 +70,14 @@ impl<'a> KubeconfigFile<'a> {
     /// Returns the value of a name in a list of named values.
     ///
     /// # Errors
-    /// When nothing there has the name.
+    /// If no value in the list has the name.
     pub fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
         let mut entries = self.root.list_at(&[list]).iter();
         let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
         found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
     }
 
-    /// The bytes that stand in place, as `NAME-data`; `None` when there are none.
+    /// Returns the inline bytes of `NAME-data`; `None` if there are none.
     ///
     /// # Errors
     /// When they are no base64.
@@ -88,14 +88,14 @@ impl<'a> KubeconfigFile<'a> {
         }
     }
 
-    /// The file that a field names, which is found beside the kubeconfig unless its path is absolute; `None` when the
-    /// field names none.
+    /// Returns the path of the file that a field names, relative to the kubeconfig; `None` if the field names none.
     pub fn file(&self, of: &Value, name: &str) -> Option<PathBuf> {
         let named = Some(of.str_at(&[name])).filter(|named| !named.is_empty())?;
         Some(self.path.parent().unwrap_or(Path::new("")).join(named))
     }
 
-    /// The text of a field: in place as `NAME-data`, or in a file that the field names; `None` when it has neither.
+    /// Returns the text of a field: inline as `NAME-data`, or from the file that the field names; `None` if it has
+    /// neither.
     ///
     /// # Errors
     /// When it is no base64, or the file cannot be read.

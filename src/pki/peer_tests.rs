@@ -7,7 +7,7 @@ use super::super::{Pki, PkiOptions};
 use super::*;
 use crate::scratch::Scratch;
 
-/// Connects two sides in memory; whether a byte gets from the client to the server and back.
+/// Connects two sides in memory. Returns whether a byte gets from the client to the server and back.
 fn connect(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Result<(), String> {
     let name = ServerName::try_from(PeerTls::SERVER_NAME).unwrap();
     let mut client = ClientConnection::new(client, name).unwrap();
@@ -62,7 +62,7 @@ fn members_that_start_at_once_trust_each_other() {
 }
 
 #[test]
-fn only_the_authority_of_members_opens_the_port() {
+fn only_certificates_of_members_are_accepted() {
     let (dir, other) = (Scratch::new(), Scratch::new());
     let member = PeerPki::open(&dir, "a").unwrap();
     let stranger = PeerPki::open(&other, "a").unwrap();

@@ -49,7 +49,7 @@ fn a_changed_name_makes_a_new_certificate_for_the_same_key() {
 }
 
 #[test]
-fn many_may_start_at_once() {
+fn many_servers_may_start_at_once() {
     let dir = Scratch::new();
     let starts: Vec<_> = (0..8)
         .map(|_| {
@@ -80,7 +80,7 @@ fn foreign_and_server_certificates_are_not_trusted() {
 }
 
 #[test]
-fn damage_is_told_and_nothing_overwritten() {
+fn damaged_files_are_reported_and_not_overwritten() {
     let dir = Scratch::new();
     let _ = Pki::open(options(&dir)).unwrap();
     std::fs::write(dir.join("ca.key"), "nonsense").unwrap();

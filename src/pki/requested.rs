@@ -28,9 +28,9 @@ use x509_parser::prelude::FromDer;
 use super::Authority;
 use crate::wall_clock;
 
-/// How far the clocks of those who check a certificate may be behind: it is valid from this long before it is issued.
+/// How far the clock of a verifier may be behind: a certificate is valid from this long before it is issued.
 const BACKDATE: Duration = Duration::from_secs(300);
-/// A certificate for a shorter time keeps all of it: the backdating is not subtracted from its end.
+/// A certificate for less than this keeps its whole time: the backdating is not subtracted from its end.
 const SHORT: Duration = Duration::from_secs(8 * 3_600);
 /// Length of serial numbers in bytes.
 const SERIAL_BYTES: usize = 16;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_has_what_was_asked_for_and_no_rights_beyond() {
+    fn a_certificate_has_the_requested_content_and_no_further_rights() {
         let dir = Scratch::new();
         let authority = Authority::open(&dir, "ca", "test-ca").unwrap();
         let key = KeyPair::generate().unwrap();

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_written_as_go_does() {
+    fn numbers_are_formatted_as_in_go() {
         for (value, text) in [
             (0.005, "0.005"),
             (1.0, "1"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn families_and_series_are_ordered_but_buckets_are_not() {
+    fn families_and_series_are_sorted_but_buckets_are_not() {
         let gauge = "# HELP b .\n# TYPE b gauge\nb{x=\"2\"} 1\nb{x=\"1\"} 1\n";
         let histogram = "# HELP a .\n# TYPE a histogram\na_bucket{le=\"9\"} 1\na_bucket{le=\"10\"} 1\n";
         let ordered = "# HELP b .\n# TYPE b gauge\nb{x=\"1\"} 1\nb{x=\"2\"} 1\n";

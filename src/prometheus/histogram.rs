@@ -54,7 +54,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Creates a histogram of a family. It is shown by whoever has it.
+    /// Creates a histogram of a family, which its owner has to show.
     pub fn of(family: &'static Family) -> Self {
         Self::new(family.bounds)
     }

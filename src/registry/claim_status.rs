@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drivers_that_report() {
+    fn drivers_are_those_whose_device_status_changed() {
         let device = |driver: &str, pool: &str| value!({"driver": driver, "pool": pool});
         let (old, new) = ([device("a", "1"), device("b", "1"), device("c", "1")], [device("a", "1"), device("b", "2")]);
         assert_eq!(changed_drivers(&new, &old).into_iter().collect::<Vec<_>>(), ["b", "c"]);

@@ -40,8 +40,8 @@ impl Registry {
                 }
             }
         };
-        // Deletions begin in the order of the list, so that watchers see them in it. Those under way share fsyncs, and
-        // one that fails does not stop the others.
+        // Deletions begin in the order of the list, so that watchers see them in that order. Concurrent deletions share
+        // fsyncs, and a failed one does not stop the others.
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = asker.clone();
             async move {

@@ -22,7 +22,7 @@ impl Registry {
     pub async fn convert_to_show(&self, served: &Served, objects: &[Arc<Object>]) -> ApiResult<()> {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let own = served.api_version();
-        // Objects that cannot be decoded are left out here; showing them reports it.
+        // Leaves out objects that cannot be decoded: the caller reports them when it shows them.
         let (mut trees, mut turn) = (Vec::new(), Turn::begin());
         for object in objects.iter().filter(|object| !served.shows_as_stored(object)) {
             let tree = stored_tree(object).ok().and_then(|tree| custom.read(tree).ok());

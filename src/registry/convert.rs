@@ -79,8 +79,8 @@ pub fn forget_empty(served: &Served, object: &mut Value, before: &Value) {
     }
 }
 
-/// Does what [`forget_empty`] does where `before` has `null`, in an object of the version of the request: what stays
-/// empty was changed, and is validated as the client sent it.
+/// Does the same as [`forget_empty`] where `before` has `null`, in an object of the version of the request. Other empty
+/// values are changes of the client, and are validated as it sent them.
 pub fn forget_equal(served: &Served, object: &mut Value, before: &Value) {
     if served.custom.is_none() {
         conform::forget_equal(served.of(), object, before);

@@ -12,7 +12,7 @@ use crate::scratch::Scratch;
 use crate::served::Resources;
 
 #[test]
-fn a_deletion_that_was_begun_is_finished_by_the_next() {
+fn the_next_deletion_finishes_one_that_was_begun() {
     let pods = Resources::builtin().find("", "v1", "pods").unwrap();
     let step = |running: Option<i64>, finalizers: Value, asked: Option<i64>| {
         let mut pod = value!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -56,7 +56,7 @@ async fn create(registry: &Registry, target: Target<'_>, mut value: Value) -> Ar
     registry.current(target.served, target.namespace, target.name).unwrap()
 }
 
-/// Between the mark and the removal of a pod somebody else removes it, and makes another one of its name.
+/// Between the mark and the removal of a pod another client removes it, and creates one with the same name.
 #[actix_web::test]
 async fn a_deletion_takes_no_other_object_that_has_the_name_by_now() {
     let dir = Scratch::new();

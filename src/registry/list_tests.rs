@@ -20,7 +20,7 @@ fn token(served: &Served, ahead: Duration) -> Listing {
     Listing { token: token.write(), limit: 1, ..Listing::default() }
 }
 
-/// Writes a namespace, by which the replica gets further.
+/// Writes a namespace, which raises the replica's revision.
 async fn write(registry: &Registry, name: &str) {
     let served = registry.resources.find("", "v1", "namespaces").unwrap();
     let target = Target { served: &served, namespace: "", name: "", subresource: "" };

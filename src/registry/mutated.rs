@@ -47,7 +47,7 @@ impl Registry {
     /// resource, or its subresource, in the version of the object. Returns also whether the object differs from
     /// `before`.
     ///
-    /// 500: it is no object of the kind.
+    /// # Errors
     /// 500: it is no object of the kind.
     pub fn decode_mutated(&self, version: &Served, mut object: Value, before: &Value) -> ApiResult<(Value, bool)> {
         state_kind(version, &mut object, before)?;

@@ -178,7 +178,7 @@ fn decode(
     unknown.sort();
     let repeated = text.as_deref().map(|text| complaints(text, of.filter(|_| custom.is_none())));
     if repeated.is_some() && custom.is_none() {
-        unknown.clear(); // the same decoder tells of both
+        unknown.clear(); // one decoder reports both
     }
     let unknown = unknown.iter().map(|path| format!("unknown field {}", quote(path)));
     report_complaints(patch, repeated.into_iter().flatten().chain(unknown), undecodable, validation, caller)?;

@@ -17,7 +17,7 @@ fn caller() -> Caller {
 
 /// An attempt based on a state of the object that is no longer current.
 #[actix_web::test]
-async fn a_write_of_unknown_fate_is_not_tried_again() {
+async fn a_write_with_an_unknown_outcome_is_not_tried_again() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
     let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);

@@ -44,7 +44,7 @@ impl Registry {
         Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
     }
 
-    /// Returns whether an object that was absent exists now, or the reverse.
+    /// Returns whether the object was created or deleted meanwhile.
     fn presence_changed(&self, target: Target<'_>, was_absent: bool) -> bool {
         self.current(target.served, target.namespace, target.name).is_none() != was_absent
     }

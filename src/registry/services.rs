@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn by_the_cluster_address_or_the_name_outside() {
+    fn a_service_is_reached_at_its_cluster_address_or_external_name() {
         assert_eq!(cluster_address(&service("ClusterIP"), "s", 443), Ok(("10.0.0.9".into(), 443)));
         assert_eq!(cluster_address(&service("ExternalName"), "s", 80), Ok(("x.example".into(), 80)));
         let missing = cluster_address(&service("NodePort"), "s", 1).unwrap_err();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn by_endpoints_that_are_ready() {
+    fn a_service_is_reached_at_its_ready_endpoints() {
         let slice = |family: &str, address: &str, ready: bool| {
             value!({"addressType": family, "ports": [{"name": "web", "port": 8443}],
                 "endpoints": [{"addresses": [address], "conditions": {"ready": ready}}]})

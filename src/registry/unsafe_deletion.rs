@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_with_no_other_option() {
+    fn unsafe_deletion_excludes_other_options() {
         assert_eq!(read(&value!({"gracePeriodSeconds": 0})), None);
         assert_eq!(read(&value!({OPTION: false, "dryRun": ["All"]})), None);
         assert!(read(&value!({OPTION: true, "dryRun": []})).is_some_and(|errors| errors.is_empty()));

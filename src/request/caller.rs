@@ -22,7 +22,7 @@ pub struct Caller {
     pub warnings: Vec<String>,
     /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
-    /// What the audit log needs to know; `None` if the request is not recorded.
+    /// The findings for the audit log; `None` if the request is not recorded.
     pub record: Option<Box<Record>>,
     /// When the request times out; `None` if it does not.
     pub ends: Option<Instant>,

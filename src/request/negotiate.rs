@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_headers_choose_as_the_reference_does() {
+    fn accept_headers_are_negotiated_as_in_the_reference() {
         let table = Form::Table { version: "v1" };
         for (accept, want) in [
             ("", Ok((Media::Json, Form::Object))),

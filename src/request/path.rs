@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_name_what_kubernetes_says() {
+    fn paths_are_parsed_as_in_kubernetes() {
         for (path, want) in [
             ("/api/v1/pods", "/v1 pods ns=- name=- sub=- rest=-"),
             ("/api/v1/namespaces/n/pods/p/log", "/v1 pods ns=n name=p sub=log rest=-"),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read_as_the_reference_reads_them() {
+    fn parameters_are_parsed_as_in_the_reference() {
         let query = Query::parse("a=1&a=2&b=x+y%2Fz&c&d=0;e=1&watch=no");
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.text("b"), "x y/z");

@@ -1,4 +1,4 @@
-//! What the audit log needs to know from inside the handling of a request.
+//! The findings of the stages of a request that the audit log needs.
 
 use std::sync::Arc;
 

@@ -308,7 +308,7 @@ mod tests {
     use crate::rules::labels;
 
     #[test]
-    fn selectors_of_objects_match_as_they_do_uncompiled() {
+    fn compiled_selectors_match_as_uncompiled_ones() {
         let label_sets = [value!({}), value!({"a": "1"}), value!({"a": "", "b": "2"}), value!({"a": "2", "c": "1"})];
         let expression = |operator: &str, values: Value| value!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
         let selectors = [

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_is_told_who_asks() {
+    fn the_identity_of_the_user_is_not_forwarded() {
         let request = TestRequest::get()
             .insert_header(("Authorization", "Bearer x"))
             .insert_header(("Impersonate-User", "y"))
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_can_be_passed_on_are_refused() {
+    fn too_many_header_names_are_refused() {
         let mut request = TestRequest::get();
         for number in 0..limits::HEAD_LINES {
             request = request.append_header((format!("x-{number}"), "1"));

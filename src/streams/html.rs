@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn links_alone_are_changed() {
+    fn only_links_are_changed() {
         assert_eq!(rewritten("x <A HREF='/a?b&amp;c' Id=d>y</A>"), "x <a href=\"/p/a?b&amp;c\" id=\"d\">y</A>");
         assert_eq!(rewritten("<img src=/i><br/><p title=\"/x\">"), "<img src=\"/p/i\"><br/><p title=\"/x\">");
         assert_eq!(rewritten("<link href=\"rel\" />"), "<link href=\"rel\"/>");

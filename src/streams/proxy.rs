@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_packed_as_they_came() {
+    fn pages_keep_their_compression() {
         for encoding in ["gzip", "deflate", ""] {
             let packed = packed_as(b"<p>".to_vec(), encoding).unwrap();
             assert_eq!(unpacked(&packed, encoding).unwrap(), b"<p>");

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_taken_when_they_are_whole() {
+    fn only_complete_frames_are_taken() {
         let mut buffer = BytesMut::new();
         let sent = [data(3, b"ab", false), ping(8), data(5, b"", true)].concat();
         for byte in &sent[..sent.len() - 1] {

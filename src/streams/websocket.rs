@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_without_end_is_none() {
+    async fn a_message_above_the_bound_ends_the_messages() {
         let part = || Bytes::from(vec![0; limits::WEBSOCKET_MESSAGE_BYTES / 2]);
         let endless =
             [Item::FirstBinary(part()), Item::Continue(part()), Item::Continue(part())].map(Outgoing::Continuation);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn agreeing_as_the_standard_has_it() {
+    fn the_handshake_follows_the_standard() {
         let request = TestRequest::get()
             .insert_header(("Connection", "keep-alive, Upgrade"))
             .insert_header(("Upgrade", "websocket"))

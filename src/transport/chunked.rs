@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_pass_however_their_bytes_come() {
+    fn bodies_are_forwarded_in_parts_of_any_size() {
         let body = "2;x=\"y\"\r\n{}\r\nA\nmore chunks\n0\r\nTrailer: x\r\n\r\nGET";
         let body = body.replace("more chunks", "0123456789");
         for step in 1..body.len() {

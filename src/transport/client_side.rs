@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_kept_than_may_be() {
+    async fn the_buffer_of_a_takeover_is_bounded() {
         let (mut far, near) = tokio::io::duplex(16 * limits::TAKEN_OVER_BYTES);
         let mut reading = Reading(ReadSide::new(), near);
         let mut raw = reading.0.client_side().take_over();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_followed_however_their_bytes_come() {
+    fn frames_are_followed_in_parts_of_any_size() {
         for (begin, before) in [(Frames::of_server as fn() -> Frames, 0), (Frames::of_client, PREFACE)] {
             let (bytes, places) = sent(before);
             for step in (1..30).chain([bytes.len()]) {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_before_the_first_frame() {
+    fn no_frame_is_inserted_before_the_first_one() {
         assert!(!Frames::of_server().is_between());
         let mut frames = Frames::of_client();
         frames.follow(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -46,7 +46,7 @@ fn targets_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn lines_are_read_as_the_reference_reads_them() {
+fn header_lines_are_parsed_as_in_the_reference() {
     let head = read("GET / HTTP/1.2\nHost: a\nX:  b\t\r\n c\r\n\td \r\nx: e\r\nY:\r\n\r\n").unwrap();
     let values: Vec<&[u8]> = head.headers.get_all("x").map(HeaderValue::as_bytes).collect();
     assert_eq!(values, [&b"b c d"[..], b"e"]);
@@ -87,7 +87,7 @@ fn lines_are_read_as_the_reference_reads_them() {
 }
 
 #[test]
-fn heads_say_how_the_body_and_the_connection_end() {
+fn heads_state_how_the_body_and_the_connection_end() {
     let of = |version: &str, lines: &str| read(&format!("POST / HTTP/{version}\r\nHost: a\r\n{lines}\r\n")).unwrap();
     assert_eq!(of("1.1", "Content-Length: 2\r\nContent-Length: 2\r\n").length, Length::Bytes(2));
     assert_eq!(of("1.1", "Content-Length: 2\r\nTransfer-Encoding: Chunked\r\n").length, Length::Chunks);
@@ -99,7 +99,7 @@ fn heads_say_how_the_body_and_the_connection_end() {
 }
 
 #[test]
-fn a_request_says_in_one_way_how_long_it_is() {
+fn the_length_of_a_body_is_stated_in_one_way() {
     let of = |version: &str, lines: &str| {
         let head = read(&format!("POST / HTTP/{version}\r\nHost: a\r\n{lines}\r\n")).unwrap();
         let all = |name| {

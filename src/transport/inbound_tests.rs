@@ -48,7 +48,7 @@ fn request(question: &Question) -> &RequestHead {
 const SHORT: &str = "GET / HTTP/1.1\r\nhost: a\r\n";
 
 #[test]
-fn requests_pass_in_order_however_their_bytes_come() {
+fn requests_pass_in_order_in_parts_of_any_size() {
     let sent = "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nX: y\r\n\r\nbo\n\ny\
                 HEAD /b HTTP/1.0\nConnection: keep-alive\n\n\
                 PUT /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\
@@ -71,14 +71,14 @@ fn requests_pass_in_order_however_their_bytes_come() {
 }
 
 #[test]
-fn what_is_refused_is_the_last() {
+fn no_request_follows_a_refused_one() {
     let (given, current) = read(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 10);
     assert_eq!(given, format!("{SHORT}\r\n{SHORT}connection: close\r\n\r\n"));
     assert!(matches!(current[..], [Question::Request(..), Question::Refused(MALFORMED)]));
 }
 
 #[test]
-fn one_request_is_kept_however_many_are_sent_ahead() {
+fn a_connection_holds_one_of_many_pipelined_requests() {
     let heads = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(10_000).into_bytes();
     let mut client = Client { bytes: heads, step: usize::MAX };
     let (mut inbound, count) = (Inbound::new(), Arc::new(Count::default()));
@@ -110,7 +110,7 @@ impl std::task::Wake for Count {
 }
 
 #[test]
-fn bytes_of_another_protocol_are_left_alone() {
+fn bytes_of_another_protocol_pass_unchanged() {
     let bytes = "GET / HTTP/1.1\r\nHost: a\r\n\r\nno head\n\n";
     for (protocol, step) in [("websocket", 1), ("SPDY/3.1", 7), ("x", 200)] {
         let head = format!("GET /exec HTTP/1.1\r\nHost: a\r\nConnection: x, Upgrade\r\nUpgrade: {protocol}\r\n\r\n");
@@ -174,7 +174,7 @@ impl AsyncRead for Silent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_who_does_not_close() {
+async fn waiting_for_a_client_to_close_is_bounded() {
     for refused in ["GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"] {
         let mut inbound = Inbound::new();
         read_on(&mut inbound, &mut Client { bytes: refused.into(), step: 100 });

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_is_held_the_less_is_made() {
+    fn portions_shrink_as_more_bytes_are_held() {
         assert_eq!(portion(65_536, 0), 65_536);
         assert_eq!(portion(65_536, limits::UNSENT_BYTES - 1), 65_536);
         assert_eq!(portion(65_536, limits::UNSENT_BYTES), limits::UNSENT_CHUNK_BYTES);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn small_parts_keep_their_order_and_one_alone_is_not_copied() {
+    fn small_parts_keep_their_order_and_a_single_one_is_not_copied() {
         let shared = Bytes::from_static(b"shared ");
         let mut pieces = Pieces::default();
         assert!(pieces.is_empty() && pieces.take().is_none());

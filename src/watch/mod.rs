@@ -153,7 +153,7 @@ mod tests {
     use crate::selector::{FieldSelector, LabelSelector};
 
     #[test]
-    fn names_alone_decide_what_is_selected() {
+    fn a_selection_by_name_alone_needs_no_comparison() {
         let decided = |namespace: &str, labels: &str, fields: &str| {
             let (labels, fields) = (LabelSelector::parse(labels).unwrap(), FieldSelector::parse(fields).unwrap());
             let listing = Listing { selection: Selection { labels, fields }, ..Listing::default() };

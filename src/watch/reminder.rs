@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pending_sources_are_polled_once_woken_and_ready_ones_each_time() {
+    fn pending_sources_are_polled_after_a_wake_up_and_ready_ones_always() {
         let reminder = Reminder::new();
         let (asked, result, last) = (Cell::new(0), Cell::new(Poll::Pending), RefCell::new(Waker::noop().clone()));
         let poll = |times| {

@@ -235,7 +235,7 @@ impl Stream {
                     self.encoder.change(change, kind, &shown, out)?;
                 }
                 if out.len() >= most && at + 1 < changes.len() {
-                    // The client must take these first; the log keeps the others.
+                    // The client must take these events first; the log keeps the later changes.
                     subscription.give_back(change.revision());
                     break;
                 }

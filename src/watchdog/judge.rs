@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_thread_is_seldom_woken() {
+    fn an_idle_thread_is_rarely_woken() {
         let mut thread = Simulated::new();
         let asked = thread.look(10 * limits::WATCHDOG_IDLE_LOOKS, true, false, Work::default());
         assert!((9..=11).contains(&asked), "{asked}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_stood_still_is_not_to_blame() {
+    fn no_stall_is_reported_after_a_pause_of_the_machine() {
         let mut thread = Simulated::new();
         thread.look(5, true, false, busy());
         thread.now += Duration::from_secs(60);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_told_often() {
+    fn log_lines_about_stalls_are_limited() {
         let mut limiter = LogLimiter::default();
         let admitted: Vec<u64> =
             (0..50).filter_map(|time| limiter.admit(limits::STALL_LOG_INTERVAL * time / 10)).collect();

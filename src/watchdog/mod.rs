@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_thread_does_is_noted_while_it_does() {
+    fn a_thread_notes_its_work_only_while_it_runs() {
         let (watchdog, system) = (Watchdog::default(), actix_web::rt::System::new());
         system.block_on(async {
             let attending = actix_web::rt::spawn(watchdog.attend(WORKER));

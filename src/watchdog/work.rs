@@ -86,7 +86,7 @@ mod tests {
     use crate::served::Resources;
 
     #[test]
-    fn work_is_told_from_its_bits() {
+    fn work_reads_back_from_its_bits() {
         let resources = Resources::builtin();
         let [pods, nodes] = ["pods", "nodes"].map(|name| resources.find("", "v1", name).unwrap());
         let work = Work::of_bits(Work::new(Stage::Arriving, "PATCH", None).at(Stage::Answering, Some(&pods)).bits());

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_of_the_context_is_asked() {
+    fn the_current_context_names_the_webhook() {
         let secure = read("server: 'https://h/policy', tls-server-name: other", "token: t").unwrap();
         let to = peer(&secure);
         assert_eq!((to.address().as_str(), to.secure.unwrap().server_name.as_str()), ("h:443", "other"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told() {
+    fn unusable_kubeconfigs_name_the_mistake() {
         for (cluster, user, part) in [
             ("server: h", "", "server: it must be an https URL"),
             ("server: 'https://h', proxy-url: x", "", "proxy-url is not supported"),

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_no_documents() {
+    fn answers_that_are_no_reviews_are_errors() {
         let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
         let error_of = |code: u16, body: &'static str| {
             document(code, "text/plain", &Bytes::from_static(body.as_bytes()), &asked).unwrap_err()

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_name_counts() {
+    fn the_most_specific_name_counts() {
         let names = ["a.b.svc:8443", "*.b.svc:8443", "a.b.svc", "*.svc", "*"];
         let users: Vec<String> = names.iter().map(|n| format!("{{name: '{n}', user: {{token: '{n}'}}}}")).collect();
         let users = read(&format!("users: [{}]", users.join(", "))).unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_said_of_another_user() {
+    fn all_headers_of_an_impersonated_user_are_sent() {
         let other = "{as: x, as-uid: u, as-groups: [a, b], as-user-extra: {example.org/k: [v, w]}}";
         let users = read(&format!("users: [{{name: '*', user: {other}}}]")).unwrap();
         let headers = &users.of("h:1").unwrap().headers;

@@ -1,5 +1,6 @@
-//! Servers are brought into the states that the alerts of `deploy/prometheus/alerts.yaml` warn of: their metrics then
-//! meet the conditions of these alerts. How long a condition must hold is tested by `deploy/prometheus/tests.yaml`.
+//! These tests bring servers into the states that the alerts of `deploy/prometheus/alerts.yaml` warn of: their metrics
+//! then meet the conditions of these alerts. How long a condition must hold is tested by
+//! `deploy/prometheus/tests.yaml`.
 //!
 //! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets, and
 //! `FlotillaReplicaLags` takes more entries than a test writes: here the lag is measured.
@@ -127,7 +128,7 @@ impl Fragile {
 }
 
 #[test]
-fn absent_members_are_down_unreachable_behind_and_missed_by_the_majority() {
+fn absent_members_cause_the_alerts_about_members_and_leaders() {
     const WRITES: usize = 50;
     let places = Places::new();
     let [a, b, c] = places.start_all();

@@ -48,7 +48,7 @@ fn events(log: &Path, id: &str, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn events_have_what_the_policy_asks_for() {
+fn events_have_the_content_that_the_policy_demands() {
     let directory = DataDir::new();
     let (policy, log) = files(&directory);
     let (policy_flag, log_flag) =
@@ -155,7 +155,7 @@ fn events_are_written_by_a_thread() {
 }
 
 #[test]
-fn requests_that_cannot_be_recorded_are_refused_if_that_is_wanted() {
+fn requests_that_cannot_be_recorded_are_refused_in_strict_mode() {
     let directory = DataDir::new();
     let (policy, _) = files(&directory);
     let policy = format!("--audit-policy-file={}", policy.display());

@@ -229,7 +229,7 @@ pub fn unavailable(answer: &Answer) {
 }
 
 #[test]
-fn a_member_that_starts_alone_serves_what_it_has() {
+fn a_member_that_starts_alone_serves_its_own_state() {
     let places = Places::new();
     let servers = places.start_all();
     write(&servers[0], "first");
@@ -297,7 +297,7 @@ fn a_join_interrupted_by_the_leaders_death_can_be_repeated() {
 }
 
 #[test]
-fn leaders_are_handed_over_without_a_write_that_fails() {
+fn leadership_is_handed_over_without_failed_writes() {
     let places = Places::new();
     let [a, b, c] = places.start_all();
     assert_eq!(output_of(&a, &["transfer", "b"]), "b leads every group\n");

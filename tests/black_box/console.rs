@@ -122,7 +122,7 @@ fn the_events_of_a_console_end_in_time_and_their_number_is_bounded() {
 }
 
 #[test]
-fn a_stopping_server_ends_what_it_keeps_up_to_date() {
+fn a_stopping_server_ends_streams_of_events() {
     let directory = DataDir::new();
     let server = directory.start();
     let mut connection = server.connect();
@@ -159,7 +159,7 @@ fn a_link_opens_the_console_once() {
 }
 
 #[test]
-fn a_link_opens_the_console_of_a_server_that_nobody_uses_unidentified() {
+fn a_link_opens_the_console_although_anonymous_requests_are_off() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--anonymous-auth=false"]);
     let link = run(&server, &["console"]);
@@ -208,7 +208,7 @@ fn the_overview_has_the_warnings_of_the_log() {
 }
 
 #[test]
-fn a_watch_that_takes_nothing_is_behind() {
+fn a_watch_that_is_not_read_is_behind() {
     let directory = DataDir::new();
     let server = directory.start();
     let path = "/api/v1/namespaces/default/configmaps";

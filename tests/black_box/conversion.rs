@@ -74,7 +74,7 @@ fn create(client: &mut Connection, definition: &Value) {
 }
 
 #[test]
-fn objects_are_shown_and_stored_as_the_webhook_says() {
+fn the_webhook_converts_shown_and_stored_objects() {
     let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
     let server = data.start();
     let mut client = server.connect();
@@ -111,7 +111,7 @@ fn objects_are_shown_and_stored_as_the_webhook_says() {
 }
 
 #[test]
-fn admission_webhooks_see_and_change_what_the_conversion_webhook_made() {
+fn admission_webhooks_see_and_change_converted_objects() {
     let (data, converting) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
     let admitting = but_probes(|review| {
         let value = review["request"]["object"]["spec"]["one"].as_str().unwrap_or("nothing");

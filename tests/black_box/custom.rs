@@ -212,7 +212,7 @@ fn a_member_that_was_frozen_creates_nothing_of_a_deleted_definition() {
 }
 
 #[test]
-fn definitions_can_be_deleted_whatever_they_serve() {
+fn definitions_can_be_deleted_even_if_they_serve_nothing() {
     const CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
     let directory = DataDir::new();
     let server = directory.start();

@@ -69,7 +69,7 @@ fn annotations_of_an_autoscaler_are_validated() {
 }
 
 #[test]
-fn times_bytes_and_revisions_are_read_as_go_reads_them() {
+fn times_bytes_and_revisions_are_parsed_as_in_go() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"},
@@ -225,7 +225,7 @@ fn claims_of_devices_are_charged_by_their_class() {
 }
 
 #[test]
-fn devices_are_administered_where_the_namespace_says_so() {
+fn administrative_access_to_devices_needs_a_label_of_the_namespace() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let group = "/apis/resource.k8s.io/v1/namespaces/default";

@@ -151,7 +151,7 @@ fn expired_tokens_and_requests_are_deleted() {
 }
 
 #[test]
-fn events_are_removed_when_they_expire_although_finalizers_hold_them() {
+fn expired_events_are_removed_in_spite_of_finalizers() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--event-ttl-seconds=1", "--embedded-controllers=false"]);
     let mut client = server.connect();

@@ -159,7 +159,7 @@ impl Drop for Narrow {
 }
 
 #[test]
-fn a_level_that_rejects_takes_no_place_of_others() {
+fn a_level_that_rejects_does_not_affect_other_levels() {
     let mut narrow = Narrow::start(&json!({"type": "Reject"}));
     let server = Arc::clone(&narrow.server);
     for path in [MAPS, "/version", "/apis", "/nope"] {
@@ -180,12 +180,12 @@ fn a_level_that_rejects_takes_no_place_of_others() {
 }
 
 #[test]
-fn requests_wait_for_their_turn() {
+fn requests_wait_in_queues_for_seats() {
     let mut narrow = Narrow::start(&queue(2));
     let server = Arc::clone(&narrow.server);
     let first = narrow.ask("ann", MAPS);
     until("one waits", || waiting(&server, "narrow") == 1.0);
-    // A client that goes away leaves its place to others.
+    // A client that disconnects frees its place in the queue.
     let mut gone = server.connect();
     gone.send(format!("GET {MAPS} HTTP/1.1\r\nHost: a\r\nImpersonate-User: ann\r\n\r\n").as_bytes())
         .expect("a request");
@@ -213,7 +213,7 @@ fn requests_wait_for_their_turn() {
 }
 
 #[test]
-fn nobody_waits_for_ever() {
+fn the_wait_for_a_seat_is_bounded() {
     let mut narrow = Narrow::start(&queue(9));
     let server = Arc::clone(&narrow.server);
     // A quarter of the time that a request may take.
@@ -222,7 +222,7 @@ fn nobody_waits_for_ever() {
     let text = server.connect().get("/metrics").text();
     let counted = text.lines().find(|line| line.contains("rejected_requests_total{") && line.contains("time-out"));
     assert!(counted.is_some_and(|line| line.contains("flow_schema=\"ann\"") && line.ends_with(" 1")), "{counted:?}");
-    // Nor does a server that stops keep them.
+    // A stopping server also ends the wait.
     let waits = narrow.ask("ann", "/version");
     until("it waits", || waiting(&server, "narrow") == 1.0);
     server.send_sigterm();
@@ -299,7 +299,7 @@ fn answers_show_how_requests_were_treated() {
         assert!(answer.status == status && is(&default, &answer), "{path}: {answer:?}");
     }
     assert!(is(&(probes, exempt.1.clone()), &nobody.get("/livez")));
-    // Who is not known, or may not act for another, and long connections belong to no flow.
+    // Requests of unknown users, refused impersonations and long connections belong to no flow.
     let unknown = nobody.call("GET", "/version", &[("Authorization", "Bearer x")], b"").expect("an answer");
     assert_eq!((unknown.status, shown(&unknown)), (401, (None, None)));
     let refused = nobody.call("GET", "/version", &[("Impersonate-User", "ann")], b"").expect("an answer");

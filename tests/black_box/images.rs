@@ -49,7 +49,7 @@ fn pod(name: &str, image: &str) -> Value {
 }
 
 #[test]
-fn pods_get_the_images_that_a_webhook_allows() {
+fn pods_may_have_only_images_that_the_webhook_allows() {
     let (data, webhook) = (DataDir::new(), webhook());
     let url = format!("https://127.0.0.1:{}/policy/", webhook.port());
     let file = configured(&data, &url, webhook.bundle(), "");
@@ -83,7 +83,7 @@ fn pods_get_the_images_that_a_webhook_allows() {
 }
 
 #[test]
-fn pods_are_allowed_without_a_webhook_only_if_the_configuration_says_so() {
+fn a_failing_webhook_refuses_pods_unless_the_configuration_allows_them() {
     let data = DataDir::new();
     let refusal = data.try_start_with(&[ENABLED]).err().expect("a refusal");
     assert!(refusal.messages.contains("ImagePolicyWebhook has no webhook"), "{}", refusal.messages);

@@ -95,7 +95,7 @@ fn a_node_that_joins_gets_its_certificate() {
 }
 
 #[test]
-fn requests_that_a_signer_refuses_fail_and_others_wait() {
+fn requests_that_a_signer_refuses_fail_and_others_are_issued() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();

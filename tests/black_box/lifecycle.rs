@@ -46,7 +46,7 @@ fn a_second_server_in_the_same_directory_is_refused() {
 }
 
 #[test]
-fn a_directory_keeps_its_shards_whatever_the_flags_say() {
+fn a_directory_keeps_its_shards_even_if_flags_differ() {
     let directory = DataDir::new();
     let flags = ["--shards", "configmaps=4,leases=2"];
     let server = directory.start_with(&flags);

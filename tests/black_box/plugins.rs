@@ -33,7 +33,6 @@ fn refused_as_ann(client: &mut Connection, path: &str, body: &Value, end: &str) 
 }
 
 /// Waits until the namespace has the service account that pods need.
-/// Waits for the account that pods of a namespace use.
 pub(crate) fn await_account(client: &mut Connection, namespace: &str) {
     let began = Instant::now();
     while client.get(&format!("/api/v1/namespaces/{namespace}/serviceaccounts/default")).status != 200 {

@@ -1,4 +1,4 @@
-//! What namespaces and the file of admission demand of pods: tolerations, quotas, and features of nodes.
+//! The demands of namespaces and the file of admission on pods: tolerations, quotas, and features of nodes.
 
 use std::time::{Duration, Instant};
 
@@ -107,7 +107,7 @@ fn a_configuration_demands_quotas() {
 }
 
 #[test]
-fn a_resize_needs_a_node_that_can_do_it() {
+fn a_resize_needs_a_capable_node() {
     let data = DataDir::new();
     let server = data.start();
     let mut client = server.connect();

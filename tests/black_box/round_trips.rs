@@ -364,7 +364,7 @@ fn write_built_in(client: &mut Connection, random: &mut Random, name: &str) {
 }
 
 #[test]
-fn whatever_is_written_can_be_read() {
+fn everything_that_is_written_can_be_read() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("FLOTILLA_ROUND_TRIP_SEED").unwrap_or(1);
     let trips = number("FLOTILLA_ROUND_TRIPS").unwrap_or(TRIPS);

@@ -385,7 +385,7 @@ fn ports_are_tunnelled() {
 }
 
 #[test]
-fn proxies_do_not_reach_this_machine() {
+fn proxies_cannot_reach_this_machine() {
     let (data, node) = (DataDir::new(), Backend::start(kubelet));
     let (_server, mut client) = with_pod(&data, &node);
     let refused = client.get("/api/v1/nodes/n/proxy/healthz").expect(400);

@@ -1,4 +1,4 @@
-//! The exact text of answers: what is kept of a request's text, the order of fields, and the wording.
+//! The exact text of answers: the kept parts of a request's text, the order of fields, and the wording.
 
 use serde_json::{Value, json};
 
@@ -205,9 +205,9 @@ fn strict_decoding_reports_in_the_order_of_the_body() {
     assert!(why.ends_with(&format!("strict decoding error: {complaints}")), "{why}");
 }
 
-/// What a list says in YAML and in indented JSON is what it says in compact JSON, with the layout of one object.
+/// A list in YAML or in indented JSON has the content of compact JSON, and the layout of a single object.
 #[test]
-fn lists_say_the_same_in_every_layout() {
+fn lists_have_the_same_content_in_every_layout() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     define_widgets(&mut client);
@@ -251,7 +251,7 @@ fn lists_say_the_same_in_every_layout() {
 }
 
 #[test]
-fn yaml_is_read_and_written_as_go_does() {
+fn yaml_is_parsed_and_written_as_in_go() {
     let directory = DataDir::new();
     let (_server, mut client) = start(&directory);
     let maps = format!("{NAMESPACE}/configmaps");

@@ -14,7 +14,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const VIEW: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view";
 
 #[test]
-fn of_concurrent_applies_one_creates_and_the_others_add() {
+fn one_of_concurrent_applies_creates_and_the_others_add_fields() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
@@ -63,7 +63,7 @@ fn a_member_starts_although_a_bootstrap_object_was_deleted() {
 }
 
 #[test]
-fn a_member_that_does_not_know_the_roles_denies_nobody() {
+fn a_member_that_does_not_know_the_roles_denies_no_request() {
     let places = Places::new();
     let alone = places.begin(0);
     for path in [config_map_path("any"), "/metrics".to_owned()] {

@@ -206,7 +206,7 @@ fn partial_metadata_is_served_in_both_versions() {
 
 /// A list from memory is at least as new as an object that was read before.
 #[test]
-fn reads_of_what_is_in_memory_do_not_go_back() {
+fn lists_from_memory_do_not_go_back() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--shards", "configmaps=8", "--groups", "5"]);
     let mut client = server.connect();

@@ -46,7 +46,7 @@ async fn refusals_are_statuses() {
 }
 
 #[tokio::test]
-async fn owners_of_applied_fields_conflict_until_one_forces() {
+async fn an_apply_of_owned_fields_conflicts_unless_forced() {
     let directory = DataDir::new();
     let server = directory.start();
     let api: Api<ConfigMap> = Api::namespaced(client(&server).await, "default");

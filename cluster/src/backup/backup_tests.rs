@@ -92,7 +92,7 @@ fn holding(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 #[tokio::test]
-async fn every_object_is_in_it_once_with_the_revision_of_all() {
+async fn a_backup_has_every_object_once_at_one_revision() {
     let store = seeded().await;
     let large = write(&store, put("configmaps", "large", Expectation::Absent, 3 * BACKUP_CHUNK_BYTES)).await;
     let bytes = taken(&store).await;
@@ -111,7 +111,7 @@ async fn every_object_is_in_it_once_with_the_revision_of_all() {
 }
 
 #[tokio::test]
-async fn no_part_of_a_backup_and_no_damaged_one_is_taken_for_one() {
+async fn an_incomplete_or_damaged_backup_is_refused() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     store.shutdown().await;
@@ -169,7 +169,7 @@ async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> us
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_under_writes_is_of_one_revision() {
+async fn a_backup_during_writes_has_one_revision() {
     let store = open().await;
     let stopped = Arc::new(AtomicBool::default());
     let spawn = |number: usize| tokio::spawn(keep_writing(store.clone(), format!("ns/{number}"), stopped.clone()));
@@ -264,7 +264,7 @@ async fn a_restored_store_has_the_same_objects_above_every_revision() {
 }
 
 #[tokio::test]
-async fn nothing_is_made_of_what_is_no_backup_or_where_something_is() {
+async fn restore_refuses_other_files_and_directories_in_use() {
     let store = seeded().await;
     let bytes = taken(&store).await;
     store.shutdown().await;
@@ -349,7 +349,7 @@ async fn existing_objects_stop_a_restore() {
 }
 
 #[tokio::test]
-async fn a_copy_to_salvage_from_has_a_place_of_its_own() {
+async fn salvage_refuses_a_copy_at_an_unsuitable_path() {
     let scratch = tempfile::tempdir().unwrap();
     let (directory, copy) = (scratch.path().join("a"), scratch.path().join("copy"));
     Store::open(options(&directory)).await.unwrap().shutdown().await;

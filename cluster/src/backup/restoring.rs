@@ -39,7 +39,7 @@ pub enum RestoreError {
         /// The name of a file in it.
         found: String,
     },
-    /// Another command has begun to make a store in the directory, and what it has collected is there.
+    /// Another command has begun to make a store in the directory, and its files are there.
     #[error(
         "data directory {directory} has {found:?} of a command that was interrupted: go on with that one, or remove the \
          directory"
@@ -47,7 +47,7 @@ pub enum RestoreError {
     Begun {
         /// The directory.
         directory: PathBuf,
-        /// One of what there is.
+        /// The name of one of these files.
         found: String,
     },
     /// A store cannot be made in the directory.
@@ -112,9 +112,8 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
 }
 
 /// Makes a store of one replica out of objects, in a data directory that is empty or not there, and closes it again.
-/// Its revisions begin above `options.above`. The store can be opened only once the last object was taken without an
-/// error and all of them are durable; otherwise there is none. What a process has left in the directory that was killed
-/// while it made a store is removed first.
+/// Its revisions begin above `options.above`. The store can be opened only once all objects were taken without an error
+/// and are durable; otherwise there is none. First removes what a killed process left of a store in the directory.
 ///
 /// # Errors
 /// See [`RestoreError`]. An error of `drafts` is [`RestoreError::Source`].
@@ -133,8 +132,8 @@ where
     made
 }
 
-/// A data directory in which a store is going to be made, of objects that are collected in a file in it. No store is
-/// opened in it meanwhile. It can be left at any time, also by a process that is killed, and taken up again.
+/// A data directory in which a file collects the objects of a store that will be made there. Until then no store can be
+/// opened in it. A process may stop or be killed at any time, and a later one can continue.
 #[derive(Debug)]
 pub struct Unfinished {
     held: File,
@@ -142,8 +141,8 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Takes a data directory that is empty or not there, or that was begun before. `collected` are the names of the
-    /// files in it that its user makes; they stay until the store is made.
+    /// Takes a data directory that is empty, missing, or was begun before. `collected` names the files that the caller
+    /// makes in it; they stay until the store is made.
     ///
     /// # Errors
     /// See [`RestoreError`]. A directory that holds something else is refused.
@@ -193,13 +192,13 @@ fn check_left(options: &Options) -> Result<(), RestoreError> {
     }
 }
 
-/// Marks a directory as unfinished, which must be empty, or marked already: what a process has made in it that was
-/// killed meanwhile is removed then, but for the files of these names.
+/// Marks an empty directory as unfinished. If it is marked already, removes what a killed process made in it, except
+/// files with these names.
 fn begin(directory: &Path, collected: &[&str]) -> Result<(), RestoreError> {
     let Some(found) = content(directory, &[])? else {
         return Ok(mark(directory).map_err(|source| OpenError::Directory { directory: directory.into(), source })?);
     };
-    // Without the mark a file of such a name is somebody else's.
+    // Without the mark, even a file with one of these names belongs to somebody else.
     if !directory.join(UNFINISHED).exists() {
         return Err(RestoreError::NotEmpty { directory: directory.into(), found });
     }
@@ -210,12 +209,12 @@ fn begin(directory: &Path, collected: &[&str]) -> Result<(), RestoreError> {
     }
 }
 
-/// Something that is in a directory and has none of these names.
+/// Returns the name of a file in a directory other than these; `None` if there is none.
 fn content(directory: &Path, expected: &[&str]) -> Result<Option<String>, OpenError> {
     let failed = |source| OpenError::Directory { directory: directory.to_path_buf(), source };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let found = entry.map_err(failed)?.file_name();
-        // A file system of its own has the second from the beginning.
+        // A new file system contains `lost+found`.
         if found != "lock" && found != "lost+found" && !expected.iter().any(|name| found == *name) {
             return Ok(Some(found.to_string_lossy().into_owned()));
         }
@@ -223,7 +222,7 @@ fn content(directory: &Path, expected: &[&str]) -> Result<Option<String>, OpenEr
     Ok(None)
 }
 
-/// Makes a store in a directory that is marked, and takes the mark away when it is complete.
+/// Makes a store in a marked directory, and removes the mark when the store is complete.
 async fn make<E>(
     options: Options,
     held: File,
@@ -294,7 +293,7 @@ fn unmark(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Takes away what was made in a directory that is marked. Returns whether all of it is gone.
+/// Removes what was made in a marked directory. Returns whether all of it is gone.
 fn clear(directory: &Path) -> bool {
     for name in CONTENT {
         let path = directory.join(name);

@@ -1,7 +1,7 @@
 //! Opens the data of one replica, when a majority of the others is gone for good.
 //!
-//! The replica's own data is not changed: a copy goes on alone, and a backup is taken of it. If another member turns up
-//! after all, or a mistake was made, nothing is lost.
+//! The replica's own data is not changed: a copy becomes a store with a single replica, of which a backup is taken.
+//! Nothing is lost if another member turns up after all.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -16,7 +16,7 @@ use crate::wal::disk::LocalDisk;
 use crate::wal::missing_end;
 use crate::{OpenError, Options, Store};
 
-/// What a data directory contains of a store: directories, and the identity file.
+/// The parts of a store in a data directory: directories, and the identity file.
 const DIRECTORIES: [&str; 2] = [LOG, "snapshots"];
 const LOG: &str = "wal";
 const MEMBER: &str = "member";
@@ -88,8 +88,8 @@ pub async fn salvage(
     })
 }
 
-/// Warns if the log has lost its end. It is salvaged all the same: the copy has what is left of the log, but not the
-/// note of how far it came, which would prevent opening it.
+/// Warns if the log has lost its end. The salvage goes on: the copy has what is left of the log, but not the note of
+/// where the log ended, which would prevent opening it.
 fn warn_of_missing_log(directory: &Path) {
     match missing_end(&LocalDisk::DURABLE, &directory.join(LOG)) {
         Ok(None) => {}

@@ -62,7 +62,7 @@ impl Store {
         let revision = clocks.iter().map(|clock| clock.closed()).max().unwrap_or_default();
         try_join_all(clocks.iter().map(|clock| clock.close_to(revision))).await?;
         for table in self.tables() {
-            // A table that is being divided continues in a moment. A failure shows below.
+            // A table that is being divided becomes readable in a moment. A failure is reported below.
             let _ = table.wait_applied(revision, Instant::now() + CLOSING_TIMEOUT).await;
         }
         // Every table with a write up to this revision exists by now. A table that begins later cannot be held at it,

@@ -266,7 +266,7 @@ mod tests {
     const HOUR_MS: u64 = 3_600_000;
 
     #[tokio::test(start_paused = true)]
-    async fn goes_forward_with_the_wall_clock_and_never_back() {
+    async fn the_clock_follows_the_wall_clock_and_never_goes_back() {
         let (wall, clock) = settable(BEGIN_MS);
         assert_eq!(clock.now(), Revision::from_unix_ms(BEGIN_MS));
         wall.store(BEGIN_MS - HOUR_MS, Ordering::Relaxed);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn follows_the_foremost_of_the_others() {
+    async fn the_clock_follows_the_member_that_is_furthest_ahead() {
         let ((_, behind), (_, ahead)) = (settable(BEGIN_MS), settable(BEGIN_MS + HOUR_MS));
         let (one, other) = (MemberProcess { member: 1, life: 1 }, MemberProcess { member: 2, life: 1 });
         behind.receive(other, ahead.reading(), false);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_promise_is_waited_for() {
+    async fn waiting_ends_when_the_promise_arrives() {
         let ((_, behind), (wall, ahead)) = (settable(BEGIN_MS), settable(BEGIN_MS));
         let process = MemberProcess { member: 1, life: 1 };
         ahead.note_connection(process);

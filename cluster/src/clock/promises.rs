@@ -54,7 +54,7 @@ impl Promise {
         if has_left || self.is_unresponsive || silent_at <= now || self.latest.max(self.shows(now)) >= revision {
             return PromiseDue::Now;
         }
-        // The inverse of `shows`, which leaves out one of `CLOCK_DRIFT_PARTS` parts of the elapsed time.
+        // The inverse of `shows`, which subtracts the drift: one of `CLOCK_DRIFT_PARTS` parts of the elapsed time.
         let missing = revision - self.shows(now);
         let passes_in = missing + missing / (CLOCK_DRIFT_PARTS - 1) + 1;
         PromiseDue::In(passes_in.min(silent_at - now))
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_goes_on_nearly_as_this_one_does() {
+    fn the_clock_of_a_member_is_assumed_to_advance_within_the_drift() {
         let mut promises = Promises::default();
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1_000 * MS), 10 * MS, true);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_process_promises_anew() {
+    fn promises_of_a_former_process_are_void() {
         let mut promises = Promises::default();
         promises.note_connection(ONE, 0);
         promises.receive(ONE, reading(1_000 * MS), 0, true);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_or_deaf_replica_is_not_waited_for() {
+    fn nobody_waits_for_a_silent_or_unresponsive_replica() {
         let mut promises = Promises::default();
         assert_eq!(due(&promises, 1, 0), PromiseDue::Now, "nobody knows it");
         promises.note_connection(ONE, 0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_outside_of_all_groups_is_not_waited_for() {
+    fn nobody_waits_for_a_replica_that_is_in_no_group() {
         let (mut promises, far) = (Promises::default(), 1_000_000 * MS);
         let mut heard_at = |now: u64, members: &[u64]| {
             promises.note_connection(ONE, now);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn revisions_are_out_of_date_although_nothing_happens() {
+    async fn revisions_become_outdated_without_writes() {
         let clock = HybridClock::new(crate::clock::WallClock::new(|| 1_790_000_000_000)); // it stands still
         let (mut expiry, given) = (RevisionExpiry::new(clock.clone(), AGE), clock.now());
         for second in 0..400 {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn few_marks_are_kept_of_any_age() {
+    fn the_number_of_remembered_times_is_bounded() {
         for age in [1, 300, 86_400] {
             let (mut closed_times, began) = (ClosedTimes::new(Duration::from_secs(age)), Instant::now());
             for number in 0..200_000 {

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn rises_whatever_the_clock_says() {
+    fn revisions_rise_whatever_the_clock_shows() {
         let mut sequencer = Sequencer::above(Revision::ZERO, 7);
         let mut last = Revision::ZERO;
         for unix_ms in [0, 1_790_000_000_000, 1_790_000_000_000, 5, u64::MAX, 1_790_000_000_001] {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_never_assign_the_same() {
+    fn groups_never_assign_the_same_revision() {
         let mut seen = std::collections::BTreeSet::new();
         for group_number in [0, 1, 2, 128, 255] {
             let mut sequencer = Sequencer::above(Revision::FIRST, group_number);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_assigned_up_to_what_is_closed() {
+    fn no_revision_is_assigned_up_to_the_closed_one() {
         let mut sequencer = Sequencer::above(Revision::ZERO, 3);
         let written = sequencer.next(at(1_790_000_000_000)).unwrap();
         let far = Revision::new(written.get() + 1_000_000_000);

@@ -24,8 +24,7 @@ pub(crate) struct Tables {
     tables: DashMap<TableId, Arc<Table>>,
     /// Every shard of any division of a table, and the group that replicates it.
     shards: DashMap<ShardId, (GroupNumber, Arc<Shard>)>,
-    /// The tables that are not kept in the default group alone: when a group closes, it may be any of these that
-    /// becomes readable further.
+    /// The tables that are not kept in the default group alone: any group that closes may make more of them readable.
     spread: RwLock<Vec<Arc<Table>>>,
     indexes: BTreeMap<TableId, Vec<CompactString>>,
     snapshot_hold: Duration,

@@ -22,7 +22,7 @@ fn pair() -> (Replica, Replica) {
 }
 
 #[tokio::test]
-async fn calls_arrive_in_order_and_answers_find_them() {
+async fn calls_arrive_in_order_and_get_their_own_answers() {
     let (a, b) = pair();
     let to = Target { address: b.address(), member: Some(2) };
     let text = |number: u32| Bytes::from(number.to_string());
@@ -63,7 +63,7 @@ async fn frames_up_to_the_bound_pass_and_no_larger_ones() {
 }
 
 #[tokio::test]
-async fn refusals_and_dropped_requests_are_told() {
+async fn the_caller_learns_of_refusals_and_dropped_requests() {
     let (a, b) = pair();
     let to = anyone(b.address());
     let refused = a.transport.call(&to, Lane::Control, REFUSE, Bytes::new(), LONG).await;
@@ -73,7 +73,7 @@ async fn refusals_and_dropped_requests_are_told() {
 }
 
 #[tokio::test]
-async fn another_member_is_not_asked() {
+async fn a_call_for_another_member_is_not_sent() {
     let (a, b) = pair();
     let to = Target { address: b.address(), member: Some(3) };
     for _ in 0..3 {
@@ -292,7 +292,7 @@ async fn a_restarted_peer_is_reached_again() {
 }
 
 #[tokio::test]
-async fn a_slow_peer_costs_a_timeout_and_a_full_queue_is_told() {
+async fn calls_to_a_slow_peer_time_out_and_a_full_queue_refuses() {
     let (a, b) = pair();
     let to = anyone(b.address());
     let short = Duration::from_millis(50);
@@ -343,7 +343,7 @@ async fn silent_connections_do_not_keep_peers_out() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once() {
+async fn a_call_to_an_address_without_a_listener_fails_at_once() {
     let (a, b) = pair();
     let to = anyone(b.address());
     b.transport.shutdown();
@@ -357,7 +357,7 @@ async fn nobody_there_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_standstill_of_this_side_is_not_taken_for_silence_of_the_other() {
+async fn a_pause_of_this_side_does_not_count_as_silence_of_the_peer() {
     let (a, b) = pair();
     a.transport.call(&anyone(b.address()), Lane::Control, ECHO, Bytes::new(), LONG).await.expect("an answer");
     let (mut here, mut there) = (a.transport.liveness(), b.transport.liveness());

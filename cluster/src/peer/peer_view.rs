@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_seen_of_each_connection_by_itself() {
+    fn each_connection_has_its_own_silence() {
         let (view, mut now) = (PeerView::default(), Instant::now());
         let last_received = now;
         assert!(view.update(&contacts(Some((1, last_received)), Some((2, last_received))), now));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_silent_that_is_so_on_all_connections() {
+    fn a_member_is_silent_if_all_its_connections_are() {
         let (view, mut now) = (PeerView::default(), Instant::now());
         let last_received = now;
         let mut silence = |answers: bool| {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_that_stood_still_waits_before_it_calls_others_silent() {
+    fn a_paused_replica_waits_before_it_considers_others_silent() {
         let (view, mut now) = (PeerView::default(), Instant::now());
         let last_received = now;
         view.update(&contacts(None, Some((2, last_received))), now);

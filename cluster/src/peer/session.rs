@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_takes_as_much_longer_as_it_takes_to_send_what_comes_before() {
+    async fn the_time_limit_of_a_call_grows_with_the_bytes_queued_before_it() {
         let (session, second) = (Arc::<Session>::default(), Duration::from_secs(1));
         let until = Instant::now() + second / 2;
         let call = || {

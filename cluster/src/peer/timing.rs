@@ -63,7 +63,7 @@ mod tests {
     use crate::peer::frame::{plain, stamped};
 
     #[tokio::test]
-    async fn only_the_clocks_of_the_same_cluster_are_followed() {
+    async fn only_clocks_of_the_same_cluster_are_followed() {
         let hello = |cluster: &str, member| Hello { cluster: cluster.into(), member, life: 1, ..Hello::default() };
         let (own, said) = watch::channel(hello("", 1));
         let clock = HybridClock::default();

@@ -65,7 +65,7 @@ impl Peers for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_disk_is_waited_for_and_not_sent_the_same_again() {
+async fn entries_are_not_sent_again_to_a_replica_with_a_slow_disk() {
     let network = Network {
         peers: Some(Arc::new(Slow(2 * HEARTBEAT_INTERVAL))),
         group: "default".into(),

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_happens_while_others_are_asked_keeps_the_leader_awake() {
+    fn an_event_while_others_are_asked_keeps_the_leader_awake() {
         let rest = Rest::default();
         let events = rest.begin();
         rest.note_event();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_of_rest_sees_only_changes() {
+    fn a_receiver_of_the_rest_sees_only_changes() {
         let rest = Rest::default();
         let mut follows = rest.follows();
         rest.note_event();

@@ -160,8 +160,7 @@ impl Node {
         agrees
     }
 
-    /// Asks for pre-votes, as a replica does that misses the leader, and stands for election when a majority grants
-    /// them.
+    /// Asks for pre-votes, as if this replica missed the leader, and stands for election when a majority grants them.
     pub(crate) async fn stand_if_others_would_vote(&self) {
         let _ = self.raft.trigger().elect(true).await; // fails only when the group is shut down
     }

@@ -10,7 +10,7 @@ use super::node::Node;
 use super::types::TypeConfig;
 use super::{types, wire};
 
-/// The reason for which a replica stops that contradicts its leader about committed entries.
+/// Why a replica stops if it contradicts its leader about committed entries.
 const CONTRADICTED: &str = "a leader has other entries than this replica where these were committed: \
     a majority of the members runs on older copies of data, or on parts of it";
 
@@ -34,8 +34,8 @@ impl Node {
         Ok(wire::put_append_answer(&response))
     }
 
-    /// Returns whether this replica acknowledged an entry to the leader that it does not have: it runs on an older copy
-    /// of its data, or on a part of it, and has forgotten votes as well.
+    /// Returns whether this replica lacks an entry that it acknowledged to the leader: it runs on an older copy of its
+    /// data, or on a part of it, and has forgotten votes as well.
     fn has_forgotten(&self, request: &message::Append) -> bool {
         let state = self.log.state();
         let (vote, last) = (state.vote.map(|ballot| (ballot.term, ballot.node)), state.last.map(|last| last.index));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_snapshot_that_failed_is_begun_again_after_ever_longer_pauses() {
+    async fn a_failed_snapshot_is_tried_again_after_longer_and_longer_pauses() {
         let (mut due, began) = (SnapshotCondition::default(), Instant::now());
         let mut attempts = 0;
         while began.elapsed() < 10 * SNAPSHOT_RETRY_INTERVAL_MAX {

@@ -43,7 +43,7 @@ fn is_received(disk: &SimulatedDisk) -> bool {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
+async fn a_snapshot_that_does_not_fit_frees_its_room_for_the_log() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk);
     while !disk.files().iter().any(|(path, size)| path.ends_with("blank-1.tmp") && *size as u64 == SEGMENT) {
@@ -83,7 +83,7 @@ async fn a_snapshot_that_does_not_fit_leaves_the_room_to_the_log() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_would_leave_no_room_to_the_log_is_not_begun() {
+async fn a_snapshot_is_not_begun_if_the_log_would_lack_room() {
     let (disk, size) = (SimulatedDisk::default(), 40_000);
     let receiver = Receiver::new(snapshots(&disk), 3 * SEGMENT);
     let asked = SnapshotPiece { name: "a".into(), size, ..SnapshotPiece::default() };
@@ -160,14 +160,14 @@ async fn goes_on_behind_the_snapshot(disk: SimulatedDisk, (term, index): (u64, u
 }
 
 #[test]
-fn a_log_that_was_not_cut_off_before_a_snapshot_came_is_no_obstacle() {
+fn a_group_starts_with_a_snapshot_and_a_log_that_was_not_cut_off() {
     actix::System::new().block_on(async {
         goes_on_behind_the_snapshot(interrupted(5, (5, 102), (6, 101)).await, (6, 101)).await;
     });
 }
 
 #[test]
-fn a_stale_end_of_a_later_term_before_a_snapshot_is_no_obstacle() {
+fn a_group_starts_with_a_snapshot_and_a_stale_entry_of_a_later_term() {
     actix::System::new().block_on(async {
         goes_on_behind_the_snapshot(interrupted(6, (7, 60), (6, 1000)).await, (6, 1000)).await;
     });

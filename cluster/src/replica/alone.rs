@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_wait_or_have_a_cluster() {
+    fn other_replicas_wait_or_have_a_cluster() {
         let hello = |name: &str, member, cluster: &str| {
             let address = format!("{name}:1");
             Hello { cluster: cluster.into(), member, name: name.into(), address, ..Hello::default() }

@@ -37,7 +37,7 @@ async fn ready(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_store_that_was_alone_keeps_what_it_has_whoever_waits_for_it() {
+async fn a_single_replica_keeps_its_data_when_others_join() {
     // Its new name sorts first, then last, and then it is the name that the replica has already.
     for names in [["a", "b", "c"], ["x", "b", "c"], ["flotilla", "b", "c"]] {
         let (old, cluster) = (names[0], Cluster::new(&names, 1));
@@ -76,7 +76,7 @@ async fn a_store_that_was_alone_keeps_what_it_has_whoever_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_alone_goes_on_alone_while_nobody_is_there() {
+async fn a_single_replica_serves_while_its_peers_are_down() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let first = filled(&cluster.disks["a"], "ns/first").await;
     let a = cluster.open("a").await;
@@ -94,7 +94,7 @@ async fn a_store_that_was_alone_goes_on_alone_while_nobody_is_there() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_alone_is_where_it_was_last_started_until_it_has_others() {
+async fn a_single_replica_has_the_address_of_its_last_start() {
     let mut cluster = Cluster::new(&["a", "b"], 1);
     filled(&cluster.disks["a"], "ns/first").await;
     cluster.open("a").await.shutdown().await;
@@ -111,7 +111,7 @@ async fn a_store_that_was_alone_is_where_it_was_last_started_until_it_has_others
 }
 
 #[tokio::test]
-async fn two_stores_that_were_alone_keep_what_each_has() {
+async fn two_single_replicas_keep_their_own_data() {
     let cluster = Cluster::new(&["a", "b"], 1);
     let first = filled(&cluster.disks["a"], "ns/first").await;
     let second = filled(&cluster.disks["b"], "ns/second").await;
@@ -129,7 +129,7 @@ async fn two_stores_that_were_alone_keep_what_each_has() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_alone_is_recognized_after_its_log_was_trimmed() {
+async fn a_single_replica_is_recognized_after_its_log_was_trimmed() {
     let cluster = Cluster::new(&["a", "b"], 1);
     let store = alone(&cluster.disks["a"]).await;
     let first = create(&store, "ns/first").await;

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaders_move_from_who_has_most_to_who_has_least_until_that_is_even() {
+    fn leaders_move_until_all_replicas_lead_equally_many_groups() {
         let voters = [1, 2, 3];
         let mut leaders = vec![1; 9];
         let mut moves = 0;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preferred_group_goes_to_its_member_and_stays_there_and_the_others_make_up_for_it() {
+    fn a_group_stays_with_its_preferred_member_and_others_are_spread_around_it() {
         let able = [1, 2, 3];
         let mut seen = groups([(1, 2), (1, 2), (1, 2), (1, 2), (1, 0), (1, 0), (1, 0), (1, 0)]);
         let leaders = balanced(&mut seen, &able);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn others_lead_as_if_nothing_were_preferred_while_the_member_cannot() {
+    fn preferences_for_a_member_that_cannot_lead_have_no_effect() {
         for (able, gone) in [(&[1, 3][..], 2), (&[1, 2, 3], 9)] {
             let mut seen = groups([(1, gone), (1, gone), (1, gone), (1, gone), (1, gone), (1, gone)]);
             let leaders = balanced(&mut seen, able);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_handed_to_who_is_preferred_unless_it_is_held_or_that_lags() {
+    fn a_group_goes_to_its_preferred_member_unless_it_is_held_or_the_member_lags() {
         let mut seen = groups([(1, 2), (1, 2), (3, 2)]);
         let to_2 = |lags: usize| move |group, to| to == 2 && group != lags;
         assert_eq!(next_to_hand_over(1, &seen, &[1, 2, 3], to_2(9)), Some((0, 2)));

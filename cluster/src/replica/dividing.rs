@@ -1,7 +1,7 @@
 //! Divides a table into other shards while it is in use.
 //!
-//! The shard map names the next division of the table. From then on every replica does the part of the work for whose
-//! group it is the leader. It derives the next step from replicated state, so that a later leader continues:
+//! The shard map names the next division of the table. From then on every replica does the work of the groups that it
+//! leads. It derives the next step from replicated state, so that a later leader continues:
 //!
 //! 1. The leader of each new shard's group fills the shard: with the objects at one revision, then with the changes
 //!    since.

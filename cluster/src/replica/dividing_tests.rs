@@ -126,7 +126,7 @@ impl Traffic {
     }
 }
 
-/// Checks that every change names the version that the change before it of the same key left.
+/// Checks that every change names the version that the previous change of the same key left.
 fn check_history(changes: &[Arc<Change>]) {
     assert!(changes.windows(2).all(|pair| pair[0].revision() < pair[1].revision()));
     let mut last: BTreeMap<&Key, (Revision, bool)> = BTreeMap::new();
@@ -400,7 +400,7 @@ pub(super) async fn until(store: &Store, (what, is_now): &Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn a_change_goes_on_after_a_crash_at_any_stage() {
+async fn a_division_continues_after_a_crash_at_any_stage() {
     for (number, stage) in STAGES.iter().enumerate() {
         let disk = SimulatedDisk::default();
         let store = open(&disk).await;

@@ -18,7 +18,7 @@ fn has_forfeited(disk: &dyn Disk) -> bool {
 }
 
 #[tokio::test]
-async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
+async fn a_member_with_an_older_copy_of_its_data_ends_without_harm() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
     a.transfer(None, "a").await.unwrap();
@@ -44,7 +44,7 @@ async fn a_member_with_an_older_copy_of_its_data_gives_up_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_replica_ends_rather_than_take_back_acknowledged_entries() {
+async fn a_replica_ends_instead_of_truncating_acknowledged_entries() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
     b.transfer(None, "b").await.unwrap();
@@ -70,7 +70,7 @@ async fn a_replica_ends_rather_than_take_back_acknowledged_entries() {
 }
 
 #[tokio::test]
-async fn a_member_without_its_log_does_not_come_back_under_its_id() {
+async fn a_member_without_its_log_does_not_keep_its_id() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     create(&stores[0], "ns/first").await;

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_founds_when_all_are_there_and_see_each_other() {
+    fn the_first_member_founds_once_all_members_see_each_other() {
         let initial = initial(&[("a", "h:1"), ("b", "h:2"), ("c", "h:3")]);
         let (a, b) = (hello("a", 11, ""), hello("b", 22, ""));
         let two = all_see(found(&[("a", 11, ""), ("b", 22, "")]));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_founded_while_somebody_answers_where_another_is_to_be() {
+    fn nothing_is_founded_while_a_replica_answers_at_the_address_of_another() {
         let initial = initial(&[("a", "h:1"), ("b", "h:2"), ("c", "h:3")]);
         let at = |address: &str, expected: &str, found: &str| Misplaced {
             address: address.into(),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_without_its_disk_does_not_found_another() {
+    fn a_replica_that_lost_its_disk_does_not_found_another_cluster() {
         let initial = initial(&[("a", "h:1"), ("b", "h:2")]);
         let blank = hello("a", 99, "");
         let formed = all_see(found(&[("a", 99, ""), ("b", 22, "x")]));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_are_found_by_a_name_must_see_each_other_and_be_as_many_as_expected() {
+    fn replicas_found_by_a_host_name_must_see_each_other_and_be_as_many_as_expected() {
         let initial = Initial::Found { address: "peers:1".into(), size: 2 };
         let a = hello("a", 11, "");
         let both = found(&[("a", 11, ""), ("b", 22, "")]);

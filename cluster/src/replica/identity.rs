@@ -22,8 +22,8 @@ pub(crate) struct Identity {
     pub(crate) cluster: String,
 }
 
-/// The reason for which a replica stops that has lost entries that it acknowledged. It has lost votes as well, and
-/// could break promises that rest on them.
+/// Why a replica stops if it has lost entries that it acknowledged. It has lost votes as well, and could break promises
+/// that depend on them.
 pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
     part of it is gone; start it with an empty data directory, and join it again";
 
@@ -167,7 +167,7 @@ mod tests {
     use crate::wal::simulated_disk::SimulatedDisk;
 
     #[test]
-    fn an_identity_is_made_once_and_kept() {
+    fn an_identity_is_created_once_and_kept() {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
         let directory = Path::new("/member");
         disk.create_directory(directory).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_that_was_alone_takes_another_name_with_its_cluster() {
+    fn a_single_replica_takes_a_new_name_when_it_joins_a_cluster() {
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::default());
         let directory = Path::new("/member");
         disk.create_directory(directory).unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_seen() {
+    fn a_damaged_identity_is_refused() {
         let identity = Identity { name: "a".into(), id: 17, cluster: "c".into() };
         let whole = text(&identity);
         assert_eq!(parse(&whole), Some(identity));

@@ -23,7 +23,7 @@ struct Known {
 }
 
 impl LatestAttempts {
-    /// Returns whether an attempt may be made that had `before` earlier attempts: only when no later one has arrived.
+    /// Returns whether an attempt after `before` earlier ones may be made: only when no later one has arrived.
     pub(crate) fn admits(&self, write_id: WriteId, before: u32) -> bool {
         let mut known = self.0.lock();
         let Known { times, order } = &mut *known;
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_copy_of_a_repeated_write_is_not_made() {
+    fn an_earlier_attempt_that_arrives_late_is_not_made() {
         let (latest_attempts, write) = (LatestAttempts::default(), WriteId::draw());
         assert!(latest_attempts.admits(write, 0) && latest_attempts.admits(write, 0), "it was not repeated");
         assert!(latest_attempts.admits(write, 2));

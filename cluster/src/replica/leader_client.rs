@@ -373,7 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_did_not_happen_only_if_it_was_not_sent() {
+    fn the_outcome_of_a_write_is_unknown_once_it_was_sent() {
         let sent = [
             PeerError::Refused(String::new()),
             PeerError::Unreachable("".into()),

@@ -29,7 +29,7 @@ async fn kept(store: &Store, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn nobody_is_removed_without_whom_the_others_are_too_few() {
+async fn a_member_is_not_removed_if_the_others_would_be_too_few() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     c.shutdown().await;
@@ -50,7 +50,7 @@ async fn nobody_is_removed_without_whom_the_others_are_too_few() {
 }
 
 #[tokio::test]
-async fn a_member_that_moves_is_sent_the_log_where_it_is() {
+async fn a_member_at_a_new_address_is_sent_the_log_there() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     c.shutdown().await;
@@ -106,7 +106,7 @@ async fn a_removed_member_goes_together_with_its_half_finished_replacement() {
 }
 
 #[tokio::test]
-async fn a_member_shows_nothing_before_it_has_applied_what_gave_it_its_vote() {
+async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
     for (groups, held) in [(0, DEFAULT_GROUP), (1, "g1")] {
         let cluster = Cluster::new(&["a", "b", "c"], groups);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
@@ -194,7 +194,7 @@ async fn a_member_that_joins_during_a_division_votes_in_the_new_groups() {
 }
 
 #[tokio::test]
-async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
+async fn groups_founded_during_a_removal_lack_the_removed_member() {
     for pause_ms in [0, 1, 3, 10, 30] {
         let cluster = Cluster::new(&["a", "b"], 0);
         let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
@@ -214,7 +214,7 @@ async fn groups_that_are_founded_while_a_member_is_removed_do_without_it() {
 }
 
 #[tokio::test]
-async fn a_division_that_was_decided_before_members_changed_is_not_begun() {
+async fn a_division_decided_before_a_change_of_members_is_not_begun() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let (d, address) = begin_besides(&mut cluster, "d").await;
@@ -234,7 +234,7 @@ async fn a_division_that_was_decided_before_members_changed_is_not_begun() {
 }
 
 #[tokio::test]
-async fn a_member_changes_groups_that_it_has_not_heard_of() {
+async fn a_member_changes_groups_that_it_did_not_know_yet() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "b").await.unwrap();
@@ -294,7 +294,7 @@ async fn changes_of_members_through_different_replicas_do_not_undo_each_other() 
 }
 
 #[tokio::test]
-async fn nobody_says_from_memory_that_there_is_no_such_member() {
+async fn a_replica_reads_the_newest_members_before_it_reports_one_as_unknown() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     assert_eq!(a.remove("d").await, Err(MembersError::Unknown("d".into())));
@@ -314,7 +314,7 @@ async fn nobody_says_from_memory_that_there_is_no_such_member() {
     c.shutdown().await;
 }
 
-/// Opens three stores, of which the first leads, and one that is shut down while the last is asked to admit it.
+/// Opens three stores, the first of which leads, and a fourth, which is shut down while the third is asked to admit it.
 async fn admit_one_that_is_gone(cluster: &mut Cluster) -> (Vec<Store>, tokio::task::JoinHandle<Result<(), Unchanged>>) {
     let stores = cluster.open_all().await;
     stores[0].transfer(None, "a").await.unwrap();
@@ -353,7 +353,7 @@ async fn an_admission_ends_when_the_new_member_disappears() {
 }
 
 #[tokio::test]
-async fn an_admission_ends_with_the_removal_of_who_was_to_be_admitted() {
+async fn an_admission_ends_when_the_new_member_is_removed() {
     for leader_changes in [false, true] {
         let mut cluster = Cluster::new(&["a", "b", "c"], 0);
         let (stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
@@ -369,7 +369,7 @@ async fn an_admission_ends_with_the_removal_of_who_was_to_be_admitted() {
 }
 
 #[tokio::test]
-async fn a_group_is_not_called_transferred_when_another_leads_than_was_named() {
+async fn a_transfer_fails_if_another_member_than_the_named_one_leads() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "a").await.unwrap();
@@ -399,7 +399,7 @@ fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
 }
 
 #[tokio::test]
-async fn a_member_that_ended_while_it_took_over_a_snapshot_is_salvaged() {
+async fn a_member_that_ended_while_it_installed_a_snapshot_is_salvaged() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "a").await.unwrap();

@@ -32,7 +32,7 @@ async fn shut_down(stores: impl IntoIterator<Item = Store>) {
 }
 
 #[tokio::test]
-async fn a_preferred_group_returns_to_its_member_after_that_or_all_were_restarted() {
+async fn a_group_returns_to_its_preferred_member_after_restarts() {
     let cluster = Cluster::new(&["a", "b", "c"], 2);
     let [a, b, c] = open_three(&cluster).await;
     a.prefer(None, "b").await.unwrap();
@@ -84,7 +84,7 @@ async fn a_transfer_outlasts_older_preferences_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_preference_is_noted_although_the_member_cannot_lead_yet() {
+async fn a_preference_is_stored_although_the_member_cannot_lead_yet() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = open_three(&cluster).await;
     b.drain("b").await.unwrap();
@@ -103,7 +103,7 @@ async fn a_preference_is_noted_although_the_member_cannot_lead_yet() {
 }
 
 #[tokio::test]
-async fn a_preference_goes_over_to_who_replaces_the_member_and_ends_when_that_is_removed() {
+async fn a_replacement_inherits_the_preference_and_its_removal_ends_it() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 2);
     let [a, b, c] = open_three(&cluster).await;
     a.prefer(None, "c").await.unwrap();
@@ -123,7 +123,7 @@ async fn a_preference_goes_over_to_who_replaces_the_member_and_ends_when_that_is
 }
 
 #[tokio::test]
-async fn ids_of_nobody_say_nothing_and_a_store_that_is_alone_takes_preferences() {
+async fn ids_of_former_members_are_ignored_and_a_single_replica_takes_preferences() {
     let mut cluster = Cluster::new(&["a", "b"], 1);
     let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
     // As in a map that outlived its members.

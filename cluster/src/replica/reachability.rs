@@ -2,8 +2,8 @@
 //!
 //! When the link between two members is cut and a third one reaches both, neither of the two should lead: the other
 //! would get no entries, and its clients would wait. So each replica announces in its hello how many members it reaches
-//! in both directions. One that reaches fewer than another that it reaches hands over its leadership, as if drained.
-//! When a member is down, or cut off from all, no replica reaches more than the others, and nothing changes.
+//! in both directions. A replica hands over its leadership, as if drained, if one that it reaches announces more
+//! members. When a member is down, or cut off from all, no replica reaches more than the others, and nothing changes.
 
 use std::sync::Arc;
 

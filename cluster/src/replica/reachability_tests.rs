@@ -82,7 +82,7 @@ fn leads(store: &Store) -> Vec<(usize, bool)> {
 }
 
 #[tokio::test]
-async fn a_member_that_reaches_all_leads_while_two_others_are_cut_apart() {
+async fn the_member_that_reaches_all_leads_while_the_link_of_two_others_is_cut() {
     let (cluster, cut) = (Cluster::new(&["a", "b", "c"], 2), watch::Sender::new(false));
     let stores = open_severable(&cluster, &cut).await;
     stores[0].transfer(None, "a").await.unwrap();
@@ -107,7 +107,7 @@ async fn a_member_that_reaches_all_leads_while_two_others_are_cut_apart() {
 }
 
 #[tokio::test]
-async fn nobody_lets_others_lead_because_a_member_is_gone() {
+async fn leaders_stay_when_a_member_is_down() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let mut stores = cluster.open_all().await;
     stores[0].transfer(None, "a").await.unwrap();

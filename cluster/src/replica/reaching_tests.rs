@@ -8,7 +8,7 @@ use super::replica_tests::{Cluster, create};
 use crate::{Revision, TableId};
 
 #[tokio::test]
-async fn a_table_of_another_group_comes_to_a_revision_that_was_assigned_elsewhere() {
+async fn a_table_reaches_a_revision_that_another_group_assigned() {
     let cluster = Cluster::new(&["a", "b", "c"], 2);
     let stores = cluster.open_all().await;
     // Pods are in groups of their own, and the group `default` gets no writes.

@@ -138,7 +138,7 @@ async fn any_replica_writes_and_reads() {
 }
 
 #[tokio::test]
-async fn a_cluster_outlives_each_of_its_members() {
+async fn a_cluster_survives_the_loss_of_each_member() {
     let cluster = Cluster::new(&["a", "b", "c"], 3);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
     let mut written = Vec::new();
@@ -162,7 +162,7 @@ async fn a_cluster_outlives_each_of_its_members() {
 
 /// Divides the pods under traffic, and stops the leader of the default group at each stage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_is_divided_although_leaders_go_at_any_stage() {
+async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
     for (number, stage) in dividing_tests::STAGES.iter().enumerate() {
         let cluster = Cluster::new(&["a", "b", "c"], 0);
         let stores = cluster.open_all().await;
@@ -273,7 +273,7 @@ async fn leaders_are_spread_transferred_and_drained() {
 }
 
 #[tokio::test]
-async fn a_drained_member_leads_rather_than_nobody() {
+async fn a_drained_member_leads_if_no_other_can() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
     stores["b"].drain("a").await.unwrap();
@@ -284,7 +284,7 @@ async fn a_drained_member_leads_rather_than_nobody() {
 }
 
 #[tokio::test]
-async fn a_leader_whose_disk_is_full_lets_another_lead_before_it_has_to_refuse_a_write() {
+async fn a_leader_with_a_full_disk_hands_over_before_it_must_refuse_writes() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
     stores[1].transfer(None, "a").await.unwrap();
@@ -310,7 +310,7 @@ async fn a_leader_whose_disk_is_full_lets_another_lead_before_it_has_to_refuse_a
 }
 
 #[tokio::test]
-async fn a_store_that_is_shut_down_refuses_writes_at_once_although_nobody_leads() {
+async fn a_store_that_is_shut_down_without_a_leader_refuses_writes_at_once() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let alone = cluster.begin("a").await;
     alone.clone().shutdown().await;
@@ -334,7 +334,7 @@ async fn a_leader_without_a_majority_is_not_available() {
 }
 
 #[tokio::test]
-async fn a_decision_is_written_only_in_its_own_tenure() {
+async fn a_write_bound_to_a_tenure_is_made_only_in_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let tenure = |store: &Store| store.tenure(&store.table(&pods()));
@@ -370,7 +370,7 @@ async fn a_member_is_removed_and_a_new_one_joins() {
 }
 
 #[tokio::test]
-async fn others_join_a_store_that_began_alone() {
+async fn replicas_join_a_store_that_was_founded_alone() {
     let cluster = Cluster::new(&["a", "b"], 1);
     let founder = crate::Founder { name: "a".into(), address: cluster.addresses["a"].to_string() };
     let sharded = TableOptions { shards: Some(1), ..TableOptions::default() };
@@ -405,7 +405,7 @@ async fn others_join_a_store_that_began_alone() {
 }
 
 #[tokio::test]
-async fn a_member_that_starts_without_the_others_shows_what_it_has() {
+async fn a_member_that_starts_without_the_others_shows_its_own_state() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
     let first = create(&stores[2], "ns/first").await;
@@ -434,7 +434,7 @@ async fn a_member_that_starts_without_the_others_shows_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_replica_that_is_no_member_yet_says_so() {
+async fn a_replica_that_is_not_a_member_yet_refuses_changes() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let a = cluster.begin("a").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -443,7 +443,7 @@ async fn a_replica_that_is_no_member_yet_says_so() {
 }
 
 #[tokio::test]
-async fn a_follower_that_nobody_leads_any_more_is_not_available() {
+async fn a_follower_without_a_leader_is_not_available() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
     stores["b"].transfer(None, "a").await.unwrap();
@@ -484,7 +484,7 @@ fn voters(store: &Store) -> Vec<(String, bool)> {
 }
 
 #[tokio::test]
-async fn a_join_that_a_leader_left_half_done_is_finished_by_asking_again() {
+async fn repeating_a_join_finishes_one_that_a_former_leader_began() {
     for pause_ms in [0, 3, 10, 30] {
         let cluster = Cluster::new(&["a", "b", "c", "d"], 2);
         let three = |name: &str| {
@@ -583,7 +583,7 @@ async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
 }
 
 #[tokio::test]
-async fn members_at_each_others_addresses_found_nothing_until_these_are_right() {
+async fn members_with_swapped_addresses_found_nothing_until_these_are_corrected() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let crossed = |name: &str, at: &str| Membership { peer_listen: cluster.addresses[at], ..cluster.membership(name) };
     for places in [["a", "c", "b"], ["b", "a", "c"], ["b", "c", "a"]] {

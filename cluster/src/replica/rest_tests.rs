@@ -24,7 +24,7 @@ async fn wait_for_elections() {
 }
 
 #[tokio::test]
-async fn idle_groups_rest_and_writes_and_reads_wake_theirs() {
+async fn idle_groups_rest_until_a_write_or_read_wakes_them() {
     let cluster = Cluster::new(&["a", "b", "c"], 6);
     let stores = cluster.open_all().await;
     let mut undisturbed = 0;
@@ -49,7 +49,7 @@ async fn idle_groups_rest_and_writes_and_reads_wake_theirs() {
 }
 
 #[tokio::test]
-async fn a_candidate_under_a_resting_leader_gets_no_vote_and_wakes_it() {
+async fn a_candidate_wakes_a_resting_leader_and_gets_no_vote() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let terms = all_rest(&stores).await;
@@ -66,7 +66,7 @@ async fn a_candidate_under_a_resting_leader_gets_no_vote_and_wakes_it() {
 }
 
 #[tokio::test]
-async fn groups_rest_without_a_member_that_is_gone_and_wake_when_it_returns() {
+async fn groups_rest_while_a_member_is_down_and_wake_when_it_returns() {
     let cluster = Cluster::new(&["a", "b", "c"], 3);
     let mut stores = cluster.open_all().await;
     all_rest(&stores).await;
@@ -83,7 +83,7 @@ async fn groups_rest_without_a_member_that_is_gone_and_wake_when_it_returns() {
 }
 
 #[tokio::test]
-async fn groups_rest_although_a_removed_member_goes_on_asking_for_votes() {
+async fn groups_rest_while_a_removed_member_asks_for_votes() {
     let cluster = Cluster::new(&["a", "b", "c"], 3);
     let stores = cluster.open_all().await;
     stores[0].remove("c").await.unwrap();

@@ -213,7 +213,7 @@ fn probe(write: &Write) -> Option<Write> {
     (write.expectation == Expectation::Absent).then(probe)
 }
 
-/// Returns whether a change was made by this write: another one may have done the same to the same version.
+/// Returns whether this write made a change: another write may have changed the same version in the same way.
 fn made(write: &Write, write_id: WriteId, change: &Change) -> bool {
     let is_alike = || {
         let before = change.previous().map(|previous| previous.revision());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn of_two_who_want_the_same_one_gets_it_also_when_the_answer_is_lost() {
+    async fn only_one_of_two_equal_writes_succeeds_even_if_its_answer_is_lost() {
         let (store, table, first) = store().await;
         for mutation in [Some(b'1'), None] {
             let expected = Expectation::Revision(table.get("ns/a").unwrap().revision());
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_create_is_not_made_again_when_somebody_has_deleted_what_it_made() {
+    async fn a_create_is_not_repeated_after_another_client_deleted_its_object() {
         let (store, table, first) = store().await;
         store.write(write(Expectation::Revision(first.revision()), None)).await.unwrap();
         let mut retried = store.retried_write(write(Expectation::Absent, Some(b'0')));

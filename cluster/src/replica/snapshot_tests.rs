@@ -78,12 +78,12 @@ async fn begin_tapped(cluster: &mut Cluster, name: &str, tap: &Tap) -> Store {
     cluster.begin_as(machine, cluster.membership(name)).await
 }
 
-/// Makes a replica a member, as often as that must be asked for, and waits until it is one.
+/// Asks to admit a replica until that succeeds, and waits until it is a member.
 async fn join(cluster: &Cluster, by: &Store, name: &str, joining: &Store) {
     let address = cluster.addresses[name].to_string();
     let admitted = async {
         while let Err(error) = by.admit(name, &address).await {
-            tracing::info!(%error, "is to be asked for again");
+            tracing::info!(%error, "the admission must be asked for again");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         joining.ready().await;
@@ -106,7 +106,7 @@ fn offsets(pieces: &[Piece]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_is_gone() {
+async fn a_member_that_lost_its_disk_is_sent_a_snapshot_if_the_log_is_gone() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     let mut written = fill(&b, 4, 32 << 10).await;
@@ -128,7 +128,7 @@ async fn a_member_that_lost_its_disk_is_sent_a_snapshot_in_place_of_a_log_that_i
 }
 
 #[tokio::test]
-async fn a_transfer_that_was_broken_off_goes_on_where_it_was() {
+async fn an_interrupted_transfer_continues_where_it_stopped() {
     let (mut cluster, a, written) = alone().await;
     let tap = Tap::default();
     tap.decide("g1", 2 * PIECE, PieceFault::Cut);
@@ -147,7 +147,7 @@ async fn a_transfer_that_was_broken_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_piece_that_comes_otherwise_than_it_was_sent_is_refused_and_sent_again() {
+async fn a_piece_that_is_corrupted_on_its_way_is_refused_and_sent_again() {
     let (mut cluster, a, written) = alone().await;
     let tap = Tap::default();
     tap.decide("g1", PIECE, PieceFault::Corrupted);
@@ -158,7 +158,7 @@ async fn a_piece_that_comes_otherwise_than_it_was_sent_is_refused_and_sent_again
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_damaged_where_it_lies_is_not_installed() {
+async fn a_snapshot_that_is_damaged_on_the_senders_disk_is_not_installed() {
     let (mut cluster, a, written) = alone().await;
     let mut files = cluster.disks["a"].files();
     files.retain(|(path, _)| path.starts_with("/store/snapshots/g1"));
@@ -179,7 +179,7 @@ async fn a_snapshot_that_is_damaged_where_it_lies_is_not_installed() {
 }
 
 #[tokio::test]
-async fn a_leader_that_goes_while_it_sends_a_snapshot_is_succeeded_by_one_that_sends_its_own() {
+async fn the_next_leader_sends_its_own_snapshot_when_the_sender_stops() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     b.transfer(None, "a").await.unwrap();
@@ -263,7 +263,7 @@ fn stand_still(disks: &[&SimulatedDisk]) -> Arc<Mutex<BTreeSet<Access>>> {
 /// The disks stand still meanwhile: if the thread that serves all groups waited for them, all groups would wait as
 /// long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_groups_go_on_while_a_large_snapshot_is_sent_and_taken_in() {
+async fn other_groups_continue_while_a_large_snapshot_is_sent_and_installed() {
     let mut cluster = Cluster::new(&["a", "b"], 1);
     let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
     b.transfer(None, "a").await.unwrap();

@@ -81,7 +81,7 @@ async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
     standing.send_replace(Standing::Starting);
 }
 
-/// Waits until whether this replica has a vote in a group equals `has`.
+/// Waits until this replica has a vote in a group (`has`), or has none.
 async fn changes(node: &Node, votes: &mut Votes, has: bool) {
     while node.has_vote() != has {
         votes.changed().await;

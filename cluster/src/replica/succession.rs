@@ -130,7 +130,7 @@ mod tests {
     use crate::peer::TlsNetwork;
 
     #[test]
-    fn replicas_miss_a_silent_leader_one_after_the_other_again_and_again() {
+    fn replicas_take_turns_to_miss_a_silent_leader() {
         let looks = || (0..).map(|look| MISSING_INTERVAL * look..MISSING_INTERVAL * (look + 1)).skip(1);
         let turns = |rank| looks().take(12).filter(move |silence| is_turn(silence, rank, 2)).map(|silence| silence.end);
         let at = |numbers: [u32; 3]| numbers.map(|number| PEER_SILENCE_MAX + MISSING_INTERVAL * number).to_vec();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_is_gone_when_connections_to_it_are_refused_or_closed_at_once() {
+    async fn a_process_is_gone_if_its_connections_are_refused_or_closed_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         assert!(!is_gone(&TlsNetwork, &address).await, "it may only be slow");

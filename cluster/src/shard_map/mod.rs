@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_go_round_the_data_groups_and_keys_spread_evenly() {
+    fn shards_take_turns_in_data_groups_and_keys_spread_evenly() {
         let map = founding(3, &[("pods", 8), ("leases", 1)]).unwrap();
         let group_numbers = |table: &str| map.divisions(&TableId::new(table)).pop().unwrap().group_numbers;
         assert_eq!(group_numbers("pods").len(), 8);

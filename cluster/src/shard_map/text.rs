@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_maps_are_refused() {
         let texts = [
             "",
             " flotilla shards 1\n",
@@ -125,7 +125,7 @@ mod tests {
         founder ab a h:1\ntable pods serving 1 1,2\ntable pods next 3 2\n";
 
     #[test]
-    fn a_map_in_which_nothing_is_preferred_is_written_as_it_was_before_that_could_be_said() {
+    fn a_map_without_preferences_has_the_text_of_earlier_releases() {
         let map = parse(BEFORE).unwrap();
         assert!(map.preferred.is_empty());
         assert_eq!(map.text(), BEFORE);

@@ -1,6 +1,6 @@
-//! Changes of members, leaders and divisions of tables, as people ask for them while clients go on.
+//! Changes of members, leaders and divisions of tables that operators make while clients are busy.
 //!
-//! Each is asked of any host again and again until it is done, as people would do.
+//! An operator asks one host after the other until one has made the change.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -72,7 +72,7 @@ impl MemberChanges {
     }
 }
 
-/// Asks random other hosts to do something about one, until one of them has done it.
+/// Asks random other hosts for a change of one host, until one of them has made it.
 async fn until<F: Future<Output = Result<(), String>> + 'static>(
     clients: &[StoreClient],
     about: usize,

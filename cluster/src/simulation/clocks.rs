@@ -67,7 +67,7 @@ fn two_writes(seed: u64) -> ([Revision; 2], u64) {
 }
 
 #[test]
-fn a_write_is_told_of_when_all_others_will_assign_larger_revisions() {
+fn a_write_is_acknowledged_once_all_others_will_assign_larger_revisions() {
     for seed in 1..6 {
         let (revisions, took) = two_writes(seed);
         assert!(revisions.is_sorted(), "seed {seed}: {revisions:?}");
@@ -100,7 +100,7 @@ fn seen_before(seed: u64) -> [Revision; 2] {
 }
 
 #[test]
-fn a_write_is_shown_when_all_others_will_assign_larger_revisions() {
+fn a_write_is_shown_once_all_others_will_assign_larger_revisions() {
     for seed in 1..6 {
         let revisions = seen_before(seed);
         assert!(revisions.is_sorted(), "seed {seed}: {revisions:?}");

@@ -83,7 +83,7 @@ fn takes_writes(world: &mut World, host: usize) -> bool {
 }
 
 #[test]
-fn a_leader_chosen_during_a_disk_standstill_leads_after_it() {
+fn a_leader_elected_during_a_disk_standstill_leads_after_it() {
     for seed in 1..9 {
         let (mut world, ids, (term, first)) = three(seed);
         let (next, other) = ((first + 1) % 3, (first + 2) % 3);

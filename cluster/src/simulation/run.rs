@@ -165,7 +165,7 @@ fn is_printed() -> bool {
 }
 
 #[test]
-fn promises_are_kept_whatever_happens() {
+fn guarantees_hold_under_faults() {
     let mut broken = Vec::new();
     for seed in seeds(1..3) {
         let began = std::time::Instant::now();
@@ -186,7 +186,7 @@ fn promises_are_kept_whatever_happens() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn the_same_seed_gives_the_same_run() {
     let [first, again, other] = [7, 7, 8].map(|seed| run(seed, None, false).digest);
     assert_eq!(first, again);
     assert_ne!(first, other);

@@ -12,7 +12,7 @@ use crate::wal::disk::{Disk, DiskFile};
 use crate::wal::simulated_disk::SimulatedDisk;
 
 #[test]
-fn a_gentle_snapshot_leaves_the_disk_to_others_and_comes_to_an_end() {
+fn a_gentle_snapshot_leaves_the_disk_to_others_and_ends() {
     let (none, quick) = (Duration::ZERO, Duration::from_millis(1));
     assert_eq!(Pace::Fast.pause(none, quick), none);
     assert_eq!(Pace::Gentle.pause(none, quick), SNAPSHOT_WRITE_INTERVAL - quick);
@@ -76,7 +76,7 @@ impl Disk for Removing {
 }
 
 #[test]
-fn a_snapshot_takes_the_place_of_those_that_others_remove_and_spares_what_they_write() {
+fn a_new_snapshot_spares_unfinished_files_and_tolerates_removed_ones() {
     let disk = SimulatedDisk::default();
     let snapshots = Snapshots::open(Arc::new(Removing(disk.clone())), "/snapshots".into()).unwrap();
     let written: &Path = Path::new("/snapshots/0000000000000003.tmp");

@@ -233,7 +233,7 @@ fn interests() -> Vec<Interest> {
 }
 
 #[test]
-fn lists_are_snapshots_and_watches_miss_and_repeat_nothing() {
+fn lists_are_consistent_and_watches_miss_and_repeat_nothing() {
     for seed in 1..=60 {
         let groups = (seed % 8 + 1) as u8;
         let shards = [1, 3, 8, 13][seed as usize % 4].max(u16::from(groups));
@@ -352,7 +352,7 @@ fn history_is_kept_from_the_closed_revision_on() {
 }
 
 #[test]
-fn changes_of_groups_are_told_that_seemed_to_be_of_a_group_that_is_further() {
+fn subscribers_get_changes_after_the_closed_revision_went_back() {
     let mut world = World::new(7, 2, 2);
     let ahead = Arc::new(GroupClock::new("default".into(), 0, Arc::default(), HybridClock::default(), HISTORY));
     ahead.raise(Revision::new(BASE + 1_000_000));

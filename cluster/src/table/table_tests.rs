@@ -219,7 +219,7 @@ fn history_is_bounded_in_bytes() {
 }
 
 #[tokio::test]
-async fn subscriptions_are_woken_by_what_concerns_them_only() {
+async fn only_changes_that_concern_a_subscription_wake_it() {
     let table = table();
     commit(&table, &put("a/x", "n1", Expectation::Absent, 1));
     let by_node = |node: &str| Interest { field: Some(("spec.nodeName".into(), node.into())), ..Interest::default() };
@@ -299,7 +299,7 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_deadline() {
 }
 
 #[test]
-fn watchers_share_what_the_first_made() {
+fn watchers_share_the_value_that_the_first_one_made() {
     let object: Arc<Object> = match put("a/x", "n", Expectation::Absent, 1).operation {
         Operation::Put(object) => object,
         Operation::Delete(_) => unreachable!(),
@@ -312,7 +312,7 @@ fn watchers_share_what_the_first_made() {
 }
 
 #[test]
-fn changes_are_found_behind_any_revision() {
+fn changes_are_found_after_any_revision() {
     for count in [0, 1, 2, 7, 40] {
         let table = table();
         for number in 1..=count {

@@ -54,7 +54,7 @@ impl ByHand {
 }
 
 #[test]
-fn segments_are_given_back_only_by_what_is_durable() {
+fn only_durable_records_free_segments() {
     let (disk, runner) = (SimulatedDisk::default(), ByHand::default());
     let by_hand = WalOptions { runner: Arc::new(runner.clone()), ..options(&Arc::default()) };
     let wal = Wal::open(Arc::new(disk.clone()), by_hand, &["default".into(), "leases".into()]).unwrap();
@@ -102,7 +102,7 @@ fn records_found_when_a_log_is_opened_are_durable() {
 }
 
 #[test]
-fn an_entry_that_does_not_follow_is_fatal_and_never_written() {
+fn an_entry_out_of_order_is_fatal_and_never_written() {
     for purged in [None, Some(at(20))] {
         let (disk, fatal) = (SimulatedDisk::default(), Arc::new(AtomicBool::default()));
         let wal = Wal::open(Arc::new(disk.clone()), options(&fatal), &["default".into()]).unwrap();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_begins_at_a_page_whatever_its_size() {
+    fn a_buffer_of_any_size_begins_at_a_page() {
         let mut pages = Pages::of(b"begin");
         for round in 0..40_usize {
             let before = pages.as_slice().to_vec();

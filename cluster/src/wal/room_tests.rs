@@ -12,7 +12,7 @@ use super::{Ballot, Wal, WalOptions};
 use crate::limits::WAL_FRAMES_WAITING_MAX;
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_far_behind_is_waited_for() {
+async fn reservations_wait_for_a_disk_that_is_far_behind() {
     let stands_still = Arc::new(AtomicBool::new(false));
     let slow = stands_still.clone();
     let pace: Pace = Arc::new(move || Duration::from_secs(if slow.load(Ordering::Relaxed) { 60 } else { 0 }));

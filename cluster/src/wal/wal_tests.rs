@@ -184,7 +184,7 @@ fn a_log_without_its_newest_segments_is_refused() {
 }
 
 #[test]
-fn an_end_that_was_forgotten_since_the_log_was_closed_is_noticed() {
+fn a_log_that_lost_its_end_since_it_was_closed_is_refused() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     (0..8).for_each(|index| append(&wal, 0, index).unwrap());
@@ -212,7 +212,7 @@ fn an_end_that_was_forgotten_since_the_log_was_closed_is_noticed() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_refused() {
+fn a_truncated_segment_is_refused() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     for index in 0..8 {
@@ -255,7 +255,7 @@ fn a_missing_segment_is_noticed() {
 }
 
 #[test]
-fn votes_and_truncation_are_remembered_and_superseded_segments_given_back() {
+fn votes_and_truncations_survive_and_superseded_segments_are_removed() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     let ballot = Ballot { term: 3, node: 2, committed: true };
@@ -299,7 +299,7 @@ fn append_for_ever(wal: &Wal, group: u16, index: u64) {
 }
 
 #[test]
-fn segments_are_given_back_while_there_is_always_more_to_write() {
+fn segments_are_removed_while_the_writer_is_never_idle() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     (0..200).for_each(|index| append(&wal, 0, index).unwrap());
@@ -318,7 +318,7 @@ fn segments_are_given_back_while_there_is_always_more_to_write() {
 }
 
 #[test]
-fn groups_may_be_numbered_anew() {
+fn groups_may_get_other_numbers() {
     let disk = SimulatedDisk::default();
     let wal = open(&disk).unwrap();
     append(&wal, 0, 0).unwrap();
@@ -387,7 +387,7 @@ fn queued_entries_share_a_flush() {
 }
 
 #[tokio::test]
-async fn segments_are_made_ready_while_others_are_taken_into_use() {
+async fn segments_are_prepared_while_others_come_into_use() {
     let disk = SimulatedDisk::default();
     for round in 0..5_u64 {
         let wal = open(&disk).unwrap();

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_woken_behind_the_outermost_notifying() {
+    fn tasks_are_woken_after_the_outermost_notification() {
         let count = Arc::new(Count::default());
         let woken = || count.0.load(Ordering::Relaxed);
         let ring = || wake_after_notifying(Arc::clone(&count).into());

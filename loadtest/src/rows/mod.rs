@@ -19,7 +19,7 @@ use crate::report::Figures;
 use crate::seed;
 use crate::watchers::{self, Pace, Plan};
 
-/// What rows need to run.
+/// The server and the settings with which rows run.
 pub struct Context {
     /// Opens connections to the server.
     pub connector: Arc<Connector>,
@@ -63,7 +63,7 @@ enum Needs {
 }
 
 impl Needs {
-    /// Provides it. What is returned must be kept for as long as requests are sent.
+    /// Provides it. The caller keeps the returned server until the last request was sent.
     async fn provide(self, client: &mut Client, context: &Context) -> Result<Option<Backend>, Error> {
         match self {
             Self::Nothing => Ok(None),

@@ -13,14 +13,14 @@ pub fn forget_empty(of: &Type, value: &mut Value, before: &Value) {
     forget(of, value, before, &|_| true);
 }
 
-/// Does what [`forget_empty`] does, but only where `before` has the same part with `null` there. What is left differs
-/// from `before` as a client sees it, and an error may show it.
+/// The same as [`forget_empty`], but only where `before` has `null` at the same place. The remaining values differ from
+/// `before` as a client sees it, and an error may show them.
 pub fn forget_equal(of: &Type, value: &mut Value, before: &Value) {
     forget(of, value, before, &|before| before.is_some_and(Value::is_null));
 }
 
-/// Decides by the member of the earlier value whether an empty one is replaced; it is given `None` where the earlier
-/// value lacks what holds the member.
+/// Decides by the member of the earlier value whether an empty one is replaced. It gets `None` where the earlier value
+/// lacks the object that holds the member.
 type Decide<'a> = &'a dyn Fn(Option<&Value>) -> bool;
 
 fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {

@@ -59,7 +59,7 @@ pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
     conform_changed(of, value, &Value::Null)
 }
 
-/// Does what [`conform`] does, for a value that was made from a conformed one: parts that both share are skipped.
+/// The same as [`conform`], for a value that was made from a conformed one: parts that both share are skipped.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
     let mut walk = Walk { unknown: Complaints::default(), first: None };
     let root = Place { parent: None, step: Step::Root };

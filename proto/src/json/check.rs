@@ -34,7 +34,7 @@ struct Checker<'a> {
     objects: [u64; READ_DEPTH_MAX / WORD],
 }
 
-/// What kind of value was passed.
+/// The kind of value that was passed.
 enum Passed {
     Whole,
     /// The beginning of a container that is not empty.
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_as_large_as_the_parser_keeps_them() {
+    fn numbers_are_limited_as_in_the_parser() {
         for digits in [1, 18, 19, 20, 299, 300, 308, 309, 310, 400] {
             agrees("9".repeat(digits).as_bytes());
             agrees(format!("-0.{}", "9".repeat(digits)).as_bytes());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_nest_as_deeply_as_the_parser_keeps_them() {
+    fn depth_is_limited_as_in_the_parser() {
         for levels in [1, 63, 64, 65, READ_DEPTH_MAX - 1, READ_DEPTH_MAX, READ_DEPTH_MAX + 1, 2000] {
             for (open, inside, close) in
                 [("[", "", "]"), ("[", "1", "]"), ("{\"a\":", "1", "}"), ("{\"a\":[", "2", "]}")]

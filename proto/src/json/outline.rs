@@ -117,7 +117,7 @@ mod tests {
 "#;
 
     #[test]
-    fn the_whole_is_what_the_parser_makes_of_it() {
+    fn whole_texts_are_read_as_by_the_parser() {
         assert_eq!(parse_part(TEXT, Part::Whole, 0..0), json::parse(TEXT).ok());
         assert_eq!(parse_part(TEXT, Part::but(&[]), 0..0), json::parse(TEXT).ok());
         assert_eq!(parse_part(TEXT, Part::only(&[]), 0..0), Some(Value::object()));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_an_object_is_left_out_wherever_it_ends() {
+    fn the_rest_of_an_object_is_skipped_wherever_it_ends() {
         const PART: Part = Part::only(&[
             ("metadata", Part::but(&[("managedFields", Part::Rest)])),
             ("spec", Part::only(&[("x", Part::Whole), ("containers", Part::Rest)])),

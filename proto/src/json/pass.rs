@@ -42,7 +42,7 @@ impl<'a> Pass<'a> {
         self.written_key()?.text()
     }
 
-    /// Does what [`Pass::key`] does, for readers that compare the key with known ones.
+    /// The same as [`Pass::key`], for readers that compare the key with known ones.
     pub(crate) fn written_key(&mut self) -> Option<Written<'a>> {
         let key = self.string()?;
         (self.peek()? == b':').then(|| self.at += 1)?;

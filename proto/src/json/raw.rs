@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_members_stay_as_they_are_written() {
+    fn repeated_members_are_kept() {
         let text =
             r#" [ {"op":"add", "value" : {"a": "\" <", "a":[ 1.0, {} ]}} ,{}, {"value":1,"v\u0061lue":"x y"},3] "#;
         let texts = members_of_items(text, "value");

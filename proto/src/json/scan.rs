@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_found_wherever_it_stands() {
+    fn the_end_is_found_at_every_position() {
         let plain = "abcdefg \u{7f}\u{e9}\u{20ac}!#[]~ 0123456789".as_bytes();
         for before in 0..plain.len() {
             for end in [b'"', b'\\', 0, b'\n', 0x1f] {

@@ -17,7 +17,7 @@ pub const COMPLAINTS_MAX: usize = 100;
 /// again.
 const PATH_BYTES_MAX: usize = 8 << 20;
 
-/// What the walk knows of a value.
+/// What the walk knows about a value.
 #[derive(Clone, Copy)]
 enum Seen<'t> {
     /// An object of a type.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_stand_in_the_order_of_the_text() {
+    fn errors_are_in_the_order_of_the_text() {
         let text = r#"{"foo":1,"metadata":{"name":"w","x":1,"name":"w"},"data":{"a":"1","a":"2"},"bar":{"z":1,"z":2}}"#;
         assert_eq!(
             of("", "v1", "ConfigMap", text),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_type_repeated_keys_are_told() {
+    fn without_a_type_repeated_keys_are_reported() {
         let text = r#"{"b":{"x":[{"y":1,"y":2}],"x":3},"a":1,"a":{"b":1},"":1,"":2}"#;
         assert_eq!(
             complaints(text, None),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_texts_are_passed_over() {
+    fn texts_that_nest_too_deeply_are_not_checked() {
         let deep = format!("{{\"x\":{}1{},\"y\":1}}", "[".repeat(9000), "]".repeat(9000));
         assert_eq!(of("", "v1", "ConfigMap", &deep), r#"unknown field "x", unknown field "y""#);
     }

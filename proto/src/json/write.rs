@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_looked_at_that_may_not_stand_as_it_is() {
+    fn every_byte_that_needs_an_escape_is_found() {
         let is_plain = |byte: u8| byte >= 0x20 && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
         for byte in 0..=u8::MAX {
             for before in [0, 1, 7, 15, 16, 17, 31, 40] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_stand_wherever_they_are_needed() {
+    fn escapes_are_written_at_every_position() {
         let mut out = Vec::new();
         write_str("0123456789abcdef\"\\<>&\n\r\t\u{8}\u{c}\u{1}\u{2028}\u{2029}\u{2030}\u{7f}\u{e9}end", &mut out);
         let expected = "\"0123456789abcdef\\\"\\\\\\u003c\\u003e\\u0026\\n\\r\\t\\b\\f\\u0001\\u2028\\u2029\u{2030}\u{7f}\u{e9}end\"";

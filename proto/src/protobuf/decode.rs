@@ -19,7 +19,7 @@ pub fn decode(of: &Type, bytes: &[u8]) -> Result<Value, Error> {
     decode_onto(of, bytes, Value::Null)
 }
 
-/// Does what [`decode`] does, but adds to the given members, such as `kind` and `apiVersion`.
+/// The same as [`decode`], but adds to the given members, such as `kind` and `apiVersion`.
 ///
 /// # Errors
 ///
@@ -31,11 +31,11 @@ pub fn decode_onto(of: &Type, bytes: &[u8], value: Value) -> Result<Value, Error
     message(of, bytes, value, DEPTH_MAX)
 }
 
-/// What was found of a field so far.
+/// The part of a field that was read so far.
 enum Found {
     Nothing,
     Value(Value),
-    /// Entries of a map. Of a repeated key the last entry counts.
+    /// Entries of a map. The last entry of a repeated key counts.
     Entries(Vec<(Str, Value)>),
 }
 
@@ -132,7 +132,7 @@ fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, de
             match found {
                 Found::Entries(entries) => entries.push(entry),
                 Found::Value(Value::Object(map)) => {
-                    // Of an earlier part of the message.
+                    // The map is from an earlier part of the message.
                     map.insert(entry.0, entry.1);
                     map.sort();
                 }

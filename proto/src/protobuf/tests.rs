@@ -92,7 +92,7 @@ fn with_messages() -> impl Iterator<Item = &'static Type> {
 }
 
 #[test]
-fn messages_are_those_of_the_reference() {
+fn messages_are_equal_to_the_reference() {
     for (name, json, bytes) in GOLDEN {
         let (of, bytes) = (of_type(name), unhex(bytes));
         let mut value = crate::json::parse(json.as_bytes()).expect("JSON");
@@ -164,7 +164,7 @@ fn members_in_any_order_are_the_same_message() {
 }
 
 #[test]
-fn damaged_text_is_no_panic_on_any_way() {
+fn damaged_text_causes_no_panic_in_any_conversion() {
     let of = of_type("core.v1.Pod");
     let mut random = Random(11);
     let whole = crate::json::to_vec(&sample(of, &mut random, 20));
@@ -205,7 +205,7 @@ fn empty_objects_are_the_zero_value_and_back() {
 }
 
 #[test]
-fn garbage_is_refused_or_ignored_but_never_a_panic() {
+fn garbage_is_refused_or_ignored_without_a_panic() {
     let mut random = Random(7);
     let kinds =
         ["core.v1.Pod", "apiextensions.v1.JSONSchemaProps", "coordination.v1.Lease", "resource.v1.ResourceSlice"];

@@ -218,7 +218,7 @@ fn sums_are_exact() {
 }
 
 #[test]
-fn values_beyond_64_bits_are_what_the_reference_takes_them_for() {
+fn values_beyond_64_bits_are_read_as_by_the_reference() {
     for (text, value, milli) in [
         ("1500m", 2, 1500),
         ("-1500m", -2, -1500),

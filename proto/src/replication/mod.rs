@@ -42,7 +42,7 @@ pub enum Method {
     Close = 9,
     /// Change the members or the leader of a group, or what this replica should lead: [`Administer`].
     Administer = 10,
-    /// Let groups rest, and expect no more of their leader than that its process is there: [`Rest`].
+    /// Let groups rest: expect no heartbeats of their leader while its process runs: [`Rest`].
     Rest = 11,
 }
 

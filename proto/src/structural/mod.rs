@@ -54,7 +54,7 @@ pub struct Structural {
     pub atomic: bool,
     /// The value validations, see [`Structural::rules`].
     rules: ValueValidations,
-    /// What few schemas have. A server may hold hundreds of thousands of schemas.
+    /// The parts that few schemas have, boxed since a server may hold hundreds of thousands of schemas.
     extra: Option<Box<Extra>>,
 }
 
@@ -69,7 +69,7 @@ struct Extra {
     list_map_keys: Vec<Str>,
 }
 
-/// What the other schemas have instead.
+/// The parts of a schema without [`Extra`].
 static NO_EXTRA: Extra = Extra { default: None, default_bytes: 0, defaulted: Vec::new(), list_map_keys: Vec::new() };
 
 /// The `type` of a schema.

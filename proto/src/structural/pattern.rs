@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_is_none_matches_everything() {
+    fn an_invalid_pattern_matches_everything() {
         assert!(Pattern::new("^a$").matches("a"));
         assert!(!Pattern::new("^a$").matches("a\n"));
         let none = Pattern::new("(");

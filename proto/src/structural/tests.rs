@@ -158,7 +158,7 @@ fn structure(shape: &Shape) -> &Type {
 }
 
 #[test]
-fn types_tell_apply_what_has_parts() {
+fn types_tell_apply_which_fields_are_granular() {
     let schema = Structural::of(&value!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "plain": {"type": "array", "items": {"type": "string"}},
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}},
@@ -213,7 +213,7 @@ fn types_tell_apply_what_has_parts() {
 }
 
 #[test]
-fn schemas_that_are_none_and_deep_ones_are_read() {
+fn invalid_schemas_and_deep_schemas_are_read() {
     assert!(Structural::of(&Value::from("x")).properties.is_empty());
     let odd = value!({"type": 1, "properties": [], "items": true, "enum": "x", "required": [1], "maximum": "5"});
     let read = Structural::of(&odd);
@@ -232,7 +232,7 @@ fn schemas_that_are_none_and_deep_ones_are_read() {
 }
 
 #[test]
-fn of_very_many_unknown_members_not_all_are_named() {
+fn the_list_of_unknown_members_is_limited() {
     let map = value!({"type": "object", "additionalProperties": {"type": "object", "properties": {}}});
     let schema = value!({"type": "object", "properties": {"spec": map}});
     let members: Map = (0..2_000).map(|number| (format!("a{number}"), Value::Int(0))).collect();

@@ -20,8 +20,8 @@ pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
     of
 }
 
-/// Returns the type of an object with members of its own. All objects below one that preserves unknown members preserve
-/// them, too.
+/// Returns the type of an object with members of its own. Where an object preserves unknown members, all objects below
+/// it do.
 fn structure(schema: &Structural, open: bool, is_object: bool) -> Type {
     let skipped = |name: &str| is_object && is_meta(name);
     let mut fields: Vec<Field> = if is_object { standard_fields() } else { Vec::new() };

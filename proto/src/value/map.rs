@@ -129,7 +129,7 @@ impl Map {
         Self::unchanged(text, OnceLock::new())
     }
 
-    /// Does what [`Map::of_text`] does, with members that were read already.
+    /// The same as [`Map::of_text`], with members that were read already.
     pub(super) fn of_text_with(text: ObjectText, mut members: Vec<(Str, Value)>) -> Self {
         arrange(&mut members);
         Self::unchanged(text, members.into())

@@ -52,7 +52,7 @@ impl Value {
         }
     }
 
-    /// Does what [`Value::get`] does, for a change.
+    /// The same as [`Value::get`], for a change.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         match self {
             Self::Object(map) => map.get_mut(key),

@@ -1,9 +1,9 @@
-//! What YAML means: documents sent to the reference, with what it made of them, and bounds.
+//! The meaning of YAML: documents that were sent to the reference, with its results; and bounds.
 
 use super::parse::{Error, parse};
 use crate::json::DEPTH_MAX;
 
-/// What every document has at its beginning, where it says `H`.
+/// The beginning of every document, which `H` stands for.
 const HEAD: &str = "apiVersion: example.com/v1\nkind: Yam\nmetadata: {name: a}\n";
 
 fn document(short: &str) -> String {
@@ -165,23 +165,23 @@ fn documents_are_read_as_by_the_reference() {
 fn documents_are_refused_as_by_the_reference() {
     for (short, want) in REFUSED {
         let refused = parse(document(short).as_bytes()).err().map(|error| error.to_string()).unwrap_or_default();
-        // Of a key that is none the reference shows the value, too.
+        // For an invalid key the reference shows the value, too.
         assert!(want.starts_with(&refused) && !refused.is_empty(), "{short}: {refused}, not {want}");
     }
 }
 
 #[test]
-fn repeated_keys_are_told_as_by_the_reference() {
+fn repeated_keys_are_reported_as_by_the_reference() {
     for (short, want) in REPEATED {
         assert_eq!(parse(document(short).as_bytes()).unwrap().duplicates, *want, "{short}");
     }
-    // The last one counts, wherever it comes from.
+    // The last value of a key counts, even one from a merge.
     assert_eq!(json("a: &a {k: 1, j: 2}\nx: {k: 3, <<: *a}\n"), r#"{"a":{"j":2,"k":1},"x":{"j":2,"k":1}}"#);
     assert_eq!(json("a: &a {k: 1}\nx: {<<: [*a, {k: 2, l: 3}], m: 4}\n"), r#"{"a":{"k":1},"x":{"k":1,"l":3,"m":4}}"#);
 }
 
 #[test]
-fn texts_are_utf_8_or_say_what_they_are() {
+fn texts_are_utf_8_unless_a_mark_names_another_encoding() {
     for (bytes, why) in [
         (&b"x: \xff"[..], "invalid leading UTF-8 octet"),
         (b"x: \xc3\n", "invalid trailing UTF-8 octet"),
@@ -198,7 +198,7 @@ fn texts_are_utf_8_or_say_what_they_are() {
 }
 
 #[test]
-fn nothing_takes_long_or_ends_in_a_panic() {
+fn hostile_texts_take_little_time_and_cause_no_panic() {
     let parts = [
         "a",
         ":",

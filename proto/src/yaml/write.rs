@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_long_or_have_several_lines_are_told_by_a_mark() {
+    fn long_keys_and_keys_of_several_lines_get_a_question_mark() {
         let long = "k".repeat(129);
         let key = long.as_str();
         let object = value!({key: {"a": [1]}, "l\nm\n": [{"x": 1}, 2], "z": {key: "v"}});

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_may_stay_or_go() {
+    fn existing_addresses_may_stay_or_be_removed() {
         let service = |addresses: &[&str]| {
             let addresses: Vec<Value> = addresses.iter().map(|address| Value::from(*address)).collect();
             value!({"spec": {"externalIPs": addresses}})

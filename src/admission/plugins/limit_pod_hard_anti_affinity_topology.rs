@@ -1,4 +1,4 @@
-//! LimitPodHardAntiAffinityTopology: refuses pods that keep others from more than one node.
+//! LimitPodHardAntiAffinityTopology: refuses pods that keep other pods off more than one node.
 
 use flotilla_proto::value::Value;
 

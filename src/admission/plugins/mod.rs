@@ -1,6 +1,5 @@
-//! The admission plugins that run within the server, a file each: what the server itself adds to a write or refuses,
-//! beyond the rules of its kind. What those that are on by default do to objects are pure functions of
-//! [`crate::kinds::admission`].
+//! The admission plugins that run within the server, a file each. They change or refuse writes beyond the rules of a
+//! kind. [`crate::kinds::admission`] has the pure functions of those that are on by default.
 
 pub mod always_deny;
 pub mod always_pull_images;

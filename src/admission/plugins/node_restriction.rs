@@ -30,8 +30,8 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// A node whose name is not known may write nothing, so that every resource is concerned. Other objects are read as
-/// this member knows them, as the reference reads its own copies.
+/// A node whose name is not known may write nothing, so this concerns every resource. Other objects are read as this
+/// member has them, since the reference reads cached copies.
 fn decides_by(_: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     (operation != Operation::Connect).then_some(DecidesBy::Object)
 }

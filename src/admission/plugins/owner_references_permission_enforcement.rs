@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_count_when_they_begin_to_be_blocked() {
+    fn only_newly_blocked_owners_count() {
         let owned = |blocks: &[(&str, bool)]| {
             let owner = |(uid, blocks): &(&str, bool)| value!({"uid": (*uid), "blockOwnerDeletion": (*blocks)});
             value!({"metadata": {"ownerReferences": (blocks.iter().map(owner).collect::<Vec<_>>())}})

@@ -36,7 +36,7 @@ pub const PLUGIN: Plugin = Plugin::new("PodSecurity", Presence::On).validating(d
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
         (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
-        // The standard of the namespace counts for changes of what it is about.
+        // The standard of the namespace applies to the parts of a pod that it is about.
         (("", "pods", "" | "ephemeralcontainers" | "resize"), Operation::Update) => {
             Some(DecidesBy::TablesFor(is_significant))
         }

@@ -1,4 +1,5 @@
-//! PodTolerationRestriction: gives pods the tolerations of their namespace, and refuses those that it does not allow.
+//! PodTolerationRestriction: gives pods the tolerations of their namespace, and refuses tolerations that it does not
+//! allow.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;

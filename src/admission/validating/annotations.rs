@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_once_and_not_without_end() {
+    fn values_are_collected_once_and_bounded() {
         let mut collected = Collected::default();
         for value in ["x", "y", "x"] {
             collected.add("a".into(), value.into());

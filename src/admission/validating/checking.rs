@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_checked_against_the_kinds_that_are_named() {
+    fn expressions_are_checked_against_the_kinds_that_rules_name() {
         let rule = value!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"],
             "resources": ["deployments", "deployments/scale"]});
         let policy = value!({"spec": {

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_apply_or_say_why_not() {
+    fn patches_apply_or_the_error_says_why() {
         let object = value!({"metadata": {"name": "a"}, "list": [1]});
         let labelled = with(r#"[{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]"#, Some(&object));
         assert_eq!(labelled.unwrap().unwrap().str_at(&["metadata", "labels", "a"]), "b");

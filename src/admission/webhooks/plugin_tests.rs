@@ -122,7 +122,7 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
 /// Prints the cost of a write that no webhook matches; run it on request, in an optimized build.
 #[actix_web::test]
 #[ignore = "measures"]
-async fn looking_costs_little() {
+async fn a_write_that_no_webhook_matches_costs_little() {
     let dir = Scratch::new();
     let selector = value!({"matchLabels": {"a": "b"}});
     let named = webhook(rule("", "v1", "pods"), &[("objectSelector", selector)]);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_other_types_are_none() {
+    fn answers_with_members_of_other_types_are_malformed() {
         let refused = |response: Value| read(response, "v1", true).unwrap_err();
         let of = |what: &str| format!("failed to call webhook: json: cannot unmarshal {what}");
         let allowed = of("string into Go struct field AdmissionResponse.response.allowed of type bool");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_pass_on_what_the_webhook_states() {
+    fn refusals_have_the_status_of_the_webhook() {
         let refusal = |status: Value| Verdict { status, ..Verdict::default() }.refusal("w");
         let error = refusal(Value::Null);
         assert_eq!(

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_cost_what_devices_allow() {
+    fn the_limits_of_devices_bound_the_cost_of_selectors() {
         let attributes = r#"device.attributes["dra.example.com"]"#;
         let capacity = r#"device.capacity["dra.example.com"]"#;
         for (text, cost) in [

@@ -1,5 +1,5 @@
-//! Runs the cases that decide: CEL's own, and what Kubernetes' packages answered. `CEL_CASES=FOLDER` takes others of
-//! the same names and form. The last line is `N of M cases agree`.
+//! Runs CEL's own cases, and cases with the answers of Kubernetes' packages. `CEL_CASES=FOLDER` runs others with the
+//! same names and form. The last line is `N of M cases agree`.
 
 mod cases_plain;
 mod cases_schema;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Whether a case agrees, and if not, in what.
+/// Checks a case. The error says what differs.
 type Check = fn(&serde_json::Value) -> Result<(), String>;
 
 /// The files, and how many of their cases must agree at least.

@@ -1,4 +1,4 @@
-//! Random and hostile expressions: nothing panics, nothing overflows the stack, and what costs too much is stopped.
+//! Random and hostile expressions: none panics or overflows the stack, and one that costs too much is stopped.
 //! `CEL_ROUNDS=N` runs more of them.
 
 use flotilla_cel::check::Checked;
@@ -11,7 +11,7 @@ use flotilla_cel::schema::structural::Schema;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::Value;
 
-/// What random expressions are made of.
+/// The parts of random expressions.
 const WORDS: [&str; 58] = [
     "x",
     "y",
@@ -89,7 +89,7 @@ fn environment() -> Environment {
     Environment::kubernetes(35).with_variable("x", Type::Dyn).with_variable("y", Type::list(Type::Int))
 }
 
-/// Compiles and evaluates. Gives whether it compiled.
+/// Compiles and evaluates an expression. Returns whether it compiled.
 fn run(text: &str, environment: &Environment) -> bool {
     let checked = match Checked::of(text, environment) {
         Ok(checked) => checked,
@@ -108,7 +108,7 @@ fn run(text: &str, environment: &Environment) -> bool {
 }
 
 #[test]
-fn random_expressions_end_in_an_answer() {
+fn random_expressions_end_with_an_answer() {
     let rounds: usize = std::env::var("CEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(4000);
     let (environment, mut numbers, mut compiled) = (environment(), Numbers(0x2545_f491_4f6c_dd1d), 0);
     for _ in 0..rounds {
@@ -120,7 +120,7 @@ fn random_expressions_end_in_an_answer() {
 }
 
 #[test]
-fn changed_expressions_end_in_an_answer() {
+fn mutated_expressions_end_with_an_answer() {
     let rounds: usize = std::env::var("CEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(4000);
     let rule = "has(x.a) && x.a.all(v, y.exists(w, w == v || -1 < size(string(w)))) ? [x.?b.orValue({'k': 2u})] : [{}]";
     let (environment, mut numbers) = (environment(), Numbers(88_172_645_463_325_252));
@@ -138,7 +138,7 @@ fn changed_expressions_end_in_an_answer() {
     }
 }
 
-/// Makes expressions by the grammar, most of which compile: kinds of values are put where they fit.
+/// Makes expressions by the grammar. Most of them compile, since operands have fitting types.
 struct Maker {
     numbers: Numbers,
     /// Variables of loops in scope.
@@ -220,7 +220,7 @@ impl Maker {
 }
 
 #[test]
-fn expressions_of_the_grammar_end_in_an_answer() {
+fn expressions_of_the_grammar_end_with_an_answer() {
     let rounds: usize = std::env::var("CEL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1000);
     let (environment, mut compiled) = (environment(), 0);
     let mut maker = Maker { numbers: Numbers(0x9e37_79b9_7f4a_7c15), locals: 0 };
@@ -232,7 +232,7 @@ fn expressions_of_the_grammar_end_in_an_answer() {
 }
 
 #[test]
-fn deep_and_long_expressions_end_in_an_answer() {
+fn deep_and_long_expressions_end_with_an_answer() {
     // Builds without optimization take several times as much of the stack.
     let tests = || {
         let environment = environment();
@@ -274,7 +274,7 @@ fn a_loop_that_costs_too_much_is_stopped() {
     assert_eq!(evaluation.cost, 10_001);
 }
 
-/// How many evaluations a second a simple rule has: printed, where it is asked for, in a build with optimization.
+/// Prints how often per second a simple rule is evaluated; run it on request, in an optimized build.
 #[test]
 #[ignore = "measures"]
 fn simple_rules_are_evaluated_quickly() {
@@ -292,8 +292,7 @@ fn simple_rules_are_evaluated_quickly() {
     println!("{:.0} evaluations a second", f64::from(COUNT) / start.elapsed().as_secs_f64());
 }
 
-/// How long it takes to check the rules of a definition, and to compile them to be asked about objects: printed, as
-/// above.
+/// Prints how long it takes to check the rules of a definition, and to compile them for objects; run it likewise.
 #[test]
 #[ignore = "measures"]
 fn many_rules_are_compiled_quickly() {

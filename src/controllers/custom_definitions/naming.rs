@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_not_given() {
+    fn names_of_other_definitions_are_not_given() {
         let none = value!({"plural": "", "kind": ""});
         let cases = [
             ("plural", value!("cat"), "PluralConflict", "\"cat\" is already in use"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_free_are_given_and_others_stay() {
+    fn free_names_are_given_and_former_names_stay() {
         let had = value!({"plural": "kittens", "kind": "Kitten", "shortNames": ["kt"], "categories": ["old"]});
         let asked = asked("shortNames", value!(["ct"]));
         let (names, conflict) = decide(&asked, &had, &cats());

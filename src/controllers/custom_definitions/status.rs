@@ -44,7 +44,7 @@ fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     }
 }
 
-/// Sets the condition `Established`, which a definition keeps whatever happens to its names later.
+/// Sets the condition `Established`, which a definition keeps even if its names change later.
 fn establish(definition: &mut Value, now: &str) {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_wait_for_names_and_keep_what_they_were_given() {
+    fn definitions_wait_for_names_and_keep_those_that_they_got() {
         let mut taken = Taken::default();
         taken.add(&value!({"plural": "lions", "kind": "Cat", "shortNames": ["ct"]}));
         let mut cats = definition();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn approval_and_certificates_are_told_of() {
+    fn conditions_report_approval_and_certificates() {
         let mut cats = definition();
         cats.set_at(&["spec", "group"], "cats.k8s.io");
         cats.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": "unapproved, to try"}));

@@ -19,7 +19,7 @@ fn ending(finalizer: &str) -> Value {
 }
 
 #[test]
-fn dependents_are_looked_at_when_their_owner_goes() {
+fn dependents_are_checked_when_their_owner_is_removed() {
     let mut graph = Graph::default();
     assert_eq!(graph.note(item("child"), &owned(&[("owner", false)])), [item("child")], "its owner may not exist");
     assert_eq!(graph.note(item("child"), &owned(&[("owner", false)])), [], "nothing new");
@@ -30,7 +30,7 @@ fn dependents_are_looked_at_when_their_owner_goes() {
 }
 
 #[test]
-fn an_owner_that_ends_in_the_foreground_is_looked_at_when_dependents_go() {
+fn an_owner_in_foreground_deletion_is_checked_when_dependents_are_removed() {
     let mut graph = Graph::default();
     graph.note(item("a"), &owned(&[("owner", true)]));
     graph.note(item("b"), &owned(&[("owner", false)]));

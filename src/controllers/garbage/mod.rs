@@ -59,7 +59,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         loop {
             tokio::select! {
                 _ = defined.changed() => followers.extend(collector.adopt().map(|table| collector.follow(table))),
-                _ = followers.next() => {} // none ends
+                _ = followers.next() => {} // no follower ends
             }
         }
     };

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_tell_what_remains_and_keep_the_time_of_their_last_turn() {
+    fn conditions_report_the_rest_and_keep_their_transition_time() {
         let mut namespace =
             value!({"status": {"phase": "Terminating", "conditions": [{"type": "Own", "status": "True"}]}});
         let held = Findings {

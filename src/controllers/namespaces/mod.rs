@@ -46,8 +46,7 @@ struct Controller {
     /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
     /// changes.
     holds: RefCell<HashMap<String, JoinHandle<()>>>,
-    /// When each namespace was removed that must still be searched for the last time. The next leader does not know
-    /// this.
+    /// When each namespace was removed, as long as its last search is due. The next leader does not know this.
     removed: RefCell<HashMap<String, Instant>>,
 }
 
@@ -149,7 +148,7 @@ impl Controller {
         let subscribed: Option<Vec<Subscription>> =
             followed.map(|(table, after)| subscribe(&table, &name, after)).collect();
         let Some(mut subscriptions) = subscribed.filter(|subscriptions| !subscriptions.is_empty()) else {
-            self.queue.add(name); // history has moved on already, so there is news
+            self.queue.add(name); // the history no longer reaches back, so something has changed
             return;
         };
         let (queue, key) = (Rc::clone(&self.queue), name.clone());

@@ -39,7 +39,7 @@ fn written(directory: &Path, count: i64) -> (PathBuf, Vec<KeyValue>) {
     (path, keys)
 }
 
-/// Reads everything that there is.
+/// Reads all keys of a snapshot with their values.
 fn read(path: &Path, hash: Hash) -> Result<Vec<KeyValue>, Error> {
     let snapshot = Snapshot::open(path, hash)?;
     snapshot.versions()?;
@@ -93,14 +93,14 @@ fn a_part_of_a_snapshot_is_refused() {
         fs::write(&part, &whole[..length]).unwrap();
         let refused = read(&part, Hash::Demanded).map(|_| ()).unwrap_err();
         assert!(!matches!(refused, Error::Io(_)), "{length}: {refused}");
-        // Without a hash what is missing is noticed all the same, unless only the hash is.
+        // Without a hash, a missing part is noticed too, unless only the hash is missing.
         let refused = read(&part, Hash::Skipped).map(|_| ());
         assert_eq!(refused.is_ok(), whole.len() - length <= 32, "{length}: {refused:?}");
     }
 }
 
 #[test]
-fn a_changed_byte_is_noticed_and_without_a_hash_it_does_no_harm() {
+fn a_changed_byte_is_noticed_or_does_no_harm_without_a_hash() {
     let directory = tempfile::tempdir().unwrap();
     let (path, keys) = written(directory.path(), 60);
     let (whole, changed) = (fs::read(&path).unwrap(), directory.path().join("changed"));
@@ -108,7 +108,7 @@ fn a_changed_byte_is_noticed_and_without_a_hash_it_does_no_harm() {
     let mut refused = 0;
     for round in 0..1_000 {
         let mut bytes = whole.clone();
-        // Half of the changes are made where pages describe themselves.
+        // Half of the changes are made in the headers of pages.
         let page = draw.next(whole.len() as u64 / 4096) * 4096;
         let at = if round % 2 == 0 { page + draw.next(200) } else { draw.next(whole.len() as u64) } as usize;
         bytes[at] ^= 1 << draw.next(8);
@@ -142,7 +142,7 @@ fn pages_that_lead_to_themselves_are_refused() {
 }
 
 #[test]
-fn of_a_key_the_last_version_counts_and_deleted_ones_are_gone() {
+fn the_last_version_of_a_key_counts_and_deleted_keys_are_absent() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();

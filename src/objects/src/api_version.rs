@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_names_rank_as_kubernetes_says() {
+    fn version_names_have_the_order_of_kubernetes() {
         let mut names = [
             "foo1",
             "v3beta1",

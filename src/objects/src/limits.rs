@@ -277,7 +277,7 @@ pub const WATCHES_WOKEN_TOGETHER: usize = 64;
 pub const WATCH_WRITE_BYTES: usize = 65_536;
 
 /// How long a task may hold its thread before other tasks run: one that selects the objects of a list, encodes them or
-/// evaluates expressions. What it has begun, such as one more expression, it ends before.
+/// evaluates expressions. It first finishes what it has begun, such as one expression.
 pub const TURN: Duration = Duration::from_millis(5);
 
 /// Bytes of objects that a list encodes between two looks at the time.
@@ -374,7 +374,7 @@ pub const GZIP_BYTES_MIN: usize = 131_072;
 pub const INITIAL_MEMBERS: usize = 9;
 /// How long a member waits before it tries again to create the objects that every cluster has.
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Attempts to update those of them that could not be written at first.
+/// Attempts to update those of these objects that could not be written at first.
 pub const RENEWALS: usize = 10;
 /// How long after an address was claimed, or a service changed, the repair checks it. By then the writer has finished,
 /// if the store answered at all. As long as in the reference.
@@ -411,7 +411,7 @@ pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
 pub const STAND_IN_CONNECTIONS: usize = 256;
 /// Bytes that are buffered of a connection that switched protocols, until its handler reads them.
 pub const TAKEN_OVER_BYTES: usize = 65_536;
-/// How often it is looked whether a client has hung up of which nothing is read since nobody takes what it sent.
+/// How often a connection from which nothing is read is checked for a hang-up of its client.
 pub const HANG_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes that are passed on at a time between a client and another server.
 pub const STREAM_CHUNK_BYTES: usize = 32_768;
@@ -423,9 +423,9 @@ pub const SPDY_FRAME_BYTES: usize = 1 << 20;
 pub const STREAM_FRAMES: usize = 16;
 /// How often a SPDY connection to another server is pinged, as in the reference.
 pub const SPDY_PING_INTERVAL: Duration = Duration::from_secs(5);
-/// The highest code that streams are counted by; what a node says beyond counts as this one.
+/// The highest code by which streams are counted; higher codes of nodes count as this one.
 pub const STATUS_CODE_MAX: u16 = 600;
-/// How long a server may take to agree to a stream of SPDY, as the reference has it.
+/// How long a server may take to accept a SPDY stream, as in the reference.
 pub const SPDY_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the error with which a remote process reports its end.
 pub const PROCESS_ERROR_BYTES: usize = 65_536;
@@ -485,17 +485,17 @@ pub const MOVING_CHANGES_WAITING: usize = 256;
 pub const MOVING_CHANGES_BYTES: usize = 32 << 20;
 /// Bytes of a change; after a larger one the resource is listed again.
 pub const MOVING_CHANGE_BYTES: usize = 32 << 20;
-/// How often an import makes durable what has come.
+/// How often an import makes the received objects durable.
 pub const MOVING_SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a list of an import is begun anew when the server has forgotten as of when it was.
+/// How often an import begins a list again because its revision is no longer in the server's history.
 pub const MOVING_LIST_ATTEMPTS: usize = 5;
-/// Bytes of what has come and was changed since, beside those that still count, from which on they are left behind.
+/// Outdated bytes in the file of an import, in addition to as many as are live, above which the file is rewritten.
 pub const MOVING_OUTDATED_BYTES: u64 = 64 << 20;
 /// Stack of a thread that reads a watch of an import.
 pub const MOVING_WATCH_STACK: usize = 512 << 10;
-/// How often an import or export tells how far it is.
+/// How often an import or export reports its progress.
 pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
-/// Keys that share one lease, as the reference has it.
+/// Keys that share one lease, as in the reference.
 pub const MOVING_LEASE_KEYS: u64 = 1_000;
 
 /// Slow requests that are kept for the overview.

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn network_and_broadcast_are_nobodys() {
+    fn services_get_no_network_or_broadcast_address() {
         let ranges = ranges("192.0.2.0/30");
         assert!(!ranges.holds("192.0.2.0".parse().unwrap()));
         assert!(ranges.holds("192.0.2.1".parse().unwrap()));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn any_address_comes_from_the_upper_part_while_it_lasts() {
+    fn addresses_come_from_the_upper_part_until_it_is_full() {
         let ranges = ranges("10.96.0.0/24");
         let upper: IpAddr = "10.96.0.17".parse().unwrap();
         for _ in 0..50 {

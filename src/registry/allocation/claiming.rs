@@ -89,7 +89,7 @@ fn running() -> Duration {
 }
 
 impl Registry {
-    /// Decides again what a write takes, now that it is known to take ports, and claims these ports.
+    /// Decides again what a write takes, because it is now known to take ports, and claims these ports.
     pub(super) async fn claim_ports(
         &self,
         owner: Owner<'_>,
@@ -221,7 +221,7 @@ async fn put(store: &Store, revision: Option<Revision>, claims: &[Claim]) -> Api
 /// Waits until the claims differ from those of a revision. Returns false when the deadline passes.
 async fn changed(store: &Store, since: Option<Revision>, deadline: Instant) -> bool {
     if Instant::now() >= deadline {
-        return false; // bounds the wait even if they change all the time
+        return false; // the claims may change all the time
     }
     let table = store.table(&TableId::new(TABLE));
     let Ok(mut changes) = table.subscribe(Interest::default(), since.unwrap_or_default()) else {

@@ -65,7 +65,7 @@ async fn of_two_members_one_gets_a_port_and_the_other_waits_for_what_becomes_of_
             taken = &mut first => (taken.unwrap(), second),
             taken = &mut second => (taken.unwrap(), first),
         };
-        // It is not written after all.
+        // The service is not written after all.
         super::end(taken.claimed);
         drop(taken.ports);
         let last = last.await.unwrap();
@@ -109,7 +109,7 @@ async fn a_claim_that_another_write_overtook_is_decided_again() {
             let claims = [Claim { id, service: String::new(), ports: vec![30_000] }];
             id += u64::from(put(&others, current(&others).map(|object| object.revision()), &claims).await.unwrap());
             if id % 10 == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await; // or it might always be the faster one
+                tokio::time::sleep(Duration::from_millis(5)).await; // or this task might always win
             }
         }
     });
@@ -123,7 +123,7 @@ async fn a_claim_that_another_write_overtook_is_decided_again() {
 }
 
 #[test]
-fn nobody_relies_on_a_claim_that_others_may_take_for_void() {
+fn a_claim_is_not_relied_on_once_others_may_consider_it_void() {
     let before = Duration::from_secs(1_000);
     assert!(lasts(before, Duration::from_secs(1_000)) && lasts(before, Duration::from_secs(1_030)));
     assert!(!lasts(before, Duration::from_secs(1_031)));

@@ -81,7 +81,7 @@ pub(super) struct ObservedClaims {
 }
 
 impl ObservedClaims {
-    /// Returns those of the claims that are not void.
+    /// Returns the claims that are not void.
     pub fn in_force(&mut self, mut claims: Vec<Claim>, now: Instant) -> Vec<Claim> {
         let is_there = |id: &ClaimId| claims.iter().any(|claim| claim.id == *id);
         let is_recent = |since: Instant| now.duration_since(since) <= limits::PORT_CLAIM_LIFETIME;
@@ -140,11 +140,11 @@ mod tests {
         assert_eq!(ids(&sight.in_force(vec![claim(1, &[30_000])], start)), [1]);
         let later = start + limits::PORT_CLAIM_LIFETIME;
         assert_eq!(ids(&sight.in_force(all(), later)), [1, 2]);
-        // Whatever their age, the time counts from when they are seen.
+        // The time counts from when this process first sees a claim.
         let moment = Duration::from_millis(1);
         assert_eq!(ids(&sight.in_force(all(), later + moment)), [2]);
         assert_eq!(ids(&sight.in_force(all(), later + limits::PORT_CLAIM_LIFETIME + moment)), [0; 0]);
-        // Those that went are forgotten.
+        // Claims that are gone are forgotten.
         assert!(sight.in_force(Vec::new(), later).is_empty() && sight.seen.is_empty());
     }
 

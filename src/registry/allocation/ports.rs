@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserved_part_is_given_only_on_request() {
+    fn a_spared_port_is_given_only_on_request() {
         let ports = NodePorts::new(PortRange { first: 30_000, last: 30_001 });
         let is_spared = |port| port == 30_000;
         drop(ports.reserve(Some(30_000), is_spared).unwrap());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_nobodys_choice_come_from_the_upper_part() {
+    fn ports_come_from_the_upper_part_unless_one_is_asked_for() {
         let ports = NodePorts::new(PortRange::NODE_PORTS);
         for _ in 0..100 {
             assert!(ports.reserve(None, nobody).unwrap().port() >= 30_086);

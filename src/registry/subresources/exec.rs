@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_container() {
+    fn the_container_must_be_named_if_there_are_several() {
         let one = value!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}});
         assert_eq!(container(&one, "").unwrap(), "c");
         assert_eq!(container(&one, "x").unwrap_err().message, "container x is not valid for pod p");

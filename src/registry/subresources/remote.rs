@@ -39,7 +39,7 @@ impl Default for Kubelets {
     }
 }
 
-/// Counts a request for a stream with a node, by who understands WebSockets.
+/// Counts a request for a stream with a node, by whether its kubelet understands WebSockets.
 pub(super) fn count(registry: &Registry, subresource: &str, by_websocket: bool) {
     let who = if by_websocket { "proxied_to_kubelet" } else { "translated_at_apiserver" };
     let labels = [("proxy_type", who), ("subresource", subresource)];

@@ -329,7 +329,7 @@ mod tests {
     use crate::served::Resources;
 
     #[test]
-    fn what_a_scale_shows() {
+    fn a_scale_shows_replicas_and_selector() {
         let parent = value!({
             "metadata": {"name": "d", "labels": {"a": "b"}},
             "spec": {"replicas": 2, "selector": {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversion_makes_room_for_others_once_nobody_holds_it() {
+    fn a_conversion_is_dropped_for_others_once_nobody_holds_it() {
         let mut cache = Cache::default();
         let sized = |key: u8, bytes: usize| vec![([key; 32], Value::from("converted"), bytes)];
         cache.keep([sized(1, 1), sized(2, 1)].concat());

@@ -1,4 +1,4 @@
-//! Tests of the checker: the right invariant finds each kind of broken promise, and none objects to what is allowed.
+//! Tests of the checker: the right invariant finds each kind of broken promise, and none reports an allowed history.
 
 use super::check;
 use super::history::{
@@ -135,7 +135,7 @@ fn a_write_that_happened_twice_is_found() {
 }
 
 #[test]
-fn a_deletion_that_nobody_asked_for_is_found() {
+fn a_deletion_without_a_request_is_found() {
     expect("values", |history| second(history).push(event(EventKind::Deleted, "a", seen(150, "u1", "v2"), 99)));
 }
 

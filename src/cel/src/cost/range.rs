@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_stay_in_range() {
+    fn products_saturate() {
         assert_eq!(SizeRange::UNKNOWN.scaled(0.1).max, 1_844_674_407_370_955_264);
         assert_eq!(SizeRange::UNKNOWN.scaled(1.0).max, u64::MAX);
         assert_eq!(SizeRange::new(2, u64::MAX).multiply(SizeRange::fixed(3)), SizeRange::new(6, u64::MAX));

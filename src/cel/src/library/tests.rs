@@ -57,7 +57,7 @@ fn ints(numbers: &[i64]) -> Value<'static> {
 }
 
 #[test]
-fn quantities_keep_their_text_where_the_reference_does() {
+fn quantities_keep_their_text_as_in_the_reference() {
     let form = "! quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let suffix = "! unable to parse quantity's suffix";
     for (written, expected) in [
@@ -167,7 +167,7 @@ fn strings_are_counted_in_characters() {
 }
 
 #[test]
-fn texts_are_filled_in() {
+fn format_fills_texts() {
     let format = |template: &'static str, values: Vec<Value<'static>>| {
         of("string_format", &[template.into(), Value::list(values)])
     };
@@ -218,7 +218,7 @@ fn lists_are_ordered_and_summed() {
 }
 
 #[test]
-fn addresses_are_read_in_the_words_of_the_reference() {
+fn addresses_have_the_errors_of_the_reference() {
     for (id, written, expected) in [
         ("string_to_ip", "2001:0db8::0001", "2001:db8::1"),
         ("string_to_ip", "::ffff:1.2.3.4", "! IPv4-mapped IPv6 address \"::ffff:1.2.3.4\" is not allowed"),

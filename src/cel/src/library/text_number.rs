@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_for_readers_of_english() {
+    fn numbers_are_formatted_as_in_english() {
         for (number, digits, text) in [
             (1_234_567.891, 3, "1,234,567.891"),
             (-1_234_567.891, 0, "-1,234,568"),

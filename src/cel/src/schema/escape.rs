@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_are_escaped_where_they_are_no_names() {
+    fn properties_are_escaped_unless_they_are_names() {
         for (property, name) in [
             ("a", Some("a")),
             ("a_b1", Some("a_b1")),

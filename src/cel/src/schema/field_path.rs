@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_places_of_the_schema() {
+    fn paths_lead_to_fields_of_the_schema() {
         let schema = Schema::of(&value!({"type": "object", "properties": {
             "a": {"type": "integer"},
             "a'b": {"type": "integer"},

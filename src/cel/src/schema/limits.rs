@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_are_told_in_as_many_digits_as_matter() {
+    fn factors_have_as_many_digits_as_matter() {
         let factor = |cost| {
             let text = complaint("c", cost, RULE_COST);
             text.split_once("factor of ").unwrap().1.split_once(" (").unwrap().0.to_owned()

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_read_as_they_are_written() {
+    fn signatures_read_back_as_written() {
         let read = Signature::read("net.CIDR.(optional(list(A)), map(string, B)): kubernetes.Quantity").unwrap();
         assert!(read.is_member);
         assert_eq!(read.arguments[0], Type::opaque("net.CIDR", vec![]));

@@ -114,7 +114,7 @@ fn evaluated(expression: &str) -> Result<Value<'static>, String> {
     let environment = Environment::kubernetes(35);
     let checked = Checked::of(expression, &environment)?;
     let program = Program::new(&checked, &environment).map_err(|error| error.to_string())?;
-    // The few values that need this live as long as the test.
+    // These few values live as long as the test.
     let program: &'static Program = Box::leak(Box::new(program));
     program.evaluate(&[] as &[Value<'_>; 0], u64::MAX).outcome.map_err(|error| error.to_string())
 }

@@ -1,5 +1,5 @@
-//! Kubernetes' answers to schemas with rules, and to objects of them. Where a definition is refused for more than its
-//! rules, what is said of the definition is not compared.
+//! Kubernetes' answers to schemas with rules, and to objects of them. The errors about a definition are not compared if
+//! it is refused for more than its rules.
 
 use flotilla_cel::schema::definition::Judgement;
 use flotilla_cel::schema::field_path::normalize;
@@ -33,7 +33,7 @@ fn tree(json: &Json) -> Tree {
     }
 }
 
-/// Types of `self` have a number that says nothing.
+/// Removes the meaningless number from the name of the type of `self`.
 fn masked(text: &str) -> String {
     text.replace("selfType0", "selfType")
 }
@@ -67,7 +67,7 @@ fn is_of_rules(text: &str) -> bool {
     text.contains("x-kubernetes-validations") && !text.contains("must be empty to be structural")
 }
 
-/// What is wrong with the form of the rules of a schema and of those below it.
+/// Collects what is wrong with the form of the rules of a schema and of those below it.
 fn forms(schema: &Schema, path: &str, found: &mut Vec<Violation>) {
     for (index, rule) in schema.rules.iter().enumerate() {
         let is_path = |path: &str| normalize(path, schema).is_ok();
@@ -81,7 +81,7 @@ fn forms(schema: &Schema, path: &str, found: &mut Vec<Violation>) {
     }
 }
 
-/// Whether a case agrees, and if not, in what.
+/// Checks a case. The error says what differs.
 pub fn check(case: &Json) -> Result<(), String> {
     let answer = &case["answer"];
     let schema = Schema::of(&tree(&case["schema"]));
@@ -91,7 +91,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     faults.sort();
     let judgement = Judgement { faults: &faults, ..Judgement::default() };
     let (found, _) = definition::check(&schema, PATH, judgement);
-    // What is recorded is the price of all rules that compile, also where they are not looked at.
+    // The recorded cost is that of all rules that compile, even of those that are not checked.
     let (_, total) = definition::check(&schema, PATH, Judgement::default());
     errors.extend(found);
     let mut expected = wanted(&answer["crdErrors"]);

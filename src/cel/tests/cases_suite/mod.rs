@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::cases_plain::{base64, same};
 
-/// What was recorded without comparisons of different numbers.
+/// Errors of cases that were recorded without comparisons of different number types.
 const NUMBERS: [&str; 4] = [
     "'_<_' applied to '(int, double)'",
     "'_<=_' applied to '(int, double)'",
@@ -45,7 +45,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     let has_numbers = case["checkError"].as_str().is_some_and(|text| NUMBERS.iter().any(|of| text.contains(of)));
     base.compares_numbers = !has_numbers;
     let mut environment = Environment::new(Arc::new(base));
-    // What upstream's test of the checker declares.
+    // The declarations of upstream's test of the checker.
     for (name, of) in [
         ("is", Type::String),
         ("ii", Type::Int),
@@ -68,9 +68,9 @@ pub fn check(case: &Json) -> Result<(), String> {
 /// The environment of the conformance tests: all libraries.
 pub fn conform(case: &Json) -> Result<(), String> {
     let macros = case["disableMacros"] != true;
-    // Two cases were recorded without optional values, under the name of the case.
+    // Two cases were recorded without optional values. Their errors show it.
     let optional_syntax = !case["checkError"].as_str().is_some_and(|text| text.contains("unsupported syntax"));
-    // So were some of loops with two variables.
+    // Some cases were recorded without loops with two variables.
     let two_variables = !case["checkError"].as_str().is_some_and(|text| {
         ["all", "exists", "existsOne", "transformList", "transformMap"]
             .iter()

@@ -25,7 +25,7 @@ fn answer(pattern: &str, texts: &[String]) -> String {
 }
 
 #[test]
-fn patterns_mean_what_they_mean_in_go() {
+fn patterns_match_as_in_go() {
     let mut texts = Vec::new();
     let mut complaints = Vec::new();
     let mut patterns = 0;

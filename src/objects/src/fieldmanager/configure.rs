@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_merged_as_the_type_has_them() {
+    fn lists_are_merged_as_their_type_states() {
         let merged = with(value!({"metadata": {"labels": {"c": "d"}},
             "spec": {"containers": [{"name": "c", "image": "j"}, {"name": "d"}]}}));
         let merged = merged.unwrap();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn atomic_values_are_not_changed_in_parts() {
+    fn a_configuration_must_not_state_a_part_of_an_atomic_value() {
         let why = with(value!({"spec": {"containers": [{"name": "c", "args": ["y"]}]}})).unwrap_err();
         let wanted =
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.containers[0].args";

@@ -68,7 +68,7 @@ fn data_without_a_schema_is_owned_by_its_members() {
 }
 
 #[test]
-fn items_without_an_identity_are_named() {
+fn errors_name_items_without_an_identity() {
     let of = of_spec(
         r#"{"type": "object", "properties": {"a": {"type": "string"}, "ll": {"type": "array",
         "x-kubernetes-list-type": "set", "items": {"type": "array", "items": {"type": "string"}}}}}"#,

@@ -65,7 +65,7 @@ fn text(value: &Value) -> String {
 }
 
 #[test]
-fn updates_move_what_they_change() {
+fn an_update_owns_the_fields_that_it_changes() {
     let target = config_map();
     let base = r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#;
     let one = written(&target, &by("me"), None, &object(base));
@@ -82,7 +82,7 @@ fn updates_move_what_they_change() {
 }
 
 #[test]
-fn creation_tells_what_was_set_from_what_is_always_there() {
+fn a_create_owns_the_set_fields_and_no_zero_values() {
     let target = target("apps", "v1", "Deployment");
     let deployment = r#"{"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{"maxSurge":1}},
         "template":{"spec":{"tolerations":[{"key":"x"}],"containers":[{"name":"c","resources":{},"ports":[
@@ -236,7 +236,7 @@ fn configurations_must_fit() {
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_on_the_client() {
+fn kubectl_takes_over_fields_of_its_client_side_apply() {
     let target = config_map();
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let last = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
@@ -265,7 +265,7 @@ impl Versions for Renamed {
 }
 
 #[test]
-fn managers_of_other_versions_keep_theirs() {
+fn managers_of_other_versions_keep_their_fields() {
     let in_version =
         |version| Target { versions: &Renamed, ..target("autoscaling", version, "HorizontalPodAutoscaler") };
     let config = |version: &str, max: i64| value!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": {"maxReplicas": max}});
@@ -285,7 +285,7 @@ fn managers_of_other_versions_keep_theirs() {
 }
 
 #[test]
-fn owners_of_replicas_cross_the_scale() {
+fn the_writer_of_a_scale_owns_the_replicas_of_its_object() {
     let paths: scale::Paths<'_> = &[("apps/v1", Some(&["spec", "replicas"]))];
     let target = target("apps", "v1", "Deployment");
     let config = object(
@@ -425,7 +425,7 @@ fn applying_twice_changes_nothing() {
 }
 
 #[test]
-fn an_applier_that_leaves_takes_its_fields_along() {
+fn an_apply_of_nothing_removes_the_fields_of_its_manager() {
     let (target, mut dice) = (target("", "v1", "Pod"), Dice(5));
     let nothing = object(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#);
     for _ in 0..400 {
@@ -462,7 +462,7 @@ fn appliers_of_different_fields_do_not_depend_on_order() {
 }
 
 #[test]
-fn any_change_is_owned_by_who_made_it() {
+fn the_writer_of_a_change_owns_it() {
     let (target, mut dice) = (target("", "v1", "Pod"), Dice(23));
     for _ in 0..400 {
         let (before, after) = (dice.pod(), dice.pod());

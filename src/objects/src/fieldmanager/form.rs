@@ -62,7 +62,7 @@ impl<'t> Form<'t> {
             Shape::Int32 | Shape::Int64 | Shape::Uint(_) | Shape::Double => Self::Scalar(Scalar::Numeric),
             Shape::String { .. } | Shape::Bytes | Shape::Duration => Self::Scalar(Scalar::Text),
             Shape::Quantity | Shape::Time | Shape::MicroTime => Self::Scalar(Scalar::Untyped),
-            // The schema of the reference does not say of either what it holds.
+            // The schema of the reference does not state the types of either.
             Shape::IntOrString | Shape::Any(AnyKind::RawExtension) => Self::Opaque,
             Shape::Any(_) => Self::Deduced,
             Shape::Struct(of) => Self::of_type(of),

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_over_a_while_after_they_were_answered() {
+    fn requests_expire_some_time_after_their_answer() {
         let created = value!({"creationTimestamp": "2026-01-01T00:00:00Z"});
         let of = |conditions: Value, certificate: &str| {
             let status = value!({"conditions": conditions, "certificate": (STANDARD.encode(certificate))});
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_over_when_they_say_so_or_nothing_that_can_be_read() {
+    fn tokens_expire_at_their_time_or_if_it_is_malformed() {
         let of = |kind: &str, expiration: &str| {
             let secret = value!({"type": kind, "data": {"expiration": (STANDARD.encode(expiration))}});
             of_bootstrap_token(&secret).map(|end| end.seconds)

@@ -26,7 +26,7 @@ fn causes(rules: &Strategy, object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn minimal_workloads_hold() {
+fn minimal_workloads_are_valid() {
     let selector = value!({"matchLabels": {"a": "b"}});
     for resource in ["deployments", "replicasets", "statefulsets", "daemonsets"] {
         let rules = strategy("apps", resource);
@@ -37,7 +37,7 @@ fn minimal_workloads_hold() {
 }
 
 #[test]
-fn structures_in_messages_are_internal_ones() {
+fn messages_show_internal_structures() {
     let rules = strategy("apps", "deployments");
     let selector = value!({"matchLabels": {"a": "c"}});
     let spec = value!({"selector": selector, "template": (template()), "strategy": {"type": "Blue"}});
@@ -70,7 +70,7 @@ fn jobs_select_their_own_pods() {
 }
 
 #[test]
-fn generations_count_what_matters() {
+fn generations_count_changes_of_the_spec() {
     for (group, resource) in [("apps", "deployments"), ("apps", "daemonsets"), ("", "replicationcontrollers")] {
         let rules = strategy(group, resource);
         let mut old = object(rules, value!({"selector": {"a": "b"}, "template": (template())}));

@@ -103,7 +103,7 @@ impl Operations {
         Self::read(parsed.value, false).map(|(operations, _)| operations).map_err(|error| error.message)
     }
 
-    /// Returns the same operations with values that are written as they are in the body, from which these were read.
+    /// Returns the same operations with their values in the spelling of the body from which they were read.
     pub fn with_texts(&self, body: &str) -> Self {
         let mut texts = members_of_items(body, "value").into_iter();
         let stated = |operation: &Operation| {

@@ -139,9 +139,9 @@ impl Patch {
         }
     }
 
-    /// The text of what the patch makes of `current`, if keys may occur in it more than once: the reference keeps the
-    /// values of a JSON patch as text, and decodes them in what was made of the object. `None` where that makes no
-    /// difference, or an operation looks into such a value.
+    /// Returns the patched object as text, if keys may occur in it more than once: the reference keeps the values of a
+    /// JSON patch as text, and decodes them with the patched object. `None` if that makes no difference, or an
+    /// operation looks into such a value.
     pub fn text(&self, current: &Value) -> Option<String> {
         let operations = self.as_text.as_ref()?;
         let mut made = operations.apply(current.clone()).ok()?;
@@ -149,7 +149,7 @@ impl Patch {
         String::from_utf8(text::to_vec_as_stated(&made)).ok()
     }
 
-    /// The answer when what the patch made cannot be decoded, whose text is known.
+    /// Returns the error for a patched object that cannot be decoded and whose text is known.
     pub fn undecodable_text(text: &str, why: &str) -> ApiError {
         let (field, shown, detail) = ("patch".to_owned(), quote(text), why.to_owned());
         ApiError::invalid("", "", "", &[FieldError { kind: ErrorKind::Invalid, field, shown, detail }])
@@ -178,7 +178,7 @@ impl Patch {
     }
 }
 
-/// Returns what strict decoding says of a text, each complaint once, in the order of the text. Without a type it finds
+/// Returns the complaints of strict decoding about a text, each once, in the order of the text. Without a type it finds
 /// only keys that occur more than once.
 pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
     let mut seen = HashSet::new();

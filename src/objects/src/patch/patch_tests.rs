@@ -74,7 +74,7 @@ fn json_patch_follows_the_reference() {
 }
 
 #[test]
-fn numbers_keep_their_text_but_in_strategic_patches() {
+fn numbers_keep_their_text_except_in_strategic_patches() {
     let with = |number: &str| format!(r#"{{"spec":{{"replicas":{number}}}}}"#);
     let written = |format, patch: &str| {
         let made = patched(format, r#"{"spec":{}}"#, patch).expect(patch);
@@ -106,7 +106,7 @@ fn json_patch_is_bounded() {
 }
 
 #[test]
-fn strict_decoding_sees_the_patch_itself() {
+fn strict_decoding_checks_the_patch_itself() {
     let body = br#"[{"op":"add","op":"test","path":"/a","extra":1}]"#;
     let complaints = Patch::parse(Format::Json, body, true).expect("a patch").complaints;
     assert_eq!(complaints, [r#"json patch duplicate field "[0].op""#, r#"json patch unknown field "[0].extra""#]);
@@ -231,7 +231,7 @@ fn strategic_merge_follows_the_reference() {
 }
 
 #[test]
-fn nonsense_in_strategic_merge_is_refused_as_by_the_reference() {
+fn malformed_strategic_patches_get_the_errors_of_the_reference() {
     let current = with(r#"{"containers":[{"name":"only","image":"one"}]}"#);
     for (patch, code, message) in [
         (

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_printed_as_go_prints_them() {
+    fn spans_have_the_text_of_go() {
         const MINUTE: i64 = 60;
         const HOUR: i64 = 3600;
         const DAY: i64 = 86_400;

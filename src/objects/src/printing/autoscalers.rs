@@ -19,8 +19,8 @@ const STATUSES: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
 /// Name, reference, targets, min, max, replicas, age of an autoscaler in version 2 or 1.
 ///
-/// Version 1 has all metrics but one in annotations, and so loses their order: callers that have the object in version
-/// 2 should pass that.
+/// Version 1 has all metrics but one in annotations, which loses their order: callers that have the object in version 2
+/// should pass that one.
 pub fn autoscaler(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     let specs = object.list_at(&["spec", "metrics"]);
     let targets = if specs.is_empty() {

@@ -43,7 +43,7 @@ fn cells_are_those_of_kubernetes() {
 }
 
 #[test]
-fn without_columns_the_age_is_shown() {
+fn the_age_is_shown_if_there_are_no_columns() {
     let table = CustomTable::new(&[]);
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_ref()).collect();
     assert_eq!(names, ["Name", "Age"]);
@@ -84,7 +84,7 @@ fn texts_that_are_no_paths_are_refused() {
 }
 
 #[test]
-fn paths_that_multiply_are_given_up() {
+fn paths_that_multiply_values_fail() {
     let items: Vec<Value> = (0..400).map(|_| value!({"a": [1, 2]})).collect();
     let object = value!({"list": items});
     let few = Path::parse(".list[0:400].a[1]").unwrap();

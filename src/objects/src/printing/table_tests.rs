@@ -130,7 +130,7 @@ fn only_the_first_event_states_the_columns() {
 }
 
 #[test]
-fn rows_include_what_is_asked_for() {
+fn rows_include_the_requested_part_of_the_object() {
     let object = value!({"kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "dg=="}});
     let end = value!({"kind": "Secret", "metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}});
     for (includer, object, want) in [
@@ -156,7 +156,7 @@ fn rows_include_what_is_asked_for() {
 }
 
 #[test]
-fn flow_schemas_stand_by_precedence() {
+fn flow_schemas_are_sorted_by_precedence() {
     let mut items: Vec<Value> = [("a", 9), ("b", 1), ("c", 9)]
         .map(|(name, rank)| value!({"metadata": {"name": name}, "spec": {"matchingPrecedence": rank}}))
         .into();

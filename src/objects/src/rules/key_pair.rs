@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_told_from_what_is_none() {
+    fn inputs_that_are_no_pair_are_refused() {
         let pem = |label: &str, data: &str| format!("x\n-----BEGIN {label}-----\n{data}\n-----END {label}-----\n");
         let (certificate, key) = (pem("CERTIFICATE", "MAA="), pem("EC PRIVATE KEY", "MAA="));
         assert_eq!(check(b"", b""), Err(Error::NoCertificatePem));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_match_as_they_say() {
+    fn selectors_match_by_their_operators() {
         let labels = value!({"a": "1", "b": "2"});
         let labels = labels.as_object();
         let expression = |key: &str, operator: &str, values: Value| {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_stand_where_clients_expect_them() {
+    fn errors_have_the_paths_of_the_reference() {
         let selector = value!({
             "matchLabels": {"-": "x"},
             "matchExpressions": [

@@ -41,7 +41,7 @@ fn check(schema: &Structural, cases: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn types_and_bounds_are_told() {
+fn errors_of_types_and_bounds_match() {
     let schema = of_spec(
         r#"{"type": "object", "required": ["s"], "properties": {
         "s": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$"},
@@ -126,7 +126,7 @@ fn types_and_bounds_are_told() {
 }
 
 #[test]
-fn numbers_are_told() {
+fn errors_of_numbers_match() {
     let schema = of_spec(
         r#"{"type": "object", "properties": {
         "i": {"type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 2},
@@ -219,7 +219,7 @@ fn numbers_are_told() {
 }
 
 #[test]
-fn lists_and_objects_are_told() {
+fn errors_of_lists_and_objects_match() {
     let schema = of_spec(
         r#"{"type": "object", "properties": {
         "a": {"type": "array", "items": {"type": "string", "maxLength": 3}, "minItems": 1, "maxItems": 3},
@@ -294,7 +294,7 @@ fn lists_and_objects_are_told() {
 }
 
 #[test]
-fn alternatives_are_told() {
+fn errors_of_alternatives_match() {
     let schema = of_spec(
         r#"{"type": "object", "properties": {
         "one": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -371,7 +371,7 @@ fn alternatives_are_told() {
 }
 
 #[test]
-fn formats_and_nulls_are_told() {
+fn errors_of_formats_and_nulls_match() {
     let schema = of_spec(
         r#"{"type": "object", "properties": {
         "date": {"type": "string", "format": "date"}, "when": {"type": "string", "format": "date-time"},
@@ -413,7 +413,7 @@ fn formats_and_nulls_are_told() {
 }
 
 #[test]
-fn integers_or_strings_and_embedded_objects_are_told() {
+fn errors_of_integers_or_strings_and_embedded_objects_match() {
     let schema = of_spec(
         r#"{"type": "object", "properties": {
         "p": {"x-kubernetes-int-or-string": true},
@@ -536,7 +536,7 @@ fn unchanged_errors_are_tolerated() {
 }
 
 #[test]
-fn writes_of_the_status_are_checked_below_it() {
+fn a_write_of_the_status_checks_only_the_status() {
     let status = r#"{"type": "object", "properties": {"status": {"type": "object",
         "anyOf": [{"required": ["ready"]}], "properties": {"ready": {"type": "boolean"}}}}}"#;
     let schema = Structural::of(&parse(status));
@@ -558,7 +558,7 @@ fn writes_of_the_status_are_checked_below_it() {
 }
 
 #[test]
-fn very_many_errors_do_not_name_places_without_end() {
+fn the_size_of_very_many_errors_is_bounded() {
     let schema =
         of_spec(r#"{"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}"#);
     let (key, items) = ("k".repeat(100_000), vec!["1"; 2_000].join(","));

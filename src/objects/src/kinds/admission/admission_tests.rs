@@ -8,7 +8,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn pods_get_account_token_priority_and_patience() {
+fn pods_get_account_token_priority_and_tolerations() {
     let mut pod = pod();
     set_service_account(&mut pod, "ns", "abcde", |name| Some(value!({"metadata": {"name": name}}))).unwrap();
     assert_eq!(pod.str_at(&["spec", "serviceAccount"]), "default");
@@ -23,7 +23,7 @@ fn pods_get_account_token_priority_and_patience() {
 }
 
 #[test]
-fn what_is_unknown_is_refused() {
+fn unknown_accounts_and_classes_are_refused() {
     let mut pod = pod();
     let refused = set_service_account(&mut pod, "ns", "abcde", |_| None).unwrap_err();
     assert_eq!(refused, "error looking up service account ns/default: serviceaccount \"default\" not found");

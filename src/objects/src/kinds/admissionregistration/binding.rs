@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bindings_name_a_policy_and_say_what_is_done() {
+    fn bindings_name_a_policy_and_actions() {
         assert_eq!(
             VALIDATING.broken_fields(value!({"spec": {"validationActions": ["Deny", "Warn"], "paramRef": {}}})),
             ["spec.policyName", "spec.paramRef", "spec.paramRef.parameterNotFoundAction", "spec.validationActions"]

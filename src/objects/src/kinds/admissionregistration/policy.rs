@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_say_what_they_match_and_check() {
+    fn policies_state_matched_resources_and_validations() {
         let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         let spec = value!({"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]});
         assert!(VALIDATING.broken_fields(value!({"metadata": {"name": "p"}, "spec": spec})).is_empty());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_checked_where_they_stand() {
+    fn errors_of_expressions_have_their_path() {
         let rule = value!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
         let policy = |validation: Value| {
             value!({"metadata": {"name": "p"}, "spec": {

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_what_versions_share_outside_of_them() {
+    fn errors_name_shared_members_outside_of_the_versions() {
         let mut bad = definition();
         bad.set_at(&["spec", "versions"], value!([{"name": "v1", "schema": {"openAPIV3Schema": {"type": "string"}}}]));
         let versions = r#"[{"Name":"v1","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null}]"#;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn free_values_of_schemas_stand_in_order() {
+    fn free_values_of_schemas_are_sorted() {
         let mut one = definition();
         let items = value!({"required": ["k"], "properties": {"z": {"type": "string"}, "k": {"enum": ["b"],
             "type": "string"}}, "type": "object"});

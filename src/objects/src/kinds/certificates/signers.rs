@@ -1,4 +1,4 @@
-//! What a request must ask for, so that Kubernetes' own signers issue its certificate (Kubernetes documentation,
+//! What a request must ask for if Kubernetes' own signers are to issue its certificate (Kubernetes documentation,
 //! "Certificate Signing Requests", section "Kubernetes signers").
 
 use base64::Engine;
@@ -22,7 +22,7 @@ const NODES: &str = "system:nodes";
 /// The beginning of the user name of a node.
 const NODE: &str = "system:node:";
 
-/// What a certificate is requested for.
+/// The content of a certificate request: its subject and its alternative names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requested {
     /// The request in DER.
@@ -130,8 +130,7 @@ impl Names {
     }
 }
 
-/// Checks that the usages are these, in any order; `key encipherment` may be missing, as keys other than RSA have it
-/// not.
+/// Checks that the usages are these, in any order; `key encipherment` may be missing, since only RSA keys have it.
 fn check_usages(usages: &[Value], wanted: &[&str]) -> Result<(), String> {
     let has = |usage: &&str| usages.iter().any(|value| value.as_str() == Some(usage));
     let known = |value: &Value| value.as_str().is_some_and(|usage| wanted.contains(&usage));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn a_body_that_is_no_request_is_refused() {
         for pem in ["", "-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"] {
             assert!(Requested::of(&value!({"spec": {"request": (STANDARD.encode(pem))}})).is_err());
         }

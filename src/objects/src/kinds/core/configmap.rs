@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_has_a_limit_and_keys_a_form() {
+    fn data_has_a_size_limit_and_keys_have_a_form() {
         let mut errors = Errors::default();
         validate(&value!({"data": {"a": "x"}, "binaryData": {"b": "eA=="}}), &mut errors);
         assert!(errors.is_empty());

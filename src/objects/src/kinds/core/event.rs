@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_group_asks_for_more() {
+    fn the_new_group_requires_more_fields() {
         let bare = value!({"metadata": {"name": "e", "namespace": "n"}});
         assert_eq!(
             broken(validate_new, &bare),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_asked_for_once_events_hold_and_within_the_rules_of_the_new_group() {
+    fn metadata_is_checked_after_the_event_and_in_the_new_group_with_its_rules() {
         assert!(STRATEGY.metadata_last);
         let event = value!({"metadata": {"name": "N_", "namespace": "n"}, "involvedObject": {"namespace": "o"}});
         let fields =
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_group_keeps_events_as_they_are() {
+    fn the_new_group_does_not_change_events() {
         let old = value!({"metadata": {"namespace": "n"}, "involvedObject": {"namespace": "n"}, "reason": "A"});
         let mut new = old.clone();
         new.set_at(&["reason"], "B");

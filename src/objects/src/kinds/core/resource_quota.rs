@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_fit_what_is_counted() {
+    fn scopes_must_fit_the_counted_resources() {
         assert!(broken(value!({"hard": {"pods": "1", "count/x.y": "5"}, "scopes": ["BestEffort"]})).is_empty());
         assert_eq!(
             broken(value!({"hard": {"services": "1"}, "scopes": ["BestEffort", "NotBestEffort"]}))

@@ -56,7 +56,7 @@ fn created(pool: &mut Pool, spec: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn services_get_what_they_need() {
+fn services_get_the_addresses_and_ports_that_they_need() {
     let mut pool = Pool::default();
     let spec = created(&mut pool, value!({"type": "ClusterIP"}));
     let expected = value!({"type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
@@ -88,7 +88,7 @@ fn ports_of_two_protocols_share_a_node_port() {
 }
 
 #[test]
-fn updates_keep_and_give_back() {
+fn updates_keep_and_release_addresses_and_ports() {
     let mut pool = Pool::default();
     let old = service(created(&mut pool, value!({"type": "NodePort", "ports": [{"port": 80}]})).unwrap_or_default());
     let mut same = service(value!({"type": "NodePort", "ports": [{"port": 81}]}));
@@ -103,7 +103,7 @@ fn updates_keep_and_give_back() {
 }
 
 #[test]
-fn a_second_family_comes_and_goes() {
+fn a_second_family_is_added_and_removed() {
     let mut pool = Pool { both: true, ..Pool::default() };
     let old = service(created(&mut pool, value!({"type": "ClusterIP"})).unwrap_or_default());
     let mut dual = old.clone();

@@ -23,7 +23,7 @@ fn defaults_follow_the_type() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_their_fields() {
     assert_eq!(broken(value!({})), ["spec.ports: Required value"]);
     assert_eq!(
         broken(value!({"ports": [{"port": 0}]})),
@@ -48,7 +48,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn leaving_a_type_wipes_its_fields() {
+fn a_change_of_the_type_clears_fields_of_the_old_one() {
     let old = value!({"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30000}], "clusterIP": "10.0.0.1",
         "clusterIPs": ["10.0.0.1"], "externalTrafficPolicy": "Cluster"}, "status": {"loadBalancer": {}}});
     let mut new = old.clone();

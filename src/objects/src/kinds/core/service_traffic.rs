@@ -1,4 +1,4 @@
-//! Traffic of Services: from where it comes, to which endpoints it goes, and what a load balancer does with it.
+//! Traffic of Services: where it comes from, which endpoints get it, and what a load balancer does with it.
 
 use flotilla_proto::value::Value;
 

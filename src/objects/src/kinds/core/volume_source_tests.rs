@@ -3,7 +3,7 @@ use flotilla_proto::value;
 use super::*;
 
 #[test]
-fn one_source_and_complete() {
+fn a_volume_has_one_complete_source() {
     let broken = |spec: Value| {
         let mut errors = Errors::default();
         validate(&spec, "v", &Path::root("spec"), &mut errors);

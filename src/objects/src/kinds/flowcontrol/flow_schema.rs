@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mandatory_ones_stay() {
+    fn mandatory_specs_cannot_change() {
         let spec = mandatory("exempt").unwrap_or_default();
         let mut object = value!({"metadata": {"name": "exempt"}, "spec": spec});
         assert!(STRATEGY.complaints(object.clone()).is_empty());

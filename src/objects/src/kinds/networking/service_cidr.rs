@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_grow_but_do_not_change() {
+    fn a_range_may_be_added_but_not_changed() {
         let object = |blocks: Value| value!({"metadata": {"name": "r"}, "spec": {"cidrs": blocks}});
         let (one, two) = (object(value!(["10.0.0.0/24"])), object(value!(["10.0.0.0/24", "fd00::/112"])));
         let broken = |new: &Value, old: &Value| {

@@ -32,7 +32,7 @@ fn requests_are_completed_and_checked() {
 }
 
 #[test]
-fn the_status_of_devices_ends_with_their_allocation() {
+fn deallocated_devices_lose_their_status() {
     let result = value!({"request": "r", "driver": "d.example.com", "pool": "p", "device": "d"});
     let mut old = claim(value!({"requests": [{"name": "r", "exactly": {"deviceClassName": "g"}}]}));
     old.set_at(

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_state_one_place_and_sound_devices() {
+    fn slices_state_one_place_and_valid_devices() {
         let slice = value!({"spec": {
             "driver": "d.example.com",
             "allNodes": true,

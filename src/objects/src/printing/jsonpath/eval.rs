@@ -127,7 +127,7 @@ impl Slice {
             }
             let length = value.as_array().ok_or(Mismatch)?.len();
             let Some((from, to)) = self.bounds(length)? else {
-                is_over = true; // nothing asked for of one list ends the search in the others as well
+                is_over = true; // an empty range of one list also ends the search in the others
                 return Ok(());
             };
             let step = match self.step {

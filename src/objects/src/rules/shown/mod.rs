@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_moved_into_the_security_context_are_shown_there() {
+    fn moved_fields_are_shown_in_the_security_context() {
         let spec = value!({"hostPID": true, "securityContext": {}, "containers": []});
         let context = internal("PodSpec", &spec);
         assert_eq!(context.at(&["SecurityContext", "HostPID"]), &Value::Bool(true));

@@ -58,7 +58,7 @@ fn a_plain_pod() {
 }
 
 #[test]
-fn the_best_practice() {
+fn a_hardened_pod_meets_restricted() {
     let good = value!({
         "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [{"name": "c", "securityContext": {

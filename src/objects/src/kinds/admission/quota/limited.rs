@@ -29,7 +29,7 @@ pub enum Uncovered {
     Scopes(String),
 }
 
-/// The members of a configuration, and what they are made of.
+/// The members of a configuration, and of a scope in it.
 const MEMBERS: [&str; 4] = ["apiGroup", "resource", "matchContains", "matchScopes"];
 const SCOPE_MEMBERS: [&str; 3] = ["scopeName", "operator", "values"];
 

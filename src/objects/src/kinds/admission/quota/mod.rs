@@ -137,7 +137,7 @@ impl Charge<'_> {
             }
             amount.sign() > 0 && hard.get(name).is_some()
         });
-        let may_exceed = self.subresource == "status"; // the limit was met when it was asked for
+        let may_exceed = self.subresource == "status"; // the limit was checked when the resize was requested
         add(name, hard, known, &requested, may_exceed).map(Some).map(|after| after.filter(|after| !after.is_empty()))
     }
 }

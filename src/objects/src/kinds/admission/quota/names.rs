@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_is_counted() {
+    fn names_determine_the_counted_resources() {
         for (name, group, resource) in [
             ("pods", "", "pods"),
             ("count/pods", "", "pods"),

@@ -28,7 +28,7 @@ fn shown(usage: &Usage) -> Vec<String> {
 }
 
 #[test]
-fn room_and_none() {
+fn a_quota_refuses_what_exceeds_its_room() {
     let charged = |pod: &Value| check(of_pods(pod, None), &quota());
     let after = charged(&pod("100m")).unwrap().unwrap();
     assert_eq!(shown(&after), ["pods=1", "requests.cpu=300m"]);
@@ -131,7 +131,7 @@ fn claims_count_devices_of_each_class_at_worst() {
 }
 
 #[test]
-fn counts_begin_at_nothing_and_leave_out_what_is_over() {
+fn counts_begin_at_zero_and_skip_ended_pods() {
     let quota = value!({"spec": {"hard": {"pods": "5", "count/pods": "5", "requests.cpu": "1", "secrets": "2"}}});
     assert!(is_uncounted(&quota));
     let mut tally = Tally::new(&quota, "", "pods", NOW);

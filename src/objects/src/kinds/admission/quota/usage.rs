@@ -37,7 +37,7 @@ pub(super) fn of(group: &str, resource: &str, object: &Value, now: Timestamp) ->
     usage
 }
 
-/// Returns whether a pod has no usage any more: it has ended, or its time of grace after deletion is over.
+/// Returns whether a pod has no usage any more: it has ended, or the grace period of its deletion is over.
 fn is_over(pod: &Value, now: Timestamp) -> bool {
     let ended = matches!(pod.str_at(&["status", "phase"]), "Failed" | "Succeeded");
     ended || ends_at("", "pods", pod).is_some_and(|end| end.seconds < now.seconds)

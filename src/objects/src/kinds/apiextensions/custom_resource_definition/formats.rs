@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_nobody_knows_are_warned_of_once() {
+    fn unknown_formats_get_one_warning() {
         let warned = |format: &str, old: Option<&Value>| {
             let mut warnings = Vec::new();
             warn(&definition(format), old, &mut warnings);

@@ -99,8 +99,8 @@ pub fn is_expressible(schema: &Value) -> bool {
     })
 }
 
-/// Puts what is kept as free JSON of a schema into the order in which Kubernetes writes it: the values by key, since
-/// they go through Go's maps, and schemas that may also be something else by their type.
+/// Sorts the members of free JSON in a schema as Kubernetes writes them: those of values by key, as Go's maps do, and
+/// those of schemas that may also be a list or a flag in the order of their type.
 pub fn arrange_schema(schema: &mut Value) {
     let is_schema = |of: &&&'static Type| of.openapi.ends_with(".apiextensions.v1.JSONSchemaProps");
     arrange(catalogue::types().iter().find(is_schema).copied(), schema);

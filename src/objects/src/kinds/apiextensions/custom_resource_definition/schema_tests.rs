@@ -26,7 +26,7 @@ fn check(cases: &[(Value, &[&str])], complaints: impl Fn(&Value) -> Vec<String>)
 }
 
 #[test]
-fn roots_are_objects_that_leave_metadata_alone() {
+fn a_root_is_an_object_that_does_not_restrict_metadata() {
     let metadata = ".properties[metadata]: Forbidden: must not specify anything other than name and generateName, but \
                     metadata is implicitly specified";
     let cases: &[(Value, &[&str])] = &[
@@ -71,7 +71,7 @@ fn roots_are_objects_that_leave_metadata_alone() {
 }
 
 #[test]
-fn roots_beside_a_status_say_little() {
+fn a_root_has_few_keywords_if_the_status_is_a_subresource() {
     let cases: &[(Value, &[&str])] = &[
         (value!({"type": "object", "description": "d", "required": ["spec"]}), &[]),
         (
@@ -185,7 +185,7 @@ fn schemas_under_junctors_define_no_structure() {
 }
 
 #[test]
-fn keywords_that_nothing_supports_are_refused() {
+fn unsupported_keywords_are_refused() {
     let exclusive = ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive";
     let unique = ".uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes \
                   quadratic";
@@ -223,7 +223,7 @@ fn keywords_that_nothing_supports_are_refused() {
 }
 
 #[test]
-fn lists_that_are_maps_have_keys_that_are_always_there() {
+fn lists_of_type_map_have_keys_that_are_always_set() {
     let list = |items: Value, keys: Value| value!({"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys});
     let item = value!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "object"}}});
     let mut whole = item.clone();
@@ -367,7 +367,7 @@ fn rules_have_texts_that_fit_on_a_line() {
 }
 
 #[test]
-fn rules_are_compiled_where_nothing_else_is_wrong() {
+fn rules_are_compiled_unless_their_schema_has_errors() {
     let spec = |of: &str| {
         value!({"type": "object", "properties": {"b": {"type": (of)}},
             "x-kubernetes-validations": [{"rule": "self.b == 1"}]})
@@ -383,7 +383,7 @@ fn rules_are_compiled_where_nothing_else_is_wrong() {
 }
 
 #[test]
-fn prices_of_schemas_that_stay_are_not_asked_for() {
+fn the_cost_of_single_rules_in_unchanged_schemas_is_not_limited() {
     let spec = value!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}},
         "x-kubernetes-validations": [{"rule": "self.a.all(x, self.a.all(y, x == y))"}]});
     let schema = value!({"type": "object", "properties": {"spec": (spec)}});
@@ -396,7 +396,7 @@ fn prices_of_schemas_that_stay_are_not_asked_for() {
     };
     let rule = ".properties[spec].x-kubernetes-validations[0].rule";
     assert_eq!(complaints(None), [rule, rule, ""]);
-    // All together may still cost too much.
+    // The rules together may still cost too much.
     assert_eq!(complaints(Some(&object)), [rule, ""]);
 }
 

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_not_too_many_unless_there_were_before() {
+    fn the_number_of_fields_is_bounded_unless_the_stored_one_exceeds_it() {
         let mut schema = value!({"type": "object", "properties": {}});
         let paths: Vec<String> = (0..9).map(|n| format!(".f{n}")).collect();
         for path in &paths {

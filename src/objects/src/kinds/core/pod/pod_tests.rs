@@ -41,7 +41,7 @@ fn defaults_are_written_once() {
 }
 
 #[test]
-fn mistakes_stand_where_clients_expect_them() {
+fn errors_have_the_paths_that_clients_expect() {
     let mounts = value!([{"name": "x", "mountPath": "/a", "subPath": "/b"}]);
     let port = value!({"containerPort": 70000, "protocol": "ICMP"});
     let bad = pod(value!({"name": "C", "image": "a", "volumeMounts": mounts, "ports": [port]}));
@@ -72,7 +72,7 @@ fn requests_stay_below_limits() {
 }
 
 #[test]
-fn only_images_and_the_like_may_change() {
+fn only_images_and_few_other_fields_may_change() {
     let old = pod(value!({"name": "c", "image": "a:1"}));
     let mut new = old.clone();
     new.set_at(&["spec", "containers"], vec![value!({"name": "c", "image": "a:2"})]);
@@ -85,7 +85,7 @@ fn only_images_and_the_like_may_change() {
 }
 
 #[test]
-fn resizes_take_resources_alone() {
+fn a_resize_changes_resources_only() {
     let mut old = pod(value!({"name": "c", "image": "a", "resources": {"requests": {"cpu": "1"}}}));
     old.set_at(&["metadata", "generation"], 1);
     let mut new = pod(value!({"name": "c", "image": "b", "resources": {"requests": {"cpu": "2"}}}));

@@ -52,8 +52,8 @@ impl Options {
         Self { is_pod: true, ..Self::of_template(old) }
     }
 
-    /// Returns the exceptions for an update of a pod. If both share their spec, which is then not checked, only the
-    /// exceptions for the rest are computed.
+    /// Returns the exceptions for an update of a pod. If the update does not change the spec, which is then not
+    /// checked, computes only the exceptions for the rest.
     pub fn of_update(pod: &Value, old: &Value) -> Self {
         if !is_shared(pod, old) {
             return Self::of_pod(Some(old));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_hold_their_default_and_whole_steps() {
+    fn ranges_include_their_default_and_whole_steps() {
         let range = value!({"min": "2", "max": "6", "step": "2"});
         let broken = |default: &str| {
             let mut errors = Errors::default();
