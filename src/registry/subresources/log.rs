@@ -65,7 +65,8 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
     if query.get("sinceTime").is_some() && query.get("sinceSeconds").is_some() {
         errors.forbidden(&Path::root("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified");
     }
-    if query.get("stream").is_some_and(|stream| stream != "All") {
+    // The feature PodLogsQuerySplitStreams is off in 1.36, so that no value is allowed.
+    if query.get("stream").is_some() {
         errors.forbidden(&Path::root("stream"), "may not be specified");
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("", "PodLogOptions", name, &errors.0)) }
@@ -104,6 +105,8 @@ mod tests {
             refusal("sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z"),
             "PodLogOptions \"p\" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
         );
+        let why = "PodLogOptions \"p\" is invalid: stream: Forbidden: may not be specified";
+        assert_eq!(["stream=All", "stream="].map(refusal), [why, why]);
         let passed = parameters(&Query::parse("timestamps=1&follow=true&tailLines=%2B3")).unwrap();
         assert_eq!(remote::kubelet_path(&["a"], passed), "/a?follow=true&tailLines=3&timestamps=true");
     }
