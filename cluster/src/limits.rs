@@ -66,7 +66,7 @@ pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
 /// Bytes of entries that are applied together when a store is opened, unless one entry is larger.
 pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
-/// Such chunks of entries that are decoded ahead of being applied.
+/// Chunks of such entries that are decoded before they can be applied.
 pub const REPLAY_CHUNKS_MAX: usize = 4;
 /// Messages about entries that may wait to be applied while the log is still being read.
 pub const ANNOUNCED_MESSAGES_MAX: usize = 64;

@@ -101,7 +101,7 @@ pub struct Field {
     pub place: Place,
 }
 
-/// What a field, list item or map value is.
+/// The type of a field, list item or map value.
 #[derive(Debug, Clone)]
 pub enum Shape {
     /// A scalar or free-form type, as Rust source.

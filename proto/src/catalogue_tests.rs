@@ -52,7 +52,7 @@ fn every_resource_and_kind_is_found_by_its_names() {
 
 /// Types whose fields explain themselves: their names are those of JSON Schema, which clients know.
 const SELF_EXPLAINING: [&str; 1] = ["JSONSchemaProps"];
-/// What a description has at least, to say more than a name does.
+/// The least number of words with which a description says more than a name.
 const WORDS_MIN: usize = 6;
 
 /// Returns why a description explains nothing; `None` if it does explain something.

@@ -18,8 +18,8 @@ pub enum Presence {
     Always,
 }
 
-/// What a step decides by. The store's shortcuts follow from it: a write that requires the object to be unchanged
-/// proves a decision by [`DecidesBy::Object`], and no other.
+/// The basis of a step's decision. The store's shortcuts follow from it: a write that requires the object to be
+/// unchanged proves only decisions by [`DecidesBy::Object`] right.
 #[derive(Debug, Clone, Copy)]
 pub enum DecidesBy {
     /// By the object before and after the write, the user, and the permissions of users, which every member follows.
@@ -71,11 +71,11 @@ pub type ValidateOutside = for<'a> fn(&'a DynamicAttributes<'_>) -> LocalBoxFutu
 /// The way in which a mutating step runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutating {
-    /// Within the server, before everything else. Such a step changes other objects alone.
+    /// Within the server, before everything else. Such a step changes only other objects.
     First(Prepare),
     /// Within the server, without a wait.
     Within(Mutate),
-    /// By asking outside. Such plugins keep an index of what they may match, and are asked by that.
+    /// By a question outside. The plugin has an index of the resources that it may match.
     Outside(MutateOutside),
 }
 

@@ -138,7 +138,7 @@ fn unknown_variables_are_reported() {
         ("FLOTILLA_LISTEN_PORT", "6443"),
         ("FLOTILLAS", "3"),
         ("PATH", "/bin"),
-        // Of the Services `flotilla` and `flotilla-x`.
+        // Kubernetes sets these for the Services `flotilla` and `flotilla-x`.
         ("FLOTILLA_SERVICE_HOST", "10.96.0.9"),
         ("FLOTILLA_SERVICE_PORT_HTTPS", "6443"),
         ("FLOTILLA_PORT", "tcp://10.96.0.9:6443"),

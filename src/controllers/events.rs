@@ -74,7 +74,7 @@ async fn remove_one(agent: &Agent, served: &Arc<Served>, event: &Object) {
     let (namespace, name) = (event.key().namespace().unwrap_or(""), event.key().name());
     let target = Target { served, namespace, name, subresource: "" };
     if let Err(error) = agent.registry.remove_expired(target, event).await {
-        tracing::debug!(namespace, name, %error, "an expired event stays");
+        tracing::debug!(namespace, name, %error, "an expired event cannot be removed yet");
     }
 }
 

@@ -375,7 +375,7 @@ fn check_delete_options(kind: &str, version: &str) -> ApiResult<()> {
     let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
     let scheme = "in scheme \"pkg/runtime/scheme.go:111\"";
     let why = match (kind, version) {
-        // Of these kinds, the reference knows how to read them, but not how to convert them.
+        // The reference can read these kinds, but not convert them.
         ("Status", "v1" | "meta.k8s.io/v1") | ("CreateOptions" | "ListOptions" | "UpdateOptions", "meta.k8s.io/v1") => {
             format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
         }

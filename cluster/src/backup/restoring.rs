@@ -301,7 +301,7 @@ fn clear(directory: &Path) -> bool {
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %path.display(), %error, "what was restored in part cannot be removed");
+            tracing::warn!(path = %path.display(), %error, "the incomplete restore cannot be removed");
             return false;
         }
     }

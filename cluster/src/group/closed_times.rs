@@ -50,7 +50,7 @@ pub(crate) struct RevisionExpiry {
     /// How long a revision is valid after it was the present time: the history window, and the age that a revision may
     /// already have when a client receives it.
     age: Duration,
-    /// What the clock showed at past times.
+    /// The readings of the clock at past times.
     past_times: ClosedTimes,
 }
 

@@ -37,7 +37,7 @@ impl Node {
         }
         let clock = self.clock.hybrid();
         if timeout(CLOCK_ANSWER_TIMEOUT, clock.wait_promised(member, revision)).await.is_err() {
-            tracing::debug!(member = %format_args!("{member:x}"), "a member does not answer what its clock shows");
+            tracing::debug!(member = %format_args!("{member:x}"), "a member does not send its clock");
             clock.give_up(member);
         }
     }

@@ -53,7 +53,7 @@ pub(crate) async fn watch_for_others(node: &Node, peers: &dyn Peers, initial: &I
     }
 }
 
-/// What another replica is to one that is alone.
+/// The state of another replica, as a replica that is alone sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OtherReplica {
     /// It has no cluster, and can be admitted at this address.

@@ -74,7 +74,7 @@ pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
     frame.extend_from_slice(&(END ^ sequence).to_le_bytes());
 }
 
-/// What is found at an offset of a segment.
+/// The contents of a segment at an offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A complete frame. Another one may follow.

@@ -34,7 +34,8 @@ impl Subscription {
         if after < floor {
             return Err(Compacted { floor });
         }
-        // From here on the broadcaster announces what becomes closed. What is closed already is marked as unread here.
+        // From here on the broadcaster announces changes that become closed. Changes that are closed already are marked
+        // as unread here.
         let closed = table.revision();
         if closed > after && table.last_change() > after {
             subscription.signal.mark(after.next(), closed);

@@ -14,7 +14,7 @@ use crate::value::{Float, Map, Str, Value};
 ///
 /// # Errors
 ///
-/// Whatever the reference would refuse, and messages that nest deeper than [`DEPTH_MAX`].
+/// The message is one that the reference would refuse, or nests deeper than [`DEPTH_MAX`].
 pub fn decode(of: &Type, bytes: &[u8]) -> Result<Value, Error> {
     decode_onto(of, bytes, Value::Null)
 }

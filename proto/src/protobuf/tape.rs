@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::source::Source;
 use crate::json::scan;
 
-/// The number of values for which an index keeps memory between texts. What a larger object took is freed.
+/// The number of values for which an index keeps memory between texts. The memory of a larger object is freed.
 const KEPT_MAX: usize = 32 * 1024;
 
 /// The path of the owned fields of an object. They are encoded as their text, so nothing in them is indexed.

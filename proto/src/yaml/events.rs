@@ -59,7 +59,7 @@ enum State {
 pub(super) struct Events<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// What is expected after the present nodes, the innermost last.
+    /// The states after the open nodes, the innermost last.
     outer: Vec<State>,
     /// The handles of tags, and the prefixes that they stand for.
     handles: Vec<(String, String)>,

@@ -11,7 +11,7 @@
 //! By default, the test tries a few hundred inputs, always the same ones, and those whose cost earlier searches found
 //! not to be linear. `FLOTILLA_WORST_CASE_SECONDS=1800 cargo test --release --test black_box worst_case -- --nocapture`
 //! searches for that many seconds, with bodies of up to 3 MB. `FLOTILLA_WORST_CASE_SEED=N` starts a different search.
-//! What a search finds depends on measured times, and therefore on the machine; for that reason the default does not
+//! The results of a search depend on measured times, and therefore on the machine; for that reason the default does not
 //! search.
 
 mod beside;

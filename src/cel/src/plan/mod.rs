@@ -75,7 +75,7 @@ pub enum Root {
 /// A selection.
 #[derive(Debug)]
 pub struct Step {
-    /// Of what.
+    /// The value from which it selects.
     pub key: StepKey,
     /// Whether it gives an optional value.
     pub is_optional: bool,

@@ -43,7 +43,7 @@ pub enum ExprKind {
 /// A selection.
 #[derive(Clone, Debug)]
 pub struct Select {
-    /// Of what.
+    /// The expression from whose value it selects.
     pub operand: Expr,
     /// The field.
     pub field: Arc<str>,

@@ -80,9 +80,9 @@ pub enum Role {
 /// The name of an alternative of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// A rule without alternatives, or one that no alternative was found for.
+    /// A rule without alternatives, or one for which no alternative was found.
     Of(Rule),
-    /// Only its operand.
+    /// The operand alone.
     Pass,
     /// `!a`
     LogicalNot,
@@ -133,9 +133,9 @@ pub enum Part {
     Token(Kind, Role),
     /// One of several tokens.
     OneOf(Kinds, Role),
-    /// Another rule, with the precedence that it begins at.
+    /// Another rule, with the precedence at which it begins.
     Rule(Rule, u8, Role),
-    /// None or one of these.
+    /// These parts, once or not at all.
     Optional(&'static [Part]),
     /// Any number of these; the decision says whether there is one more.
     Star(&'static [Part], Decision),

@@ -23,8 +23,8 @@ pub fn copy_topology_labels(object: &mut Value, node: &Value) {
 }
 
 /// Returns the reason (as causes have it) and the text why a pod cannot be resized on its node: the node does not run
-/// Linux, or the pod would request more than the node can ever give. What the pod still has by its status does not
-/// count.
+/// Linux, or the pod would request more than the node can ever give. Resources that the pod has only by its status do
+/// not count.
 pub fn refuse_resize(pod: &Value, node: &Value) -> Option<(&'static str, String)> {
     let system = node.at(&["metadata", "labels", "kubernetes.io/os"]).as_str().filter(|system| *system != "linux");
     if let Some(system) = system {

@@ -84,7 +84,7 @@ impl Charge<'_> {
     /// Checks that the quotas of a namespace cover what the configuration limits.
     ///
     /// # Errors
-    /// What no quota covers.
+    /// A limited resource is covered by no quota.
     pub fn check_covered(
         &self,
         limited: &[Limited],
