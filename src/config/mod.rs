@@ -3,8 +3,10 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! One struct has all options: serde cannot refuse unknown keys of a file for a struct with flattened parts.
+//! [`Config`] has all options but those of auditing, which are in [`AuditOptions`]. Each of the two is read apart:
+//! serde cannot refuse unknown keys of a file for a struct with flattened parts.
 
+mod audit;
 mod choices;
 mod cidr;
 mod derived;
@@ -13,6 +15,7 @@ mod load;
 mod members;
 mod reported_version;
 mod shards;
+mod span;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,15 +26,15 @@ use crate::enablement::Enablement;
 use crate::kinds::admission::LostNodes;
 use crate::limits;
 
-pub use choices::{
-    AuditFormat, AuditMode, AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion,
-};
+pub use audit::{AuditFormat, AuditMode, AuditOptions, AuditVersion, BatchOptions};
+pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use directories::{default_data_dir, usual_kubeconfig};
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
 pub use reported_version::{ReportedVersion, ReportedVersionError};
 pub use shards::{Shards, ShardsError};
+pub use span::{Span, SpanError};
 
 /// Types of node addresses, in the default order in which the server tries to connect to kubelets.
 pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
@@ -453,44 +456,10 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// File with the policy of auditing (Policy of audit.k8s.io): which requests are recorded, and how much of them.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_policy_file: Option<PathBuf>,
-
-    /// File of the audit log, or `-` for standard output. Needs --audit-policy-file.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_log_path: Option<PathBuf>,
-
-    /// Form of the lines of the audit log.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AuditFormat::Json)]
-    pub audit_log_format: AuditFormat,
-
-    /// Whether requests wait until their events are written.
-    #[arg(long, value_name = "MODE", value_enum, default_value_t = AuditMode::Blocking)]
-    pub audit_log_mode: AuditMode,
-
-    /// Days for which full files of the audit log are kept. 0 for ever.
-    #[arg(long, value_name = "DAYS", default_value_t = 366)]
-    pub audit_log_maxage: u64,
-
-    /// Full files of the audit log that are kept. 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub audit_log_maxbackup: usize,
-
-    /// Megabytes of a full file of the audit log. 0 to never begin another file.
-    #[arg(long, value_name = "MIB", default_value_t = 100)]
-    pub audit_log_maxsize: u64,
-
-    /// Compress full files of the audit log.
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub audit_log_compress: bool,
-
-    /// Events that may wait to be written, with --audit-log-mode batch; further ones are lost.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub audit_log_batch_buffer_size: usize,
+    /// The options of auditing.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub audit: AuditOptions,
 
     /// Level of the log: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info,actix_server=warn,openraft=error")]

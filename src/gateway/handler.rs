@@ -48,6 +48,9 @@ pub(super) async fn handle(
         answer::respond_error(&error, head.for_errors(), &[])
     });
     let mut response = recorded::answers(&mut exchange.progress, response);
+    if recorded::is_awaited(&exchange.progress) {
+        Box::pin(recorded::precedes(&mut exchange.progress, &response)).await;
+    }
     response.headers_mut().insert(audit::AUDIT_ID, id);
     flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
     exchange.answer(response, request.conn_data::<Outlet>().cloned().unwrap_or_default(), &head)

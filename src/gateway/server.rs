@@ -201,6 +201,11 @@ impl Gateway {
         }))
     }
 
+    /// Returns the auditing of requests. `None` if nothing is recorded.
+    pub fn audit(&self) -> Option<Arc<Audit>> {
+        self.audit.clone()
+    }
+
     /// Returns whether no request is in progress.
     pub fn is_idle(&self) -> bool {
         self.seats.is_idle() && self.fairness.as_ref().is_none_or(|fairness| fairness.waiting() == 0)

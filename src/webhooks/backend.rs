@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
 use super::{CallError, Hook, User};
-use crate::outbound::{Outbound, Trust};
+use crate::outbound::{Outbound, Peer, Trust};
 use crate::pki::{KubeconfigError, KubeconfigFile};
 
 /// The name of this server for these webhooks.
@@ -50,8 +51,19 @@ impl Backend {
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Value, CallError> {
-        let peer = self.hook.peer(|_, _, _| Err("a kubeconfig names no Service".to_owned()));
-        self.hook.ask(outbound, peer, Some(&self.user), review, timeout, bytes_max).await
+        self.hook.ask(outbound, self.peer(), Some(&self.user), review, timeout, bytes_max).await
+    }
+
+    /// Sends a document: see [`Hook::tell`].
+    ///
+    /// # Errors
+    /// As for [`Hook::tell`].
+    pub async fn tell(&self, outbound: &Outbound, document: Bytes, timeout: Duration) -> Result<(), CallError> {
+        self.hook.tell(outbound, self.peer(), Some(&self.user), document, timeout).await
+    }
+
+    fn peer(&self) -> Result<Peer, String> {
+        self.hook.peer(|_, _, _| Err("a kubeconfig names no Service".to_owned()))
     }
 }
 

@@ -25,7 +25,8 @@ const KUBELET_SECONDS: i64 = 3_607;
 /// Validity of such tokens, in seconds.
 const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
-/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API.
+/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API. Returns the id of
+/// the token, as the audit log has it.
 ///
 /// # Errors
 /// 422 when the request breaks a rule; 404, 409 or 400 when the object to bind to is missing or differs.
@@ -36,7 +37,7 @@ pub fn fulfil(
     account: &Account,
     request: &mut Value,
     now: SystemTime,
-) -> ApiResult<()> {
+) -> ApiResult<String> {
     check_target(account, request)?;
     set_defaults(request, audiences);
     let seconds = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
@@ -61,7 +62,7 @@ pub fn fulfil(
     request.set_at(&["status"], Value::object());
     request.set_at(&["status", "token"], issued.token.as_str());
     request.set_at(&["status", "expirationTimestamp"], expires.as_str());
-    Ok(())
+    Ok(issued.credential_id)
 }
 
 /// Checks that metadata names no other account.

@@ -8,6 +8,9 @@ use crate::access::tokens::{Account, StoreObjects};
 use crate::registry::{Registry, Target, now, stored_value};
 use crate::wall_clock;
 
+/// The audit annotation with the id of the token.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
+
 /// Fills in the metadata of the account in a request that does not state it, for validating policies and webhooks.
 pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Value) {
     let Some(account) = registry.current(target.served, target.namespace, target.name) else { return };
@@ -23,7 +26,7 @@ pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Va
 /// Serves POST to a service account's `token`.
 pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let Call { registry, tokens, target, mut body, .. } = call;
+        let Call { registry, tokens, target, mut body, caller, .. } = call;
         check_account(target.name, &body)?;
         let object = registry.get(target.served, target.namespace, target.name, None).await?;
         let account = Account {
@@ -33,7 +36,8 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
         };
         let objects = StoreObjects::new(&registry.store);
         let audiences = tokens.authenticator.audiences();
-        fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        let id = fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        caller.annotations.push((ISSUED.to_owned(), id));
         Ok(Acted::Document(body))
     })
 }
