@@ -181,10 +181,12 @@ impl Audited {
             || media.starts_with("application/vnd.kubernetes.protobuf");
         let is_shown = match &self.of {
             Some(_) => !self.is_remote,
-            None => self.uri.starts_with("/api"),
+            None => code >= 400 || self.uri.starts_with("/api"),
         };
+        // The reference writes that it has no such representation past auditing.
         is_object
             && is_shown
+            && code != 406
             && (self.verdict.level == Level::RequestResponse && !self.lasts || self.may_be_status(code))
     }
 
@@ -255,10 +257,10 @@ impl Audited {
         }
     }
 
-    /// Adds annotations with the times of a slow request.
+    /// Adds annotations with the times of a slow request that is no watch.
     fn tell_times(&mut self) {
         let total = self.began.elapsed();
-        if total <= SLOW {
+        if total <= SLOW || self.verb == "watch" {
             return;
         }
         let parts = [

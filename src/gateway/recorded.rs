@@ -11,6 +11,7 @@ use super::Gateway;
 use super::exchange::Progress;
 use super::head::Head;
 use super::resources::with_attributes;
+use super::stages::asked_timeout;
 use crate::answer;
 use crate::audit::Audited;
 use crate::audit::policy::{Asked, Of};
@@ -34,7 +35,7 @@ pub(super) fn begin(
     let decoded = path::decode(head.path);
     let user = caller.as_ref().map(|caller| &caller.user);
     let who = (user, progress.began, progress.identified.saturating_duration_since(progress.began));
-    let begun = |asked: &Asked<'_>, lasts| Audited::begin(audit, request, (id, &uri), who, (asked, lasts));
+    let begun = |asked: &Asked<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (asked, lasts));
     let audited = match path::parse(&decoded) {
         Target::Resource(of) => {
             let verb = Verb::of(head.method, head.watches(), &of);
@@ -48,12 +49,14 @@ pub(super) fn begin(
                     name: attributes.name,
                 };
                 let lasts = attributes.verb == "watch" || of.connects();
-                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, lasts)
+                // The reference refuses such a request before it asks who sends it.
+                let who = if !lasts && asked_timeout(head).is_err() { (None, who.1, who.2) } else { who };
+                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, who, lasts)
             })
         }
-        Target::Other | Target::WatchOfNothing => {
-            begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, false)
-        }
+        Target::Other => begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, who, false),
+        // The reference refuses it before auditing begins.
+        Target::WatchOfNothing => None,
     };
     let mut audited = audited?;
     if !audited.received() {

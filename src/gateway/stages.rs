@@ -227,7 +227,7 @@ fn bound(head: &Head<'_>, routed: &Routed, caller: &mut Caller, progress: &mut P
 ///
 /// # Errors
 /// 400 if it is no duration.
-fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
+pub(super) fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     let text = head.query.text("timeout");
     if text.is_empty() {
         return Ok(None);

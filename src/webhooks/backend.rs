@@ -33,6 +33,8 @@ impl Backend {
         let hook = hook(&file, cluster)?;
         let name = context.str_at(&["user"]);
         let user = match file.root.list_at(&["users"]).iter().find(|entry| entry.str_at(&["name"]) == name) {
+            // As in the reference, credentials are not sent without TLS.
+            Some(_) if hook.is_plain() => User::default(),
             Some(entry) => User::of(&file, entry)?,
             None if name.is_empty() => User::default(),
             None => return Err(file.lacks(&format!("user {name:?}"))),
@@ -114,6 +116,16 @@ mod tests {
         let anybody = read("server: 'https://h:1', insecure-skip-tls-verify: true", "").unwrap();
         assert_eq!(peer(&anybody).secure.unwrap().trust, Trust::Anybody);
         assert!(peer(&read("server: 'http://h', ", "").unwrap()).secure.is_none());
+    }
+
+    #[test]
+    fn credentials_need_tls() {
+        let headers = |server: &str| {
+            let mut headers = http::HeaderMap::new();
+            read(&format!("server: '{server}'"), "token: t").unwrap().user.sign(&mut headers);
+            headers
+        };
+        assert_eq!((headers("https://h").len(), headers("http://h").len()), (1, 0));
     }
 
     #[test]

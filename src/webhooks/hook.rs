@@ -131,7 +131,8 @@ impl Hook {
         format!("{scheme}://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
     }
 
-    const fn is_plain(&self) -> bool {
+    /// Returns whether there is no TLS.
+    pub(super) const fn is_plain(&self) -> bool {
         matches!(self.place, Place::Host { plain: true, .. })
     }
 

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::audit::{MAPS, events, files};
@@ -233,4 +235,56 @@ fn large_events_are_truncated() {
     assert_eq!(get(&server, &long, "long"), 200);
     until("a loss", || counter(&server, "apiserver_audit_error_total{plugin=\"truncate\"}") == 2);
     assert_eq!(lines(&log, "long"), [Value::Null; 0]);
+}
+
+#[test]
+fn events_tell_of_patches_and_of_slow_requests() {
+    let patch = json!([{"value": "<c>", "op": "add", "path": "/data/b"}]).to_string();
+    let admission = Webhook::start(move |review| {
+        std::thread::sleep(Duration::from_millis(600));
+        let of = &review["request"];
+        let is_refused = of["name"] == "refused";
+        let mut response = json!({"uid": of["uid"], "allowed": !is_refused});
+        if !is_refused {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(STANDARD.encode(&patch));
+        }
+        Reply::Document(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+    });
+    let directory = DataDir::new();
+    let (policy, log) = files(&directory);
+    let policy = format!("--audit-policy-file={}", policy.display());
+    let server = directory.start_with(&[&policy, &format!("--audit-log-path={}", log.display())]);
+    let mut client = server.connect();
+    let hook = |name: &str, resource: &str| {
+        json!({
+            "name": name, "clientConfig": admission.config("/"), "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": [resource]}],
+        })
+    };
+    let webhooks = [hook("a.example.com", "pods"), hook("b.example.com", "configmaps")];
+    let configuration = json!({"metadata": {"name": "hooks"}, "webhooks": webhooks});
+    client.post("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", &configuration).expect(201);
+    let mut post = |id: &str| {
+        let map = json!({"metadata": {"name": id}, "data": {"a": "b"}}).to_string();
+        let headers = [("Audit-ID", id), ("Content-Type", "application/json")];
+        client.call("POST", MAPS, &headers, map.as_bytes()).expect("an answer").status
+    };
+    assert_eq!(post("patched"), 201);
+    let annotations = events(&log, "patched", 2)[1]["annotations"].clone();
+    let mutated = r#"{"configuration":"hooks","webhook":"b.example.com","mutated":true}"#;
+    assert_eq!(annotations["mutation.webhook.admission.k8s.io/round_0_index_1"], mutated);
+    let operation = r#"{"op":"add","path":"/data/b","value":"\u003cc\u003e"}"#;
+    let named = r#"{"configuration":"hooks","webhook":"b.example.com","patch":["#;
+    let patch = format!(r#"{named}{operation}],"patchType":"JSONPatch"}}"#);
+    assert_eq!(annotations["patch.webhook.admission.k8s.io/round_0_index_1"], patch);
+    for part in ["total", "authorization"] {
+        let took = annotations[format!("apiserver.latency.k8s.io/{part}")].as_str().expect("a time");
+        assert!(took.ends_with('s'), "{took}");
+    }
+    assert_eq!(post("refused"), 400);
+    let annotations = events(&log, "refused", 2)[1]["annotations"].clone();
+    let mutated = r#"{"configuration":"hooks","webhook":"b.example.com","mutated":false}"#;
+    assert_eq!(annotations["mutation.webhook.admission.k8s.io/round_0_index_1"], mutated);
 }
