@@ -131,7 +131,7 @@ pub struct Boot {
     pub authorizer: Authorizer,
     /// The configuration of admission plugins.
     pub admission: Arc<Configuration>,
-    /// The policy and the log of auditing.
+    /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
     /// Makes requests to other servers.
     pub outbound: Outbound,

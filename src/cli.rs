@@ -238,8 +238,12 @@ async fn serve(config: Config) -> Result<(), BootError> {
     let boot = Boot::open(config, drain).await?;
     let gateway = Gateway::start(&boot).await?;
     boot.announce();
-    let routes = gateway.routes();
-    boot.serve(routes, move || gateway.is_idle()).await
+    let (routes, audit) = (gateway.routes(), gateway.audit());
+    let served = boot.serve(routes, move || gateway.is_idle()).await;
+    if let Some(audit) = audit {
+        audit.close().await;
+    }
+    served
 }
 
 /// The signals that stop a server.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::access::tokens::{KeySet, SigningKey};
 use crate::access::{FrontProxy, OpenIdSettings, TokenFile};
 use crate::admission::Configuration;
-use crate::audit;
+use crate::audit::{self, AuditError};
 use crate::config::{Config, ConfigError};
 use crate::kinds::admission::LostNodes;
 use crate::outbound::Egress;
@@ -33,7 +33,7 @@ pub struct FlagFiles {
     pub openid: Option<OpenIdSettings>,
     /// The proxies through which others are reached.
     pub egress: Egress,
-    /// The policy and the log of auditing.
+    /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
 }
 
@@ -77,9 +77,18 @@ impl FlagFiles {
             admission,
             egress: egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default(),
             openid: OpenIdSettings::of(config).map_err(wrong("oidc-issuer-url"))?,
-            audit: audit::Prepared::of(config).map_err(wrong("audit-policy-file or audit-log-path"))?,
+            audit: audit::Prepared::of(&config.audit).map_err(audit_error)?,
         })
     }
+}
+
+fn audit_error(error: AuditError) -> ConfigError {
+    let option = match error {
+        AuditError::Policy(_) => "audit-policy-file",
+        AuditError::Log { .. } => "audit-log-path",
+        AuditError::Webhook(_) => "audit-webhook-config-file",
+    };
+    wrong(option)(error)
 }
 
 /// Returns a function that makes the error about the file of an option.

@@ -72,6 +72,8 @@ pub struct DynamicAttributes<'a> {
     pub user: Arc<User>,
     /// When the request times out; `None` if it does not.
     pub ends: Option<Instant>,
+    /// Whether the audit log has the objects of the request.
+    pub records_objects: bool,
     /// Which plugins must run again after the object changed.
     pub reinvocation: Reinvocation,
     /// Warnings and audit annotations, besides the decision.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flotilla_proto::duration;
 use flotilla_proto::json;
 use flotilla_proto::value;
-use flotilla_proto::value::Value;
+use flotilla_proto::value::{Map, Value};
 use parking_lot::Mutex;
 use rand::Rng;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
@@ -71,7 +71,12 @@ pub struct Verdict {
     pub allowed: bool,
     /// Why not; may be empty.
     pub reason: String,
+    /// Audit annotations: keys, to which [`AUDIT_PREFIX`] is added, and values.
+    pub annotations: Vec<(String, String)>,
 }
+
+/// The beginning of the keys of audit annotations.
+pub const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
 
 type Key = [u8; SHA256_OUTPUT_LEN];
 
@@ -191,7 +196,7 @@ fn is_passing(failed: &CallError) -> bool {
 }
 
 /// The members of an answer that matter, with their types.
-const MEMBERS: [typed::Member; 2] = [
+const MEMBERS: [typed::Member; 4] = [
     typed::Member {
         path: &["status", "allowed"],
         of: "ImageReviewStatus",
@@ -204,12 +209,27 @@ const MEMBERS: [typed::Member; 2] = [
         called: "string",
         takes: |value| value.as_str().is_some(),
     },
+    typed::Member {
+        path: &["status", "auditAnnotations"],
+        of: "ImageReviewStatus",
+        called: "map[string]string",
+        takes: |value| value.as_object().is_some(),
+    },
+    typed::Member {
+        path: &["status", "auditAnnotations", "{}"],
+        of: "ImageReviewStatus",
+        called: "string",
+        takes: |value| value.as_str().is_some(),
+    },
 ];
 
 fn read(answer: &Value) -> Result<Verdict, String> {
     typed::check(answer, &MEMBERS)?;
     let allowed = answer.at(&["status", "allowed"]).as_bool().unwrap_or(false);
-    Ok(Verdict { allowed, reason: answer.str_at(&["status", "reason"]).to_owned() })
+    let annotations = answer.map_at(&["status", "auditAnnotations"]).into_iter().flat_map(Map::iter);
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned()));
+    let reason = answer.str_at(&["status", "reason"]).to_owned();
+    Ok(Verdict { allowed, reason, annotations: annotations.collect() })
 }
 
 fn key(spec: &Value) -> Key {
@@ -223,9 +243,10 @@ impl Answers {
         self.kept.get(key).filter(|(_, ends)| now <= *ends).map(|(verdict, _)| verdict.clone())
     }
 
-    /// Keeps an answer for a time. One with a long reason is not kept.
+    /// Keeps an answer for a time. One with many words is not kept.
     fn keep(&mut self, key: Key, verdict: &Verdict, now: Instant, ttl: Duration) {
-        if ttl.is_zero() || verdict.reason.len() > limits::IMAGE_REASON_BYTES {
+        let annotations = verdict.annotations.iter().map(|(key, value)| key.len() + value.len());
+        if ttl.is_zero() || verdict.reason.len() + annotations.sum::<usize>() > limits::IMAGE_REASON_BYTES {
             return;
         }
         if self.kept.insert(key, (verdict.clone(), now + ttl)).is_some() {
@@ -270,7 +291,7 @@ mod tests {
     #[test]
     fn answers_are_kept_for_a_time_and_the_oldest_goes_first() {
         let (mut answers, now) = (Answers::default(), Instant::now());
-        let verdict = Verdict { allowed: false, reason: "no".into() };
+        let verdict = Verdict { allowed: false, reason: "no".into(), annotations: Vec::new() };
         let key = |number: usize| key(&Value::from(number as i64));
         let (ttl, after) = (Duration::from_secs(2), |seconds| now + Duration::from_secs(seconds));
         answers.keep(key(0), &verdict, now, ttl);
@@ -281,7 +302,7 @@ mod tests {
         }
         assert_eq!((answers.get(&key(0), now), answers.kept.len()), (None, limits::IMAGE_ANSWERS));
         answers.keep(key(0), &verdict, now, Duration::ZERO);
-        let long = Verdict { allowed: false, reason: "x".repeat(limits::IMAGE_REASON_BYTES + 1) };
+        let long = Verdict { reason: "x".repeat(limits::IMAGE_REASON_BYTES + 1), ..verdict.clone() };
         answers.keep(key(0), &long, now, ttl);
         assert_eq!(answers.get(&key(0), now), None);
     }
@@ -289,7 +310,9 @@ mod tests {
     #[test]
     fn answers_are_read() {
         let read = |status: Value| read(&value!({"status": status}));
-        assert_eq!(read(value!({"allowed": true})).unwrap(), Verdict { allowed: true, reason: String::new() });
+        let noted = read(value!({"allowed": true, "auditAnnotations": {"a": "b"}})).unwrap();
+        let annotations = vec![("a".to_owned(), "b".to_owned())];
+        assert_eq!(noted, Verdict { allowed: true, reason: String::new(), annotations });
         assert!(!read(Value::Null).unwrap().allowed);
         let why = "json: cannot unmarshal string into Go struct field ImageReviewStatus.status.allowed of type bool";
         assert_eq!(read(value!({"allowed": "yes"})).unwrap_err(), why);

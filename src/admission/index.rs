@@ -93,6 +93,11 @@ impl<T: Indexed> Index<T> {
     /// Returns the items that may match writes of a resource, by its plural name, in order; [`Criteria::find`] decides
     /// whether they do.
     pub fn concerned(&self, resource: &str) -> impl Iterator<Item = &Arc<T>> {
+        self.concerned_of_all(resource).map(|(_, item)| item)
+    }
+
+    /// Returns the same items, each with its position among all.
+    pub fn concerned_of_all(&self, resource: &str) -> impl Iterator<Item = (usize, &Arc<T>)> {
         let (mut any, mut named) = (&self.any[..], self.named.get(resource).map_or(&[][..], Vec::as_slice));
         let next = move || {
             let first = match (any.first(), named.first()) {
@@ -104,7 +109,7 @@ impl<T: Indexed> Index<T> {
             *first = rest;
             Some(*place)
         };
-        std::iter::from_fn(next).filter_map(|place| self.all.get(place as usize))
+        std::iter::from_fn(next).filter_map(|place| Some((place as usize, self.all.get(place as usize)?)))
     }
 
     /// Returns all items.

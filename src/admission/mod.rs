@@ -56,7 +56,7 @@ pub use match_attributes::MatchAttributes;
 pub use matching::{Criteria, MatchedVersion, Version};
 pub use plugin::Presence;
 pub use reinvocation::{Invoked, Reinvocation};
-pub use write::BuiltInAttributes;
+pub use write::{BuiltInAttributes, Results};
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -31,9 +31,13 @@ pub struct BuiltInAttributes<'a> {
 
 /// The results of plugins besides their decision.
 #[derive(Debug, Default)]
-struct Results {
-    warnings: Vec<String>,
-    charged: Vec<String>,
+pub struct Results {
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+    /// Audit annotations: keys and values.
+    pub annotations: Vec<(String, String)>,
+    /// UIDs of the quotas that were charged.
+    pub charged: Vec<String>,
 }
 
 impl<'a> BuiltInAttributes<'a> {
@@ -63,6 +67,13 @@ impl<'a> BuiltInAttributes<'a> {
         self.results.lock().warnings.push(text);
     }
 
+    /// Adds an audit annotation, if the request is recorded. It stays if the write is refused.
+    pub fn annotate(&self, key: &str, value: impl FnOnce() -> String) {
+        if self.caller.record.is_some() {
+            self.results.lock().annotations.push((key.to_owned(), value()));
+        }
+    }
+
     /// Notes the UID of a quota that was charged. Nothing is charged in a dry run.
     pub fn note_charged(&self, quota: String) {
         if !self.dry_run {
@@ -75,11 +86,9 @@ impl<'a> BuiltInAttributes<'a> {
         self.registry.metrics.by_plugin(plugin, self.operation, phase, run)
     }
 
-    /// Returns the results of plugins besides their decision: warnings for the client, and UIDs of the quotas that were
-    /// charged.
-    pub fn into_results(self) -> (Vec<String>, Vec<String>) {
-        let Results { warnings, charged } = self.results.into_inner();
-        (warnings, charged)
+    /// Returns the results of plugins besides their decision.
+    pub fn into_results(self) -> Results {
+        self.results.into_inner()
     }
 
     /// Returns the limit ranges of the namespace.

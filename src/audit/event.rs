@@ -1,19 +1,22 @@
-//! The events of a request, and their JSON.
+//! The events of a request.
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use bytes::{Bytes, BytesMut};
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
-use flotilla_proto::{catalogue, json, protobuf, yaml};
+use flotilla_proto::{catalogue, duration, json, protobuf, yaml};
 
 use super::Audit;
+use super::destination::Later;
+use super::form::Draft;
 use super::policy::{Asked, Level, Stage, Verdict};
 use crate::access::User;
-use crate::config::AuditFormat;
 use crate::limits;
 use crate::request::record::Record;
 use crate::wall_clock;
@@ -21,41 +24,60 @@ use crate::wall_clock;
 /// The longest recorded `User-Agent`, in bytes.
 const USER_AGENT_BYTES: usize = 1_024;
 
+/// The time above which the events of a request state its parts, as in the reference.
+const SLOW: Duration = Duration::from_millis(500);
+
 /// What is known of an answer.
 #[derive(Debug, Default)]
-struct Answered {
+pub(super) struct Answered {
     /// The status code; 0 while there is no answer.
-    code: u16,
+    pub(super) code: u16,
     /// The `Status` that was answered. `None` for answers of other kinds.
-    status: Option<Value>,
+    pub(super) status: Option<Value>,
     /// The object that was answered, as JSON.
-    object: Option<Bytes>,
+    pub(super) object: Option<Bytes>,
+}
+
+/// How long parts of a request took.
+#[derive(Debug, Default)]
+pub struct Took {
+    /// To find the user.
+    pub authentication: Duration,
+    /// To decide whether the user may.
+    pub authorization: Duration,
+    /// The wait for a seat.
+    pub seat: Duration,
 }
 
 /// A request whose events are recorded.
 #[derive(Debug)]
 pub struct Audited {
     audit: Arc<Audit>,
-    verdict: Verdict,
-    id: String,
-    received: Timestamp,
-    uri: String,
-    verb: String,
-    user: Option<Arc<User>>,
-    addresses: Vec<IpAddr>,
-    agent: String,
+    pub(super) verdict: Verdict,
+    pub(super) id: String,
+    pub(super) received: Timestamp,
+    began: Instant,
+    /// How long parts of the request took.
+    pub took: Took,
+    pub(super) uri: String,
+    pub(super) verb: String,
+    pub(super) user: Option<Arc<User>>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) agent: String,
     /// Resource, namespace, name, UID, group, version, resource version and subresource; `None` for other paths.
-    of: Option<[String; 8]>,
+    pub(super) of: Option<[String; 8]>,
     /// Whether the request is long-running.
     lasts: bool,
     /// Whether another server answers.
     pub is_remote: bool,
     /// Whether the server failed to answer.
     pub is_broken: bool,
-    has_started: bool,
-    answered: Answered,
+    has_ended: bool,
+    pub(super) answered: Answered,
     /// The answer so far, while it is sent part by part; `None` if it is not recorded.
     passing: Option<(BytesMut, String, bool)>,
+    /// What the client waits for before it gets more of its answer.
+    later: Vec<Later>,
     /// What the handling of the request has found.
     pub record: Record,
     /// Annotations: keys and values.
@@ -63,12 +85,13 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// Begins to record a request, if the policy says so. `user` is `None` if nobody knows who asks.
+    /// Begins to record a request that arrived at `began`, if the policy says so. `user` is `None` if nobody knows who
+    /// asks; to find that took `authentication`.
     pub fn begin(
         audit: &Arc<Audit>,
         request: &HttpRequest,
         (id, uri): (&HeaderValue, &str),
-        user: Option<&Arc<User>>,
+        (user, began, authentication): (Option<&Arc<User>>, Instant, Duration),
         (asked, lasts): (&Asked<'_>, bool),
     ) -> Option<Box<Self>> {
         let verdict = audit.policy.decide(user.map(|user| &**user), asked);
@@ -90,6 +113,8 @@ impl Audited {
             verdict,
             id: String::from_utf8_lossy(id.as_bytes()).into_owned(),
             received: wall_clock::timestamp(),
+            began,
+            took: Took { authentication, ..Took::default() },
             uri: uri.to_owned(),
             verb: asked.verb.to_owned(),
             user: user.cloned(),
@@ -99,9 +124,10 @@ impl Audited {
             lasts: lasts || user.is_none(),
             is_remote: false,
             is_broken: false,
-            has_started: false,
+            has_ended: false,
             answered: Answered::default(),
             passing: None,
+            later: Vec::new(),
             record: Record {
                 wants_object: verdict.level >= Level::Request,
                 without_managed_fields: verdict.without_managed_fields,
@@ -114,7 +140,7 @@ impl Audited {
     /// Records that the request was received. Returns false if it must be refused, since that cannot be recorded.
     /// Requests of unknown users have no such event.
     #[must_use]
-    pub fn received(&self) -> bool {
+    pub fn received(&mut self) -> bool {
         self.user.is_none() || self.emit(Stage::RequestReceived)
     }
 
@@ -134,7 +160,6 @@ impl Audited {
     }
 
     fn start(&mut self) {
-        self.has_started = true;
         self.emit(Stage::ResponseStarted);
     }
 
@@ -156,10 +181,12 @@ impl Audited {
             || media.starts_with("application/vnd.kubernetes.protobuf");
         let is_shown = match &self.of {
             Some(_) => !self.is_remote,
-            None => self.uri.starts_with("/api"),
+            None => code >= 400 || self.uri.starts_with("/api"),
         };
+        // The reference writes that it has no such representation past auditing.
         is_object
             && is_shown
+            && code != 406
             && (self.verdict.level == Level::RequestResponse && !self.lasts || self.may_be_status(code))
     }
 
@@ -201,8 +228,11 @@ impl Audited {
         }
     }
 
-    /// Records the end of the request.
+    /// Records the end of the request, once.
     pub fn end(&mut self) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
         if let Some((bytes, media, is_compressed)) = self.passing.take() {
             self.take_answer(&bytes, &media, is_compressed);
         }
@@ -222,215 +252,56 @@ impl Audited {
             }
         }
         if self.user.is_some() {
+            self.tell_times();
             self.emit(Stage::ResponseComplete);
         }
     }
 
-    fn emit(&self, stage: Stage) -> bool {
+    /// Adds annotations with the times of a slow request that is no watch.
+    fn tell_times(&mut self) {
+        let total = self.began.elapsed();
+        if total <= SLOW || self.verb == "watch" {
+            return;
+        }
+        let parts = [
+            ("total", total),
+            ("authentication", self.took.authentication),
+            ("authorization", self.took.authorization),
+            ("apf-queue-wait", self.took.seat),
+        ];
+        for (part, took) in parts.into_iter().filter(|(_, took)| !took.is_zero()) {
+            let text = duration::format(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX));
+            self.annotations.push((format!("apiserver.latency.k8s.io/{part}"), text));
+        }
+    }
+
+    fn emit(&mut self, stage: Stage) -> bool {
         if self.verdict.omitted.has(stage) {
             return true;
         }
         self.audit.counts.event();
         let at = if stage == Stage::RequestReceived { self.received } else { wall_clock::timestamp() };
-        let mut line = Vec::with_capacity(1_024);
-        match self.audit.format {
-            AuditFormat::Json => self.write(stage, at, &mut line),
-            AuditFormat::Legacy => self.write_legacy(stage, &mut line),
-        }
-        line.push(b'\n');
-        self.audit.take(line)
+        let taken = self.audit.take(&Draft::new(self, stage, at));
+        self.later.extend(taken.later);
+        !taken.is_refused
     }
 
-    fn write(&self, stage: Stage, at: Timestamp, out: &mut Vec<u8>) {
-        let mut out = Members { out, is_first: true };
-        out.text("kind", "Event");
-        out.text("apiVersion", "audit.k8s.io/v1");
-        out.text("level", self.verdict.level.name());
-        out.text("auditID", &self.id);
-        out.text("stage", stage.name());
-        out.text("requestURI", &self.uri);
-        out.text("verb", &self.verb);
-        out.raw("user", |out| write_user(self.user.as_deref(), out));
-        if let Some((user, constraint)) = &self.record.impersonated {
-            out.raw("impersonatedUser", |out| write_user(Some(user), out));
-            if !constraint.is_empty() {
-                out.raw("authenticationMetadata", |out| {
-                    let mut members = Members { out, is_first: true };
-                    members.text("impersonationConstraint", constraint);
-                    members.close();
-                });
+    /// Returns whether the client gets the end of its answer only when the events are sent.
+    pub fn is_awaited(&self) -> bool {
+        self.audit.is_awaited()
+    }
+
+    /// Waits until the events that the client waits for are sent, or lost. Returns whether the request may go on.
+    pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        while let Some(later) = self.later.last_mut() {
+            let is_accepted = ready!(later.poll(cx));
+            self.later.pop();
+            if !is_accepted {
+                return Poll::Ready(false);
             }
         }
-        if !self.addresses.is_empty() {
-            out.raw("sourceIPs", |out| write_list(self.addresses.iter().map(ToString::to_string), out));
-        }
-        out.some("userAgent", &self.agent);
-        out.raw_if(self.of.is_some(), "objectRef", |out| self.write_of(out));
-        out.raw_if(self.answered.code != 0, "responseStatus", |out| self.write_status(out));
-        let shown = |object: &Option<Bytes>| object.clone().filter(|_| stage != Stage::RequestReceived);
-        for (name, object) in [("requestObject", &self.record.object), ("responseObject", &self.answered.object)] {
-            if let Some(object) = shown(object) {
-                out.raw(name, |out| out.extend_from_slice(&object));
-            }
-        }
-        out.text("requestReceivedTimestamp", &self.received.micro());
-        out.text("stageTimestamp", &at.micro());
-        self.write_annotations(stage, &mut out);
-        out.close();
+        Poll::Ready(true)
     }
-
-    fn write_of(&self, out: &mut Vec<u8>) {
-        const NAMES: [&str; 8] =
-            ["resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource"];
-        let Some(of) = &self.of else { return };
-        let [namespace, name, uid, version] = &self.record.stated;
-        let stated = ["", namespace, name, uid, "", "", version, ""];
-        let mut members = Members { out, is_first: true };
-        for ((name, own), stated) in NAMES.into_iter().zip(of).zip(stated) {
-            members.some(name, if own.is_empty() { stated } else { own });
-        }
-        members.close();
-    }
-
-    fn write_status(&self, out: &mut Vec<u8>) {
-        let mut members = Members { out, is_first: true };
-        members.raw("metadata", |out| out.extend_from_slice(b"{}"));
-        if let Some(status) = &self.answered.status {
-            for name in ["status", "message", "reason"] {
-                members.some(name, status.str_at(&[name]));
-            }
-            if let Some(details) = status.get("details") {
-                members.raw("details", |out| json::write(details, out));
-            }
-        }
-        members.raw("code", |out| out.extend_from_slice(self.answered.code.to_string().as_bytes()));
-        members.close();
-    }
-
-    fn write_annotations(&self, stage: Stage, out: &mut Members<'_>) {
-        let mut all: Vec<(&str, &str)> = Vec::new();
-        let decision = self.record.decision.as_ref().filter(|_| stage != Stage::RequestReceived);
-        if let Some((allowed, reason)) = decision {
-            all.push(("authorization.k8s.io/decision", if *allowed { "allow" } else { "forbid" }));
-            all.push(("authorization.k8s.io/reason", reason));
-        }
-        for (key, value) in &self.annotations {
-            // The first value stays, as in the reference.
-            if !all.iter().any(|(own, _)| own == key) {
-                all.push((key, value));
-            }
-        }
-        if all.is_empty() {
-            return;
-        }
-        all.sort_unstable();
-        out.raw("annotations", |out| {
-            let mut members = Members { out, is_first: true };
-            all.iter().for_each(|(key, value)| members.text(key, value));
-            members.close();
-        });
-    }
-
-    fn write_legacy(&self, stage: Stage, out: &mut Vec<u8>) {
-        use crate::field::quote;
-        let groups = |user: &User| user.groups.iter().map(|group| quote(group)).collect::<Vec<_>>().join(",");
-        let of_user = |user: Option<&User>, none: [&str; 2]| match user {
-            Some(user) if user.groups.is_empty() => (user.name.to_string(), none[1].to_owned()),
-            Some(user) => (user.name.to_string(), groups(user)),
-            None => (none[0].to_owned(), none[1].to_owned()),
-        };
-        let (user, of_groups) = of_user(self.user.as_deref(), ["<none>", "<none>"]);
-        let impersonated = self.record.impersonated.as_ref().map(|(user, _)| &**user);
-        let (other, others) = of_user(impersonated, ["<self>", "<lookup>"]);
-        let ip = self.addresses.first().map_or_else(|| "<unknown>".to_owned(), ToString::to_string);
-        let namespace = self.of.as_ref().map_or("", |of| &of[1]);
-        let namespace = if namespace.is_empty() { "<none>" } else { namespace };
-        let code = if self.answered.code == 0 { "<deferred>".to_owned() } else { self.answered.code.to_string() };
-        let line = format!(
-            "{} AUDIT: id={} stage={} ip={} method={} user={} groups={} as={} asgroups={} user-agent={} namespace={} \
-             uri={} response=\"{code}\"",
-            self.received.micro(),
-            quote(&self.id),
-            quote(stage.name()),
-            quote(&ip),
-            quote(&self.verb),
-            quote(&user),
-            quote(&of_groups),
-            quote(&other),
-            quote(&others),
-            quote(&self.agent),
-            quote(namespace),
-            quote(&self.uri),
-        );
-        out.extend_from_slice(line.as_bytes());
-    }
-}
-
-/// Writes the members of a JSON object.
-struct Members<'o> {
-    out: &'o mut Vec<u8>,
-    is_first: bool,
-}
-
-impl Members<'_> {
-    fn raw(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.out.push(if std::mem::replace(&mut self.is_first, false) { b'{' } else { b',' });
-        json::write_str(name, self.out);
-        self.out.push(b':');
-        write(self.out);
-    }
-
-    fn raw_if(&mut self, is_there: bool, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        if is_there {
-            self.raw(name, write);
-        }
-    }
-
-    fn text(&mut self, name: &str, text: &str) {
-        self.raw(name, |out| json::write_str(text, out));
-    }
-
-    /// Writes a text, unless it is empty.
-    fn some(&mut self, name: &str, text: &str) {
-        if !text.is_empty() {
-            self.text(name, text);
-        }
-    }
-
-    fn close(self) {
-        if self.is_first {
-            self.out.push(b'{');
-        }
-        self.out.push(b'}');
-    }
-}
-
-fn write_list(texts: impl Iterator<Item = impl AsRef<str>>, out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (at, text) in texts.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        json::write_str(text.as_ref(), out);
-    }
-    out.push(b']');
-}
-
-fn write_user(user: Option<&User>, out: &mut Vec<u8>) {
-    let mut members = Members { out, is_first: true };
-    if let Some(user) = user {
-        members.some("username", &user.name);
-        members.some("uid", &user.uid);
-        members.raw_if(!user.groups.is_empty(), "groups", |out| write_list(user.groups.iter(), out));
-        members.raw_if(!user.extra.is_empty(), "extra", |out| {
-            let mut members = Members { out, is_first: true };
-            for (key, values) in &user.extra {
-                members.raw(key, |out| write_list(values.iter(), out));
-            }
-            members.close();
-        });
-    }
-    members.close();
 }
 
 /// Returns the addresses of a client: those that proxies state, and that of the connection.

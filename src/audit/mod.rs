@@ -1,21 +1,31 @@
-//! Auditing (`audit.k8s.io/v1`): events about requests, as a policy asks for them, in a log.
+//! Auditing (`audit.k8s.io/v1`): events about requests, as a policy asks for them, in a log and to a webhook.
 
+mod batch;
+mod destination;
 pub mod event;
+mod form;
 pub mod log;
+mod losses;
 pub mod policy;
+mod webhook;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::{io, thread};
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
+use self::destination::{Destination, Taken};
+use self::form::Draft;
 use self::log::{LogFile, Rotation};
 use self::policy::{Level, Policy, PolicyError};
-use crate::config::{AuditFormat, AuditMode, Config};
+use crate::config::AuditOptions;
 use crate::limits;
+use crate::outbound::Outbound;
+use crate::pki::KubeconfigError;
 use crate::prometheus::{Meter, families};
+use crate::webhooks::Backend;
 
 pub use event::Audited;
 
@@ -28,6 +38,9 @@ pub enum AuditError {
     /// The policy cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// The kubeconfig of the webhook cannot be used.
+    #[error(transparent)]
+    Webhook(#[from] KubeconfigError),
     /// The log cannot be opened.
     #[error("cannot open {path}")]
     Log {
@@ -42,7 +55,6 @@ pub enum AuditError {
 pub struct Counts {
     events: metrics::Counter,
     rejected: metrics::Counter,
-    failed: metrics::Counter,
     levels: [metrics::Counter; 4],
 }
 
@@ -58,7 +70,6 @@ impl Counts {
         Self {
             events: meter.counter(families::AUDIT_EVENTS, &[]),
             rejected: meter.counter(families::AUDIT_REJECTED, &[]),
-            failed: meter.counter(families::AUDIT_ERRORS, &[("plugin", "log")]),
             levels: Level::ALL.map(|level| meter.counter(families::AUDIT_LEVELS, &[("level", level.name())])),
         }
     }
@@ -72,116 +83,107 @@ impl Counts {
     }
 }
 
-/// Where events go.
-#[derive(Debug)]
-enum Sink {
-    /// Requests wait until their events are written. `is_strict` says that requests are refused if that fails.
-    Blocking { log: Arc<Mutex<LogFile>>, is_strict: bool },
-    /// A thread writes them.
-    Batch(SyncSender<Vec<u8>>),
-}
-
-/// A policy with a log.
+/// A policy, and where events go.
 #[derive(Debug)]
 pub struct Audit {
     policy: Arc<Policy>,
-    format: AuditFormat,
     counts: Counts,
-    sink: Sink,
+    destinations: Vec<Destination>,
+    /// Becomes true when the server stops.
+    closing: watch::Sender<bool>,
 }
 
-/// The policy and the log that flags name, before requests are answered.
+/// The policy, the log and the webhook that flags name, before requests are answered.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     policy: Arc<Policy>,
-    log: Arc<Mutex<LogFile>>,
-    format: AuditFormat,
-    mode: AuditMode,
-    waiting: usize,
+    log: Option<Arc<Mutex<LogFile>>>,
+    webhook: Option<Arc<Backend>>,
+    options: AuditOptions,
 }
 
 impl Prepared {
-    /// Reads the policy, and opens the log. `None` if the flags name only one of them: then nothing is recorded.
+    /// Reads the policy, opens the log, and reads the kubeconfig of the webhook. `None` if the flags name no policy, or
+    /// nothing else: then nothing is recorded.
     ///
     /// # Errors
-    /// The policy is not valid, or the log cannot be opened.
-    pub fn of(config: &Config) -> Result<Option<Self>, AuditError> {
-        let policy = config.audit_policy_file.as_deref().map(Policy::read).transpose()?;
-        let Some(path) = &config.audit_log_path else { return Ok(None) };
-        let rotation = Rotation {
-            bytes: config.audit_log_maxsize.saturating_mul(MEGABYTE),
-            files: config.audit_log_maxbackup,
-            days: config.audit_log_maxage,
-            compress: config.audit_log_compress,
+    /// The policy or the kubeconfig is not valid, or the log cannot be opened.
+    pub fn of(options: &AuditOptions) -> Result<Option<Self>, AuditError> {
+        let policy = options.audit_policy_file.as_deref().map(Policy::read).transpose()?;
+        let log = options.audit_log_path.as_ref().map(|path| {
+            let rotation = Rotation {
+                bytes: options.audit_log_maxsize.saturating_mul(MEGABYTE),
+                files: options.audit_log_maxbackup,
+                days: options.audit_log_maxage,
+                compress: options.audit_log_compress,
+            };
+            let log = LogFile::open(path, rotation);
+            log.map_err(|source| AuditError::Log { path: path.clone(), source })
+        });
+        let log = log.transpose()?.map(|log| Arc::new(Mutex::new(log)));
+        let kubeconfig = options.audit_webhook_config_file.as_deref();
+        if log.is_none() && kubeconfig.is_none() {
+            return Ok(None);
+        }
+        let Some(policy) = policy else {
+            tracing::warn!("nothing is recorded for auditing: --audit-policy-file is not given");
+            return Ok(None);
         };
-        let log = LogFile::open(path, rotation).map_err(|source| AuditError::Log { path: path.clone(), source })?;
-        let (format, mode) = (config.audit_log_format, config.audit_log_mode);
-        let log = Arc::new(Mutex::new(log));
-        let waiting = config.audit_log_batch_buffer_size;
-        Ok(policy.map(|policy| Self { policy: Arc::new(policy), log, format, mode, waiting }))
+        let webhook = kubeconfig.map(Backend::read).transpose()?.map(Arc::new);
+        Ok(Some(Self { policy: Arc::new(policy), log, webhook, options: options.clone() }))
     }
 
-    /// Begins to record.
+    /// Begins to record. `outbound` has the proxies through which the webhook is reached.
     ///
     /// # Errors
-    /// The thread that writes cannot be started.
-    pub fn start(self, meter: &Meter) -> io::Result<Arc<Audit>> {
-        let Self { policy, log, format, mode, waiting } = self;
-        let counts = Counts::new(meter);
-        let sink = match mode {
-            AuditMode::Blocking | AuditMode::BlockingStrict => {
-                Sink::Blocking { log, is_strict: mode == AuditMode::BlockingStrict }
-            }
-            AuditMode::Batch => {
-                let (sender, lines) = sync_channel(waiting);
-                let failed = counts.failed.clone();
-                thread::Builder::new().name("audit-log".into()).spawn(move || write_batches(&log, &lines, &failed))?;
-                Sink::Batch(sender)
-            }
-        };
-        Ok(Arc::new(Audit { policy, format, counts, sink }))
-    }
-}
-
-/// Writes lines until no sender is left: all that wait, up to a bound, in one call.
-fn write_batches(log: &Mutex<LogFile>, lines: &Receiver<Vec<u8>>, failed: &metrics::Counter) {
-    while let Ok(mut batch) = lines.recv() {
-        let mut count = 1;
-        while batch.len() < limits::AUDIT_BATCH_BYTES
-            && let Ok(line) = lines.try_recv()
-        {
-            batch.extend_from_slice(&line);
-            count += 1;
+    /// A thread that writes or sends cannot be started.
+    pub fn start(self, meter: &Meter, outbound: &Outbound) -> io::Result<Arc<Audit>> {
+        let Self { policy, log, webhook, options } = self;
+        let (closing, told) = watch::channel(false);
+        let mut destinations = Vec::new();
+        if let Some(log) = &log {
+            let (format, batches) = (options.audit_log_format, options.log_batches());
+            destinations.push(Destination::log(log, format, &batches, meter, &told)?);
         }
-        if let Err(error) = log.lock().append(&batch) {
-            failed.increment(count);
-            tracing::error!(%error, count, "events of the audit log were lost");
+        if let Some(webhook) = &webhook {
+            let (backoff, batches) = (options.audit_webhook_initial_backoff.0, options.webhook_batches());
+            destinations.push(Destination::webhook((webhook, outbound.apart()), backoff, &batches, meter, &told)?);
         }
+        Ok(Arc::new(Audit { policy, counts: Counts::new(meter), destinations, closing }))
     }
 }
 
 impl Audit {
-    /// Records an event. Returns false if the request must be refused since that failed.
-    fn take(&self, line: Vec<u8>) -> bool {
-        match &self.sink {
-            Sink::Blocking { log, is_strict } => {
-                let Err(error) = log.lock().append(&line) else { return true };
-                self.counts.failed.increment(1);
-                tracing::error!(%error, "an event of the audit log was lost");
-                !is_strict
-            }
-            Sink::Batch(sender) => {
-                if sender.try_send(line).is_err() {
-                    self.counts.failed.increment(1);
-                    tracing::error!("an event of the audit log was lost: too many wait");
-                }
-                true
-            }
+    /// Records an event.
+    fn take(&self, draft: &Draft<'_>) -> Taken {
+        let mut all = Taken::default();
+        for destination in &self.destinations {
+            let taken = destination.take(draft);
+            all.is_refused |= taken.is_refused;
+            all.later = all.later.or(taken.later); // there is one webhook
         }
+        all
+    }
+
+    /// Returns whether requests wait for what becomes of their events.
+    fn is_awaited(&self) -> bool {
+        self.destinations.iter().any(Destination::is_awaited)
     }
 
     /// Counts a request that is refused since its event cannot be recorded.
     pub fn rejected(&self) {
         self.counts.rejected.increment(1);
+    }
+
+    /// Writes and sends the events that wait, within a bound. No event comes after that.
+    pub async fn close(&self) {
+        self.closing.send_replace(true);
+        let ended = async {
+            for destination in &self.destinations {
+                destination.ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(limits::AUDIT_FLUSH, ended).await; // what still waits is told of
+        self.destinations.iter().for_each(Destination::finish);
     }
 }

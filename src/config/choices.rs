@@ -71,25 +71,3 @@ pub enum LogFormat {
     /// One JSON object on each line.
     Json,
 }
-
-/// The form of the lines of the audit log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditFormat {
-    /// Each event as a JSON object.
-    Json,
-    /// Some facts of each event as text.
-    Legacy,
-}
-
-/// Whether requests wait for their events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditMode {
-    /// They do not: a thread writes the events.
-    Batch,
-    /// They do. An event that cannot be written is lost.
-    Blocking,
-    /// They do, and are refused if that they were received cannot be written.
-    BlockingStrict,
-}

@@ -165,3 +165,29 @@ fn shipped_files_are_valid_configurations() {
         assert_eq!((listed, config.listen.port()), (members, 6443), "{name}");
     }
 }
+
+#[test]
+fn options_of_auditing_have_the_same_layers() {
+    let (_dir, path) = file("audit.toml", "audit-log-path = \"a\"\naudit-log-batch-max-wait = \"2s\"\nworkers = 3");
+    let flags = ["--config", path.to_str().unwrap(), "--audit-log-path", "b", "--audit-log-mode=batch"];
+    let config = load_from(&flags).unwrap();
+    assert_eq!((config.workers, config.audit.audit_log_path), (3, Some(PathBuf::from("b"))));
+    assert_eq!(config.audit.audit_log_batch_max_wait.0.as_secs(), 2);
+    assert_eq!(config.audit.audit_webhook_batch_max_wait.to_string(), "30s");
+    let (_dir, path) = file("audit-unknown.toml", "audit-lock-path = \"a\"");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("audit-lock-path"), "{error}");
+    let (_dir, path) = file("audit-wrong.toml", "audit-log-maxage = \"a\"");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("audit-wrong.toml: audit-log-maxage"), "{error}");
+    for (flags, part) in [
+        (&["--audit-log-batch-max-size=0", "--audit-log-mode=batch"][..], "max batch size 0, must be a positive"),
+        (&["--audit-log-mode=batch", "--audit-log-batch-throttle-enable"], "throttle QPS 0, must be a positive"),
+        (&["--audit-log-truncate-max-event-size=0"], "max event size 0"),
+        (&["--audit-log-truncate-max-batch-size=9"], "must be greater than max event size (102400)"),
+    ] {
+        load_from(flags).expect("the log is off");
+        let error = load_from(&[flags, &["--audit-log-path=-"]].concat()).unwrap_err().to_string();
+        assert!(error.contains("configuration: audit-log-path: ") && error.contains(part), "{flags:?}: {error}");
+    }
+}

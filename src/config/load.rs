@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
-use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
-use figment::value::Dict;
+use figment::value::{Dict, Map};
+use figment::{Figment, Metadata, Profile, Provider};
+use serde::de::DeserializeOwned;
 
-use super::{Config, InitialCluster, InitialClusterError, RequestOptions, is_member_address, is_member_name};
+use super::{
+    AuditOptions, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions, TokenOptions,
+    is_member_address, is_member_name,
+};
 use crate::limits::{self, CONFIG_FILE_BYTES};
 
 /// Prefix of the environment variables.
@@ -79,9 +83,16 @@ impl ConfigError {
 /// If the file cannot be read, a value has the wrong form, or options contradict each other.
 pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Result<Config, ConfigError> {
     let wrong = |error: figment::Error| ConfigError::value(&error, file);
-    let options = options();
     let mut given = Dict::new();
     let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>().map_err(wrong)?;
+    for part in [
+        Figment::from(Serialized::defaults(&parsed.audit)),
+        Figment::from(Serialized::defaults(&parsed.tls)),
+        Figment::from(Serialized::defaults(&parsed.requests)),
+        Figment::from(Serialized::defaults(&parsed.tokens)),
+    ] {
+        all.extend(part.extract::<Dict>().map_err(wrong)?);
+    }
     for id in matches.ids().map(clap::Id::as_str) {
         let option = id.replace('_', "-");
         if matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -90,37 +101,76 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
             given.insert(option.clone(), value);
         }
     }
-    let mut figment = Figment::from(Serialized::defaults(all));
-    if let Some(path) = file {
-        let text = read(path)?;
-        let keys = Figment::from(Toml::string(&text)).extract::<Dict>().map_err(wrong)?;
-        refuse_unknown_keys(path, keys.keys(), &options)?;
-        figment = figment.merge(Toml::string(&text));
-    }
-    let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
-    let environment = environment.filter(move |key| options.contains(key.as_str()));
-    let config: Config = figment.merge(environment).merge(Serialized::defaults(given)).extract().map_err(wrong)?;
+    let layers = Layers { all, file: file.map(read).transpose()?, given };
+    let mut apart = options_of::<AuditOptions>();
+    apart.extend(options_of::<TlsOptions>());
+    apart.extend(options_of::<RequestOptions>());
+    apart.extend(options_of::<TokenOptions>());
+    let mut config: Config = layers.of(|option| !apart.contains(option)).extract().map_err(wrong)?;
+    config.audit = layers.part().map_err(wrong)?;
+    config.tls = layers.part().map_err(wrong)?;
+    config.requests = layers.part().map_err(wrong)?;
+    config.tokens = layers.part().map_err(wrong)?;
     check(&config)?;
     Ok(config)
 }
 
-/// Refuses the keys of a file that are no options. Serde cannot do that for a struct with flattened parts.
-fn refuse_unknown_keys<'k>(
-    path: &Path,
-    mut keys: impl Iterator<Item = &'k String>,
-    options: &BTreeSet<String>,
-) -> Result<(), ConfigError> {
-    match keys.find(|key| !options.contains(*key)) {
-        Some(key) => {
-            Err(ConfigError::Value { place: format!("{}: {key}", path.display()), why: "is no option".to_owned() })
+/// The layers of a configuration.
+struct Layers {
+    /// Defaults.
+    all: Dict,
+    /// The text of the file; `None` without one.
+    file: Option<String>,
+    /// The flags that are given.
+    given: Dict,
+}
+
+impl Layers {
+    /// Returns the options of a part.
+    fn part<A: clap::Args + DeserializeOwned>(&self) -> Result<A, figment::Error> {
+        let own = options_of::<A>();
+        self.of(|option| own.contains(option)).extract()
+    }
+
+    /// Returns the layers of some options. Keys of the file that are no options count as options.
+    fn of(&self, takes: impl Fn(&str) -> bool + Clone) -> Figment {
+        let options = options();
+        let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
+        let environment = environment.filter(move |key| options.contains(key.as_str()));
+        let mut figment = Figment::from(Part { of: Serialized::defaults(&self.all), takes: takes.clone() });
+        if let Some(text) = &self.file {
+            figment = figment.merge(Part { of: Toml::string(text), takes: takes.clone() });
         }
-        None => Ok(()),
+        let environment = Part { of: environment, takes: takes.clone() };
+        figment.merge(environment).merge(Part { of: Serialized::defaults(&self.given), takes })
+    }
+}
+
+/// A layer with some of its options.
+struct Part<P, F> {
+    of: P,
+    takes: F,
+}
+
+impl<P: Provider, F: Fn(&str) -> bool> Provider for Part<P, F> {
+    fn metadata(&self) -> Metadata {
+        self.of.metadata()
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let mut data = self.of.data()?;
+        data.values_mut().for_each(|options| options.retain(|option, _| (self.takes)(option)));
+        Ok(data)
     }
 }
 
 /// Returns all options, as flags and files name them.
 fn options() -> BTreeSet<String> {
-    let command = <Config as clap::Args>::augment_args(clap::Command::new(""));
+    options_of::<Config>()
+}
+
+fn options_of<A: clap::Args>() -> BTreeSet<String> {
+    let command = A::augment_args(clap::Command::new(""));
     command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
 }
 
@@ -186,6 +236,7 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.workers > 1_024 {
         return refuse("workers", "must be at most 1024");
     }
+    config.audit.check()?;
     let longest = config.tokens.service_account_max_token_expiration_seconds;
     if longest != 0 && !(3_600..=1 << 32).contains(&longest) {
         return refuse("service-account-max-token-expiration-seconds", "must be between 1 hour and 2^32 seconds");

@@ -3,9 +3,10 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! Options of one part stand in a struct of their own. [`load`] refuses unknown keys of a file: serde cannot do that
-//! for a struct with flattened parts.
+//! The options of some parts stand in structs of their own, which are read apart: serde can neither refuse unknown keys
+//! of a file for a struct with flattened parts, nor say which key of them is wrong.
 
+mod audit;
 mod choices;
 mod cidr;
 mod derived;
@@ -15,6 +16,7 @@ mod members;
 mod reported_version;
 mod requests;
 mod shards;
+mod span;
 mod tls;
 mod tokens;
 
@@ -27,9 +29,8 @@ use crate::enablement::Enablement;
 use crate::kinds::admission::LostNodes;
 use crate::limits;
 
-pub use choices::{
-    AuditFormat, AuditMode, AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion,
-};
+pub use audit::{AuditFormat, AuditMode, AuditOptions, AuditVersion, BatchOptions};
+pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use directories::{default_data_dir, usual_kubeconfig};
 pub use load::{ConfigError, load, unrecognized_variables};
@@ -37,6 +38,7 @@ pub use members::{InitialCluster, InitialClusterError, default_name, is_member_a
 pub use reported_version::{ReportedVersion, ReportedVersionError};
 pub use requests::RequestOptions;
 pub use shards::{Shards, ShardsError};
+pub use span::{Span, SpanError};
 pub use tls::{NamedKey, TlsOptions};
 pub use tokens::TokenOptions;
 
@@ -46,9 +48,15 @@ pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "
 /// Issuer of service account tokens unless configured.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
+/// Returns the options of a part without any flag.
+fn defaults<A: clap::Args>() -> A {
+    let matches = A::augment_args(clap::Command::new("")).get_matches_from([""]);
+    A::from_arg_matches(&matches).expect("every option has a default or may be missing")
+}
+
 /// The options of the server.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     /// Directory of the server's data: objects, certificates, the administrator's kubeconfig.
     ///
@@ -258,17 +266,17 @@ pub struct Config {
 
     /// TLS.
     #[command(flatten)]
-    #[serde(flatten)]
+    #[serde(skip)]
     pub tls: TlsOptions,
 
     /// Requests and their answers.
     #[command(flatten)]
-    #[serde(flatten)]
+    #[serde(skip)]
     pub requests: RequestOptions,
 
     /// Tokens of service accounts.
     #[command(flatten)]
-    #[serde(flatten)]
+    #[serde(skip)]
     pub tokens: TokenOptions,
 
     /// File that names the proxies through which nodes, Services and webhooks are reached
@@ -450,44 +458,10 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_auth_file: Option<PathBuf>,
 
-    /// File with the policy of auditing (Policy of audit.k8s.io): which requests are recorded, and how much of them.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_policy_file: Option<PathBuf>,
-
-    /// File of the audit log, or `-` for standard output. Needs --audit-policy-file.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub audit_log_path: Option<PathBuf>,
-
-    /// Form of the lines of the audit log.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AuditFormat::Json)]
-    pub audit_log_format: AuditFormat,
-
-    /// Whether requests wait until their events are written.
-    #[arg(long, value_name = "MODE", value_enum, default_value_t = AuditMode::Blocking)]
-    pub audit_log_mode: AuditMode,
-
-    /// Days for which full files of the audit log are kept. 0 for ever.
-    #[arg(long, value_name = "DAYS", default_value_t = 366)]
-    pub audit_log_maxage: u64,
-
-    /// Full files of the audit log that are kept. 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub audit_log_maxbackup: usize,
-
-    /// Megabytes of a full file of the audit log. 0 to never begin another file.
-    #[arg(long, value_name = "MIB", default_value_t = 100)]
-    pub audit_log_maxsize: u64,
-
-    /// Compress full files of the audit log.
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub audit_log_compress: bool,
-
-    /// Events that may wait to be written, with --audit-log-mode batch; further ones are lost.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub audit_log_batch_buffer_size: usize,
+    /// The options of auditing.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub audit: AuditOptions,
 
     /// Level of the log: error, warn, info, debug or trace, also for parts as in `info,flotilla::watch=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info,actix_server=warn,openraft=error")]

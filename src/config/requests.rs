@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defaults;
+
 /// Options of requests and their answers.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
     /// Seconds that a request other than a watch may take; then it gets 504.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
@@ -31,4 +33,10 @@ pub struct RequestOptions {
     #[arg(long, value_name = "DIRECTIVE,...", value_delimiter = ',')]
     #[serde(default)]
     pub strict_transport_security_directives: Vec<String>,
+}
+
+impl Default for RequestOptions {
+    fn default() -> Self {
+        defaults()
+    }
 }

@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::TlsVersion;
+use super::{TlsVersion, defaults};
 
 /// Options of TLS.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TlsOptions {
     /// PEM file with the serving certificate, followed by its intermediates. By default the server makes one.
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
@@ -60,6 +60,12 @@ pub struct TlsOptions {
     #[arg(long, value_name = "NAME")]
     #[serde(default)]
     pub tls_san: Vec<String>,
+}
+
+impl Default for TlsOptions {
+    fn default() -> Self {
+        defaults()
+    }
 }
 
 /// The files of a certificate and its key, and the names of hosts for which it is shown.

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::defaults;
+
 /// Options of the tokens of service accounts.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TokenOptions {
     /// Longest validity, in seconds, of a token of a service account that is asked for; 0 for no limit.
     ///
@@ -16,4 +18,10 @@ pub struct TokenOptions {
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub service_account_extend_token_expiration: bool,
+}
+
+impl Default for TokenOptions {
+    fn default() -> Self {
+        defaults()
+    }
 }

@@ -78,8 +78,10 @@ impl Progress {
     }
 
     /// Records whether the user may do what the request asks for.
-    pub(super) fn authorized(&self, gateway: &Gateway, allowed: bool) {
-        gateway.registry.metrics.access.decided(allowed, self.identified.elapsed());
+    pub(super) fn authorized(&mut self, gateway: &Gateway, allowed: bool) {
+        let took = self.identified.elapsed();
+        self.audited.iter_mut().for_each(|audited| audited.took.authorization = took);
+        gateway.registry.metrics.access.decided(allowed, took);
     }
 
     /// Takes a seat among the requests in progress. Returns false if none is free.
@@ -321,6 +323,8 @@ struct Streamed {
     outlet: Outlet,
     wait: Wait,
     work: Work,
+    /// Whether all parts of the body are taken.
+    is_over: bool,
 }
 
 impl Streamed {
@@ -337,7 +341,18 @@ impl Streamed {
         let work = Work::new(Stage::Sending, "GET", exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
         let expiry = exchange.progress.ends.map(|ends| exchange.expire(ends, Rc::clone(&body), outlet.clone()));
-        Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work }
+        Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work, is_over: false }
+    }
+}
+
+impl Streamed {
+    /// Ends the body, once the events are sent that the client waits for.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
+        if let Some(audited) = self.exchange.progress.audited.as_mut().filter(|audited| audited.is_awaited()) {
+            audited.end();
+            ready!(audited.poll_sent(cx));
+        }
+        Poll::Ready(None)
     }
 }
 
@@ -350,6 +365,9 @@ impl MessageBody for Streamed {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let streamed = &mut *self;
+        if streamed.is_over {
+            return streamed.poll_end(cx);
+        }
         ready!(streamed.outlet.poll_room(&mut streamed.wait, cx));
         if streamed.exchange.progress.ends.is_some_and(|ends| ends <= Instant::now()) {
             streamed.body.replace(Source::Over);
@@ -361,6 +379,10 @@ impl MessageBody for Streamed {
             }
             streamed.sent.bytes += bytes.len() as u64;
             streamed.outlet.give(bytes.len());
+        }
+        if matches!(next, Poll::Ready(None)) {
+            streamed.is_over = true;
+            return streamed.poll_end(cx);
         }
         next
     }

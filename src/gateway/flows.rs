@@ -71,6 +71,8 @@ pub(super) async fn wait(gateway: &Gateway, mut waiting: Box<Waiting>, progress:
         () = gateway.streams.clone().begun() => Err(Reason::Cancelled),
     };
     progress.seat = waited.map_or_else(|reason| waiting.give_up(reason), Some);
+    let took = progress.identified.elapsed();
+    progress.audited.iter_mut().for_each(|audited| audited.took.seat += took);
     progress.identified = Instant::now();
     progress.seat.is_some()
 }

@@ -63,6 +63,9 @@ fn finish(
     (head, id): (&Head<'_>, HeaderValue),
 ) -> HttpResponse {
     let mut response = recorded::answers(&mut exchange.progress, response);
+    if recorded::is_awaited(&exchange.progress) {
+        Box::pin(recorded::precedes(&mut exchange.progress, &response)).await;
+    }
     response.headers_mut().insert(audit::AUDIT_ID, id);
     flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
     if let Some(browsers) = &exchange.gateway.browsers {

@@ -1,17 +1,22 @@
 //! What the audit log learns of a request on its way through the stages.
 
+use std::future::poll_fn;
+
 use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse};
+use tokio::time::{timeout, timeout_at};
 
 use super::Gateway;
 use super::exchange::Progress;
 use super::head::Head;
 use super::resources::with_attributes;
+use super::stages::asked_timeout;
 use crate::answer;
 use crate::audit::Audited;
 use crate::audit::policy::{Asked, Of};
 use crate::field::quote;
+use crate::limits;
 use crate::request::Caller;
 use crate::request::path::{self, Target};
 use crate::request::verb::Verb;
@@ -26,11 +31,11 @@ pub(super) fn begin(
     progress: &mut Progress,
 ) -> Option<HttpResponse> {
     let audit = gateway.audit.as_ref()?;
-    let mark = if head.query_text.is_empty() { "" } else { "?" };
-    let uri = format!("{}{mark}{}", head.path, head.query_text);
+    let uri = uri(head);
     let decoded = path::decode(head.path);
     let user = caller.as_ref().map(|caller| &caller.user);
-    let begun = |asked: &Asked<'_>, lasts| Audited::begin(audit, request, (id, &uri), user, (asked, lasts));
+    let who = (user, progress.began, progress.identified.saturating_duration_since(progress.began));
+    let begun = |asked: &Asked<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (asked, lasts));
     let audited = match path::parse(&decoded) {
         Target::Resource(of) => {
             let verb = Verb::of(head.method, head.watches(), &of);
@@ -44,24 +49,67 @@ pub(super) fn begin(
                     name: attributes.name,
                 };
                 let lasts = attributes.verb == "watch" || of.connects();
-                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, lasts)
+                // The reference refuses such a request before it asks who sends it.
+                let who = if !lasts && asked_timeout(head).is_err() { (None, who.1, who.2) } else { who };
+                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, who, lasts)
             })
         }
-        Target::Other | Target::WatchOfNothing => {
-            begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, false)
-        }
+        Target::Other => begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, who, false),
+        // The reference refuses it before auditing begins.
+        Target::WatchOfNothing => None,
     };
-    let audited = audited?;
+    let mut audited = audited?;
     if !audited.received() {
         audit.rejected();
-        let why = format!("Internal Server Error: {}: failed to store audit event\n", quote(&uri));
-        return Some(answer::respond_text(500, &why));
+        return Some(refusal(head));
     }
     if let Some(caller) = caller {
         caller.record = Some(Box::new(audited.record.clone()));
     }
     progress.audited = Some(audited);
     None
+}
+
+fn uri(head: &Head<'_>) -> String {
+    let mark = if head.query_text.is_empty() { "" } else { "?" };
+    format!("{}{mark}{}", head.path, head.query_text)
+}
+
+/// Returns the answer to a request whose event cannot be recorded.
+fn refusal(head: &Head<'_>) -> HttpResponse {
+    answer::respond_text(500, &format!("Internal Server Error: {}: failed to store audit event\n", quote(&uri(head))))
+}
+
+/// Returns whether the client waits until the events of its request are sent.
+pub(super) fn is_awaited(progress: &Progress) -> bool {
+    progress.audited.as_ref().is_some_and(|audited| audited.is_awaited())
+}
+
+/// Waits until the event is sent that a request was received. Returns the answer to a request that must not go on,
+/// since the event is lost.
+pub(super) async fn received(gateway: &Gateway, head: &Head<'_>, progress: &mut Progress) -> Option<HttpResponse> {
+    let audited = progress.audited.as_mut()?;
+    match timeout(limits::REQUEST_TIMEOUT, poll_fn(|cx| audited.poll_sent(cx))).await {
+        Ok(true) => None,
+        Ok(false) => {
+            progress.audited = None;
+            gateway.audit.iter().for_each(|audit| audit.rejected());
+            Some(refusal(head))
+        }
+        Err(_) => Some(answer::timed_out(false)),
+    }
+}
+
+/// Waits until the events are sent that precede an answer: all, if nothing of its body is to be made yet.
+pub(super) async fn precedes(progress: &mut Progress, response: &HttpResponse) {
+    let is_whole = !matches!(response.body().size(), BodySize::Stream);
+    let Some(audited) = progress.audited.as_mut() else { return };
+    if is_whole {
+        audited.end();
+    }
+    let ends = progress.ends.unwrap_or_else(|| progress.began + limits::REQUEST_TIMEOUT);
+    let sent = timeout_at(ends.into(), poll_fn(|cx| audited.poll_sent(cx)));
+    let _ = sent.await; // then the answer comes before its event
 }
 
 /// Learns what the handling of a request has found.

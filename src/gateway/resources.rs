@@ -68,6 +68,9 @@ pub(super) async fn answer(
     let verb = verb.filter(|verb| allows(&served, &of, *verb)).or_else(|| is_passed_on(&of, head).then_some(Verb::Get));
     let verb = verb.ok_or_else(|| method_not_allowed(&served, &of, head))?;
     caller.verb = verb.name();
+    if let Some(record) = &mut caller.record {
+        record.is_deprecated = deprecation::warning(&served).is_some();
+    }
     progress.counts_as(gateway, counted::route(&served, head, &of, verb));
     watchdog::note(Work::new(Stage::Answering, head.method, Some(&served)));
     let request = Request {

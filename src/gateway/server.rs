@@ -173,7 +173,8 @@ impl Gateway {
         following.push(examine(&registry));
         let health = beginning.health(boot);
         start_watchdog(boot, &registry)?;
-        let audit = boot.audit.clone().map(|prepared| prepared.start(registry.metrics.meter())).transpose();
+        let (meter, outbound) = (registry.metrics.meter(), &registry.outbound);
+        let audit = boot.audit.clone().map(|prepared| prepared.start(meter, outbound)).transpose();
         let streams = boot.drain.or_removed(registry.store.standing());
         Ok(Arc::new(Self {
             registry,
@@ -211,6 +212,11 @@ impl Gateway {
             history: boot.config.history(),
             console: Console::new(boot.config.console, boot.config.advertised()),
         }))
+    }
+
+    /// Returns the auditing of requests. `None` if nothing is recorded.
+    pub fn audit(&self) -> Option<Arc<Audit>> {
+        self.audit.clone()
     }
 
     /// Returns whether no request is in progress.

@@ -81,6 +81,11 @@ pub(super) async fn pass(
     if let Some(refusal) = recorded::begin(gateway, request, (head, id), Some(&mut caller), progress) {
         return refusal;
     }
+    if recorded::is_awaited(progress)
+        && let Some(refusal) = Box::pin(recorded::received(gateway, head, progress)).await
+    {
+        return refusal;
+    }
     let passed = pass_further(gateway, router, (request, head), payload, &mut caller, progress).await;
     recorded::learn(progress, &mut caller);
     match passed {
@@ -229,7 +234,7 @@ fn bound(
 ///
 /// # Errors
 /// 400 if it is no duration.
-fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
+pub(super) fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     let text = head.query.text("timeout");
     if text.is_empty() {
         return Ok(None);
@@ -345,7 +350,7 @@ fn authorize(
     head: &Head<'_>,
     routed: &Routed,
     caller: &mut Caller,
-    progress: &Progress,
+    progress: &mut Progress,
 ) -> ApiResult<()> {
     let authorizer = &gateway.registry.authorizer;
     let allowed = with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes));

@@ -77,7 +77,6 @@ fn flags_that_are_dangerous_to_ignore_are_refused() {
         ("--authorization-mode=Foo", "authorization-mode \"Foo\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "more than once"),
         ("--encryption-provider-config=/e", "--encryption-provider-config"),
-        ("--audit-webhook-config-file=/a", "--audit-webhook-config-file"),
         ("--enable-admission-plugins=Foo", "enable-admission-plugins plugin \"Foo\" is unknown"),
         ("--feature-gates=Foo=true", "unrecognized feature gate: Foo"),
         ("--feature-gates=AllAlpha", "missing bool value for AllAlpha"),

@@ -65,6 +65,12 @@ impl Outbound {
         Self { egress, ..Self::default() }
     }
 
+    /// Returns one that reaches others through the same proxies, with connections of its own.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self::through(self.egress.clone())
+    }
+
     /// Makes a request. The peer, not the URI, decides which server gets it. The URI is either a path and query, with
     /// the header `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it
     /// arrives. After that, other requests can use the connection.

@@ -9,10 +9,15 @@ use flotilla_proto::value::Value;
 
 use super::outside::{Question, deleted};
 use super::{DeleteOptions, Registry, Target, WriteOptions};
-use crate::admission::{BuiltInAttributes, Operation};
+use crate::admission::{BuiltInAttributes, Operation, Results};
 use crate::metrics::admission::Phase;
 use crate::request::Caller;
 use crate::status::ApiResult;
+
+fn add_results(results: Results, caller: &mut Caller) {
+    caller.warnings.extend(results.warnings);
+    caller.annotations.extend(results.annotations);
+}
 
 impl Registry {
     /// Lets plugins, policies and webhooks change or refuse a new object that is not finished. The object is in its
@@ -110,18 +115,18 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let (warnings, validated) = match self.plugins_ask_outside(target, Operation::Create) {
+        let (results, validated) = match self.plugins_ask_outside(target, Operation::Create) {
             true => Box::pin(self.validated_asking(BuiltInAttributes::create(self, target, caller), object)).await,
             false => self.validated(BuiltInAttributes::create(self, target, caller), object),
         };
-        caller.warnings.extend(warnings);
+        add_results(results, caller);
         validated?;
         if self.is_refused_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.validate_outside(Question::create(target, object, options), caller)).await?;
         }
         let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
-        caller.basis.note_charged(write.into_results().1);
+        caller.basis.note_charged(write.into_results().charged);
         validated
     }
 
@@ -134,26 +139,26 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<()> {
         let write = |caller| BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
-        let (warnings, validated) = match self.plugins_ask_outside(target, Operation::Update) {
+        let (results, validated) = match self.plugins_ask_outside(target, Operation::Update) {
             true => Box::pin(self.validated_asking(write(caller), object)).await,
             false => self.validated(write(caller), object),
         };
-        caller.warnings.extend(warnings);
+        add_results(results, caller);
         validated
     }
 
-    /// Lets the plugins within the server refuse a finished object. Returns their warnings, and whether it is refused.
-    fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
+    /// Lets the plugins within the server refuse a finished object. Returns their results, and whether it is refused.
+    fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
         let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
-        (write.into_results().0, validated)
+        (write.into_results(), validated)
     }
 
     /// Does the same where plugins ask outside. Callers box the future, so that other writes do not carry its state.
-    async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Vec<String>, ApiResult<()>) {
+    async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
         let began = Instant::now();
         let validated = self.validate_asking(&write, object).await;
         self.metrics.took_step(write.operation, Phase::Validate, began.elapsed(), validated.is_err());
-        (write.into_results().0, validated)
+        (write.into_results(), validated)
     }
 
     /// Lets the plugins that come after policies and webhooks refuse the finished object.
@@ -168,7 +173,7 @@ impl Registry {
         let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
         let write = write.with_dry_run(options.dry_run);
         let validated = self.validate_within_last(&write, object).await;
-        caller.basis.note_charged(write.into_results().1);
+        caller.basis.note_charged(write.into_results().charged);
         validated
     }
 }

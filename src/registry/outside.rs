@@ -63,6 +63,7 @@ impl<'a> Question<'a> {
             dry_run: self.dry_run,
             user: caller.user.clone(),
             ends: caller.ends,
+            records_objects: caller.record.as_ref().is_some_and(|record| record.wants_object),
             reinvocation: Default::default(),
             notices: Default::default(),
             variables: Default::default(),

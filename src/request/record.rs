@@ -18,6 +18,8 @@ pub struct Record {
     pub wants_object: bool,
     /// Whether objects are recorded without `metadata.managedFields`.
     pub without_managed_fields: bool,
+    /// Whether the version of the objects is deprecated.
+    pub is_deprecated: bool,
     /// The object of the request, as JSON.
     pub object: Option<Bytes>,
     /// Namespace, name, UID and resource version that the object states.

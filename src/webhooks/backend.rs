@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
 use flotilla_golang::url::Url;
 use flotilla_proto::value::Value;
 
 use super::{CallError, Hook, User};
-use crate::outbound::{Outbound, Trust};
+use crate::outbound::{Outbound, Peer, Trust};
 use crate::pki::{KubeconfigError, KubeconfigFile};
 
 /// The name of this server for these webhooks.
@@ -32,6 +33,8 @@ impl Backend {
         let hook = hook(&file, cluster)?;
         let name = context.str_at(&["user"]);
         let user = match file.root.list_at(&["users"]).iter().find(|entry| entry.str_at(&["name"]) == name) {
+            // As in the reference, credentials are not sent without TLS.
+            Some(_) if hook.is_plain() => User::default(),
             Some(entry) => User::of(&file, entry)?,
             None if name.is_empty() => User::default(),
             None => return Err(file.lacks(&format!("user {name:?}"))),
@@ -50,8 +53,19 @@ impl Backend {
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Value, CallError> {
-        let peer = self.hook.peer(|_, _, _| Err("a kubeconfig names no Service".to_owned()));
-        self.hook.ask(outbound, peer, Some(&self.user), review, timeout, bytes_max).await
+        self.hook.ask(outbound, self.peer(), Some(&self.user), review, timeout, bytes_max).await
+    }
+
+    /// Sends a document: see [`Hook::tell`].
+    ///
+    /// # Errors
+    /// As for [`Hook::tell`].
+    pub async fn tell(&self, outbound: &Outbound, document: Bytes, timeout: Duration) -> Result<(), CallError> {
+        self.hook.tell(outbound, self.peer(), Some(&self.user), document, timeout).await
+    }
+
+    fn peer(&self) -> Result<Peer, String> {
+        self.hook.peer(|_, _, _| Err("a kubeconfig names no Service".to_owned()))
     }
 }
 
@@ -102,6 +116,16 @@ mod tests {
         let anybody = read("server: 'https://h:1', insecure-skip-tls-verify: true", "").unwrap();
         assert_eq!(peer(&anybody).secure.unwrap().trust, Trust::Anybody);
         assert!(peer(&read("server: 'http://h', ", "").unwrap()).secure.is_none());
+    }
+
+    #[test]
+    fn credentials_need_tls() {
+        let headers = |server: &str| {
+            let mut headers = http::HeaderMap::new();
+            read(&format!("server: '{server}'"), "token: t").unwrap().user.sign(&mut headers);
+            headers
+        };
+        assert_eq!((headers("https://h").len(), headers("http://h").len()), (1, 0));
     }
 
     #[test]

@@ -131,7 +131,8 @@ impl Hook {
         format!("{scheme}://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
     }
 
-    const fn is_plain(&self) -> bool {
+    /// Returns whether there is no TLS.
+    pub(super) const fn is_plain(&self) -> bool {
         matches!(self.place, Place::Host { plain: true, .. })
     }
 
@@ -186,34 +187,63 @@ impl Hook {
         timeout: Duration,
         bytes_max: usize,
     ) -> Result<Value, CallError> {
+        let mut body = json::to_vec(review);
+        body.push(b'\n');
+        let deadline = Instant::now() + timeout;
+        let (code, answer) = self.call(outbound, peer, user, body.into(), (timeout, deadline)).await?;
+        let media = media(&answer);
+        let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
+        let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
+            let why = "unexpected error when reading response body. Please retry. Original error:";
+            CallError::unreachable(format!("{why} {error}"))
+        })?;
+        document(code, &media, &body, review)
+    }
+
+    /// Sends a document to the webhook, whose answer matters only if it refuses it. Otherwise as [`Hook::ask`].
+    ///
+    /// # Errors
+    /// The webhook cannot be reached within `timeout`, or refuses the document.
+    pub async fn tell(
+        &self,
+        outbound: &Outbound,
+        peer: Result<Peer, String>,
+        user: Option<&User>,
+        document: Bytes,
+        timeout: Duration,
+    ) -> Result<(), CallError> {
+        let deadline = Instant::now() + timeout;
+        let (code, answer) = self.call(outbound, peer, user, document, (timeout, deadline)).await?;
+        let media = media(&answer);
+        let reading = outbound::read_beginning(answer.into_body(), TEXT_BYTES);
+        let body = tokio::time::timeout_at(deadline, reading).await.ok().and_then(Result::ok).unwrap_or_default();
+        if is_success(code) { Ok(()) } else { Err(refused(code, &media, &body)) }
+    }
+
+    /// Sends a document, again whenever the webhook asks clients to wait. Returns the code of the answer, and the
+    /// answer.
+    async fn call(
+        &self,
+        outbound: &Outbound,
+        peer: Result<Peer, String>,
+        user: Option<&User>,
+        body: Bytes,
+        (timeout, deadline): (Duration, Instant),
+    ) -> Result<(u16, Response<Answer>), CallError> {
         let url = self.url(timeout);
         let failed = |why: String| CallError::unreachable(format!("Post {}: {why}", quote(&url)));
         let mut peer = peer.map_err(failed)?;
         if let Some(user) = user {
             user.identify(&mut peer);
         }
-        let mut body = json::to_vec(review);
-        body.push(b'\n');
-        let (body, deadline) = (Bytes::from(body), Instant::now() + timeout);
         let mut retries = 0..limits::WEBHOOK_RETRIES;
         loop {
             let answer = self.post(outbound, &peer, user, &url, body.clone(), deadline).await?;
             let patience = patience(&answer).filter(|_| retries.next().is_some());
-            if let Some(patience) = patience {
-                drop(answer);
-                let waiting = tokio::time::timeout_at(deadline, tokio::time::sleep(patience)).await;
-                waiting.map_err(|_| failed(outbound::Error::Deadline.to_string()))?;
-                continue;
-            }
-            let code = answer.status().as_u16();
-            let media =
-                answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
-            let reading = tokio::time::timeout_at(deadline, outbound::read(answer.into_body(), bytes_max)).await;
-            let body = reading.unwrap_or(Err(outbound::Error::Deadline)).map_err(|error| {
-                let why = "unexpected error when reading response body. Please retry. Original error:";
-                CallError::unreachable(format!("{why} {error}"))
-            })?;
-            return document(code, &media, &body, review);
+            let Some(patience) = patience else { return Ok((answer.status().as_u16(), answer)) };
+            drop(answer);
+            let waiting = tokio::time::timeout_at(deadline, tokio::time::sleep(patience)).await;
+            waiting.map_err(|_| failed(outbound::Error::Deadline.to_string()))?;
         }
     }
 
@@ -274,9 +304,18 @@ fn patience(answer: &Response<Answer>) -> Option<Duration> {
     (code == 429 || code >= 500).then(|| Duration::from_secs(stated))
 }
 
+/// Returns the media type of an answer.
+fn media(answer: &Response<Answer>) -> String {
+    answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
+}
+
+fn is_success(code: u16) -> bool {
+    (200..=206).contains(&code)
+}
+
 /// Reads the review from an answer. Kind and version may be missing; the caller checks them.
 fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
-    if !(200..=206).contains(&code) {
+    if !is_success(code) {
         return Err(refused(code, media, body));
     }
     let failed = |why: String| CallError::unreachable(why);

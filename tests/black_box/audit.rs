@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::plugins::await_account;
 use crate::support::DataDir;
 
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -23,7 +24,7 @@ rules:
 "#;
 
 /// Writes the policy beside a data directory. Returns its path and that of the log.
-fn files(directory: &DataDir) -> (PathBuf, PathBuf) {
+pub fn files(directory: &DataDir) -> (PathBuf, PathBuf) {
     let folder = directory.path().with_file_name("audit");
     fs::create_dir_all(&folder).expect("a directory");
     let policy = folder.join("policy.yaml");
@@ -32,7 +33,7 @@ fn files(directory: &DataDir) -> (PathBuf, PathBuf) {
 }
 
 /// Returns the events of a request, once there are `count`.
-fn events(log: &Path, id: &str, count: usize) -> Vec<Value> {
+pub fn events(log: &Path, id: &str, count: usize) -> Vec<Value> {
     let began = Instant::now();
     loop {
         let text = fs::read_to_string(log).expect("a log");
@@ -140,6 +141,17 @@ fn events_have_the_content_that_the_policy_demands() {
     assert_eq!(ask("GET", "/version", &[id("version")], &Value::Null), 200);
     assert!(events(&log, "version", 2)[1].get("responseObject").is_none());
     assert_eq!(events(&log, "health", 0).len(), 0);
+
+    assert_eq!(ask("GET", &format!("{MAPS}?timeout=x"), &[id("timeout")], &Value::Null), 400);
+    let early = &events(&log, "timeout", 1)[0];
+    assert_eq!((&early["stage"], &early["user"]), (&json!("ResponseStarted"), &json!({})), "it precedes the user");
+    assert_eq!(early["responseStatus"]["code"], 400);
+    assert_eq!(ask("GET", MAPS, &[id("media"), ("Accept", "text/nothing")], &Value::Null), 406);
+    assert_eq!(events(&log, "media", 2)[1]["responseStatus"], json!({"metadata": {}, "code": 406}));
+    assert_eq!(ask("DELETE", "/version", &[id("method")], &Value::Null), 405);
+    assert_eq!(events(&log, "method", 2)[1]["responseStatus"]["reason"], "MethodNotAllowed");
+    assert_eq!(ask("GET", "/api/v1/watch", &[id("nothing")], &Value::Null), 500);
+    assert_eq!(events(&log, "nothing", 0).len(), 0);
 }
 
 #[test]
@@ -170,4 +182,84 @@ fn requests_that_cannot_be_recorded_are_refused_in_strict_mode() {
     let text = String::from_utf8_lossy(&refused.body).into_owned();
     assert_eq!(text, "Internal Server Error: \"/version\": failed to store audit event\n");
     assert_eq!(server.connect().get("/healthz").status, 200, "it is not recorded");
+}
+
+/// Returns the annotations of the last event of a request.
+fn annotations(log: &Path, id: &str) -> Value {
+    let all = events(log, id, 2);
+    all[1]["annotations"].clone()
+}
+
+#[test]
+fn events_have_annotations_of_the_server() {
+    let directory = DataDir::new();
+    let (policy, log) = files(&directory);
+    let admission = policy.with_file_name("admission.yaml");
+    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
+                - name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    \
+                kind: PodSecurityConfiguration\n    exemptions: {namespaces: [kube-system], runtimeClasses: [vm]}\n";
+    fs::write(&admission, text).expect("a file");
+    let flags = [
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", log.display()),
+        format!("--admission-control-config-file={}", admission.display()),
+    ];
+    let server = directory.start_with(&[&flags[0], &flags[1], &flags[2]]);
+    let mut client = server.connect_for_pods();
+    await_account(&mut client, "kube-system");
+    let mut ask = |method: &str, path: &str, id: &str, body: &Value| {
+        let headers = [("Audit-ID", id), ("Content-Type", "application/json")];
+        client.call(method, path, &headers, body.to_string().as_bytes()).expect("an answer").status
+    };
+    let allowed = |more: Value| {
+        let mut all = json!({"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""});
+        more.as_object().expect("an object").iter().for_each(|(key, value)| all[key] = value.clone());
+        all
+    };
+
+    assert_eq!(ask("GET", "/api/v1/namespaces/default/endpoints", "old", &Value::Null), 200);
+    assert_eq!(annotations(&log, "old"), allowed(json!({"k8s.io/deprecated": "true"})));
+    let watch = "/api/v1/namespaces/default/endpoints?watch=1&timeoutSeconds=1";
+    assert_eq!(ask("GET", watch, "old-watch", &Value::Null), 200);
+    let watch = events(&log, "old-watch", 3);
+    assert!(watch[1]["annotations"]["k8s.io/deprecated"].is_null(), "{watch:?}");
+    assert_eq!(watch[2]["annotations"]["k8s.io/deprecated"], "true");
+    assert!(watch[2]["annotations"]["apiserver.latency.k8s.io/total"].is_null(), "{watch:?}");
+
+    let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    assert_eq!(ask("POST", token, "token", &json!({})), 201);
+    let id = annotations(&log, "token")["authentication.kubernetes.io/issued-credential-id"].clone();
+    assert!(id.as_str().expect("an id").starts_with("JTI="), "{id}");
+
+    let pod = |name: &str, host: bool, class: Option<&str>| {
+        json!({"metadata": {"name": name}, "spec": {
+            "containers": [{"name": "c", "image": "i"}], "hostNetwork": host, "runtimeClassName": class,
+        }})
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(ask("POST", pods, "privileged", &pod("a", true, None)), 201);
+    let enforced = |standard: &str| json!({"pod-security.kubernetes.io/enforce-policy": standard});
+    assert_eq!(annotations(&log, "privileged"), allowed(enforced("privileged:latest")));
+    let labels = json!({"metadata": {"labels": {
+        "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted",
+    }}});
+    let path = "/api/v1/namespaces/default";
+    let labelled =
+        server.connect().request("PATCH", path, "application/merge-patch+json", labels.to_string().as_bytes());
+    assert_eq!(labelled.status, 200);
+    assert_eq!(ask("POST", pods, "audited", &pod("b", false, None)), 201);
+    let audited = annotations(&log, "audited");
+    assert_eq!(audited["pod-security.kubernetes.io/enforce-policy"], "baseline:latest");
+    let violations = audited["pod-security.kubernetes.io/audit-violations"].as_str().expect("violations");
+    assert!(violations.starts_with("would violate PodSecurity \"restricted:latest\": "), "{violations}");
+    assert_eq!(ask("POST", pods, "refused", &pod("c", true, None)), 403);
+    assert_eq!(annotations(&log, "refused")["pod-security.kubernetes.io/enforce-policy"], "baseline:latest");
+    let exempt = |why: &str| allowed(json!({"pod-security.kubernetes.io/exempt": why}));
+    let path = "/api/v1/namespaces/kube-system/pods";
+    assert_eq!(ask("POST", path, "system", &pod("d", true, None)), 201);
+    assert_eq!(annotations(&log, "system"), exempt("namespace"));
+    let class = json!({"metadata": {"name": "vm"}, "handler": "h"});
+    assert_eq!(ask("POST", "/apis/node.k8s.io/v1/runtimeclasses", "class", &class), 201);
+    assert_eq!(ask("POST", pods, "vm", &pod("e", true, Some("vm"))), 201);
+    assert_eq!(annotations(&log, "vm"), exempt("runtimeClass"));
 }

@@ -44,6 +44,7 @@ fn documents(text: &str) -> Vec<(String, String)> {
 fn collection(kind: &str) -> &'static str {
     match kind {
         "Service" => "/api/v1/namespaces/default/services",
+        "ConfigMap" => "/api/v1/namespaces/default/configmaps",
         "ServiceAccount" => "/api/v1/namespaces/default/serviceaccounts",
         "PodDisruptionBudget" => "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
         "StatefulSet" => "/apis/apps/v1/namespaces/default/statefulsets",
@@ -110,6 +111,14 @@ fn the_chart_is_valid_with_all_options_and_with_one_member() {
     let kinds: Vec<String> = documents(&rendered).into_iter().map(|(kind, _)| kind).collect();
     assert!(kinds.iter().any(|kind| kind == "ServiceMonitor"), "{kinds:?}");
     assert!(kinds.iter().any(|kind| kind == "PrometheusRule"), "{kinds:?}");
+
+    let audit = ["--set-json", "audit.policy={\"rules\":[{\"level\":\"Metadata\"}]}", "--set", "audit.webhookSecret=w"];
+    let rendered = run("helm", &[&["template", "audited", &chart], &one[..], &audit[..]].concat()).expect("helm");
+    let kinds = apply(&mut server.connect(), &rendered);
+    assert_eq!(kinds, ["ConfigMap", "Service", "StatefulSet"].map(String::from).into());
+    for part in ["level: Metadata", "checksum/audit", "--audit-log-path=-", "--audit-webhook-config-file"] {
+        assert!(rendered.contains(part), "{part} is not in {rendered}");
+    }
 }
 
 /// A process. It is killed when this value is dropped.

@@ -7,6 +7,7 @@ mod access;
 mod aggregation;
 mod alerts;
 mod audit;
+mod audit_webhook;
 mod backup;
 mod bookmarks;
 mod browsers;

@@ -25,8 +25,16 @@ const KUBELET_SECONDS: i64 = 3_607;
 /// Validity of such tokens, in seconds.
 const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
-/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API. Returns a warning
-/// if the token is valid for a shorter time than asked for.
+/// What the client of a token, and the audit log, get besides the token.
+#[derive(Debug)]
+pub struct Fulfilled {
+    /// The id of the token, as the audit log has it.
+    pub credential_id: String,
+    /// The warning of a token that is valid for a shorter time than asked for.
+    pub warning: Option<String>,
+}
+
+/// Fills in the defaults of a decoded `TokenRequest`, and a token. `audiences` are those of the API.
 ///
 /// # Errors
 /// 422 when the request breaks a rule; 404, 409 or 400 when the object to bind to is missing or differs.
@@ -37,7 +45,7 @@ pub fn fulfil(
     account: &Account,
     request: &mut Value,
     now: SystemTime,
-) -> ApiResult<Option<String>> {
+) -> ApiResult<Fulfilled> {
     check_target(account, request)?;
     set_defaults(request, audiences);
     let asked = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
@@ -66,7 +74,7 @@ pub fn fulfil(
     request.set_at(&["status"], Value::object());
     request.set_at(&["status", "token"], issued.token.as_str());
     request.set_at(&["status", "expirationTimestamp"], expires.as_str());
-    Ok(warning)
+    Ok(Fulfilled { credential_id: issued.credential_id, warning })
 }
 
 /// Checks that metadata names no other account.

@@ -4,6 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 use futures_util::future::LocalBoxFuture;
 
+use crate::admission::image_policy::AUDIT_PREFIX;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::{ApiError, ApiResult};
@@ -32,6 +33,7 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
             Ok(verdict) => verdict,
             Err(failed) if policy.allows_by_default() => {
                 tracing::warn!(why = failed.message, "the webhook for images could not be asked: the pod is allowed");
+                write.annotate(&format!("{AUDIT_PREFIX}failed-open"), || "true".to_owned());
                 return Ok(());
             }
             // As in the reference, the refusal of the call is that of the pod.
@@ -41,6 +43,9 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
             }
             Err(failed) => return Err(write.refuse(pod, &failed.message)),
         };
+        for (key, value) in &verdict.annotations {
+            write.annotate(&format!("{AUDIT_PREFIX}{key}"), || value.clone());
+        }
         match (verdict.allowed, &*verdict.reason) {
             (true, _) => Ok(()),
             (false, "") => Err(write.refuse(pod, "one or more images rejected by webhook backend")),

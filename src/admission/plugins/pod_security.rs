@@ -30,6 +30,13 @@ static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
+/// Audit annotations: why no standard is demanded, the standard of the namespace, how the pod violates that for the
+/// audit log, and what is wrong with the labels of the namespace.
+const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
+const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
+const VIOLATED: &str = "pod-security.kubernetes.io/audit-violations";
+const FAILED: &str = "pod-security.kubernetes.io/error";
+
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("PodSecurity", Presence::On).validating(decides_by, validate);
 
@@ -63,12 +70,25 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     }
 }
 
-/// Returns whether no standard is demanded of a pod or of a template of pods.
-fn is_exempt(write: &BuiltInAttributes<'_>, spec: &Value) -> bool {
+/// Returns whether no standard is demanded in the namespace or of the user of a write.
+fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
     let settings = settings(write.registry);
-    settings.exempts_namespace(write.target.namespace)
-        || settings.exempts_user(&write.caller.user.name)
-        || settings.exempts_pod(spec)
+    let why = match () {
+        () if settings.exempts_namespace(write.target.namespace) => "namespace",
+        () if settings.exempts_user(&write.caller.user.name) => "user",
+        () => return false,
+    };
+    write.annotate(EXEMPT, || why.to_owned());
+    true
+}
+
+/// Returns whether no standard is demanded of a pod or of a template of pods, because of its runtime class.
+fn is_exempt_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> bool {
+    let is_exempt = settings(write.registry).exempts_pod(pod.at(&["spec"]));
+    if is_exempt {
+        write.annotate(EXEMPT, || "runtimeClass".to_owned());
+    }
+    is_exempt
 }
 
 fn settings(registry: &Registry) -> &Settings {
@@ -77,13 +97,19 @@ fn settings(registry: &Registry) -> &Settings {
 
 /// Refuses a finished pod that violates the standard of its namespace.
 fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
-    if is_exempt(write, pod.at(&["spec"])) {
+    if is_exempt(write) {
         return Ok(());
     }
-    let policy = write.registry.policy(write.target.namespace)?;
-    if policy.is_privileged() || write.old.is_some_and(|old| !is_significant(pod, old)) {
+    let (policy, errors) = write.registry.policy(write.target.namespace)?;
+    if errors.is_empty() && policy.is_privileged() {
+        write.annotate(ENFORCED, || Standard::default().to_string());
         return Ok(());
     }
+    if write.old.is_some_and(|old| !is_significant(pod, old)) || is_exempt_pod(write, pod) {
+        return Ok(());
+    }
+    write.annotate(ENFORCED, || policy.enforce.to_string());
+    record(write, &policy, &errors, pod);
     let found = violations(policy.enforce, pod.at(&["metadata"]), pod.at(&["spec"]));
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
@@ -96,11 +122,32 @@ fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
 /// Warns of a finished object whose template of pods violates the standard of its namespace.
 fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
     let template = object.at(path);
-    if !is_exempt(write, template.at(&["spec"])) {
-        let policy = write.registry.policy(write.target.namespace)?;
+    if is_exempt(write) {
+        return Ok(());
+    }
+    let (policy, errors) = write.registry.policy(write.target.namespace)?;
+    let demands = [policy.warn, policy.audit].iter().any(|standard| standard.level != Level::Privileged);
+    if (demands || !errors.is_empty()) && !template.is_null() && !is_exempt_pod(write, template) {
+        record(write, &policy, &errors, template);
         warn(write, policy.warn, template);
     }
     Ok(())
+}
+
+/// Adds the audit annotations about a pod or a template of pods.
+fn record(write: &BuiltInAttributes<'_>, policy: &Policy, errors: &Errors, pod: &Value) {
+    if write.caller.record.is_none() {
+        return;
+    }
+    if !errors.is_empty() {
+        let all: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
+        let all = if all.len() == 1 { all.concat() } else { format!("[{}]", all.join(", ")) };
+        write.annotate(FAILED, || format!("Failed to parse policy: {all}"));
+    }
+    let found = violations(policy.audit, pod.at(&["metadata"]), pod.at(&["spec"]));
+    if !found.is_empty() {
+        write.annotate(VIOLATED, || format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found)));
+    }
 }
 
 fn warn(write: &BuiltInAttributes<'_>, standard: Standard, pod: &Value) {
@@ -160,13 +207,14 @@ struct Alike {
 }
 
 impl Registry {
-    /// Returns the pod security standards that a namespace demands.
-    fn policy(&self, namespace: &str) -> ApiResult<Policy> {
+    /// Returns the pod security standards that a namespace demands, and what is wrong with its labels.
+    fn policy(&self, namespace: &str) -> ApiResult<(Policy, Errors)> {
         let served = self.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
         let namespace = self.current(&served, "", namespace);
         let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
         // Labels that are invalid, though stored, are read as their fallback.
-        Ok(settings(self).defaults.read(label, &mut Errors::default()))
+        let mut errors = Errors::default();
+        Ok((settings(self).defaults.read(label, &mut errors), errors))
     }
 
     /// Returns warnings about the pods of a namespace that violate a standard. Pods with the same violations share one.

@@ -28,8 +28,8 @@ pub enum Failure {
 pub enum Answer {
     /// The write may go on unchanged.
     Allowed,
-    /// The write may go on with this object, which is not decoded yet.
-    Patched(Value),
+    /// The write may go on with this object, which is not decoded yet. The patch has made it.
+    Patched(Value, Vec<u8>),
     /// The call failed, and the webhook's failure policy ignores that.
     Ignored,
 }
@@ -69,13 +69,14 @@ impl Webhook {
                 notices.annotate(format!("{}/{key}", self.name), value.clone());
             }
             match verdict.allowed {
-                true => patched(&self.name, &verdict, request.object),
+                true => patched(&self.name, &verdict, request.object)
+                    .map(|patched| patched.map_or(Answer::Allowed, |object| Answer::Patched(object, verdict.patch))),
                 false => Err(Failure::Refused(verdict.refusal(&self.name))),
             }
         });
         self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
         match judged {
-            Ok(patched) => Ok(patched.map_or(Answer::Allowed, Answer::Patched)),
+            Ok(answer) => Ok(answer),
             Err(failure) => self.apply_failure_policy(registry, failure).map(|()| Answer::Ignored),
         }
     }

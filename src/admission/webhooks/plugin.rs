@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use flotilla_proto::json;
 use flotilla_proto::value;
+use flotilla_proto::value::{Map, Value};
 use futures_util::{StreamExt, stream};
 
 use super::{Answer, RegisteredWebhook};
@@ -79,7 +80,7 @@ impl Webhooks {
         let DynamicAttributes { reinvocation, object, .. } = attributes;
         reinvocation.webhooks.begin(is_second, object.as_ref());
         let (resource, mut effort) = (attributes.resource.resource.clone(), Effort::default());
-        for (at, registered) in index.concerned(&resource).enumerate() {
+        for (at, registered) in index.concerned_of_all(&resource) {
             if !is_second || attributes.reinvocation.webhooks.is_due(&registered.key()) {
                 mutate_by(registered, at, attributes, &mut effort).await?;
             }
@@ -143,18 +144,26 @@ async fn mutate_by(
     add_notices(attributes, notices);
     let round = u8::from(attributes.reinvocation.is_second);
     let annotation = format!("mutation.webhook.admission.k8s.io/round_{round}_index_{at}");
-    let mut is_changed = false;
-    match answer? {
-        Answer::Allowed => {}
-        Answer::Ignored => {
-            attributes.annotate(format!("failed-open.{annotation}"), registered.webhook.name.clone());
-            attributes.in_time()?; // a timeout of the request itself is never ignored
-        }
-        Answer::Patched(object) => is_changed = attributes.replace(&wanted.matched, object).await?,
-    }
     let (configuration, name) = (&*registered.webhook.configuration, &*registered.webhook.name);
-    let notices = value!({"configuration": configuration, "webhook": name, "mutated": is_changed});
+    let followed = match answer {
+        Ok(Answer::Allowed) => Ok(false),
+        Ok(Answer::Ignored) => {
+            attributes.annotate(format!("failed-open.{annotation}"), registered.webhook.name.clone());
+            attributes.in_time().map(|()| false) // a timeout of the request itself is never ignored
+        }
+        Ok(Answer::Patched(object, patch)) => {
+            let replaced = attributes.replace(&wanted.matched, object).await;
+            if replaced.is_ok() && attributes.records_objects {
+                let value = patch_annotation(configuration, name, &patch);
+                attributes.annotate(format!("patch.webhook.admission.k8s.io/round_{round}_index_{at}"), value);
+            }
+            replaced
+        }
+        Err(refused) => Err(refused),
+    };
+    let notices = value!({"configuration": configuration, "webhook": name, "mutated": (matches!(followed, Ok(true)))});
     attributes.annotate(annotation, String::from_utf8_lossy(&json::to_vec(&notices)).into_owned());
+    let is_changed = followed?;
     let reinvocation = &mut attributes.reinvocation;
     if is_changed {
         reinvocation.is_wanted = true;
@@ -164,6 +173,24 @@ async fn mutate_by(
         reinvocation.webhooks.is_willing(&registered.key());
     }
     Ok(())
+}
+
+/// Returns the value of the audit annotation about a patch. As in the reference, members of operations are ordered by
+/// name.
+fn patch_annotation(configuration: &str, webhook: &str, patch: &[u8]) -> String {
+    let operations = json::parse(patch).unwrap_or_default();
+    let sorted = |operation: &Value| {
+        let mut members: Vec<_> = operation.as_object().into_iter().flat_map(Map::iter).collect();
+        members.sort_unstable_by_key(|(name, _)| *name);
+        let mut sorted = Value::object();
+        members.into_iter().for_each(|(name, value)| sorted.set_at(&[name], value.clone()));
+        sorted
+    };
+    let operations: Vec<Value> = operations.as_array().into_iter().flatten().map(sorted).collect();
+    let value = value!({
+        "configuration": configuration, "webhook": webhook, "patch": operations, "patchType": "JSONPatch"
+    });
+    String::from_utf8_lossy(&json::to_vec(&value)).into_owned()
 }
 
 fn add_notices(attributes: &DynamicAttributes<'_>, notices: Notices) {

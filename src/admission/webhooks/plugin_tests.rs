@@ -101,6 +101,7 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
         dry_run: false,
         user: Arc::new(User::default()),
         ends,
+        records_objects: false,
         reinvocation: Default::default(),
         notices: Default::default(),
         variables: Default::default(),

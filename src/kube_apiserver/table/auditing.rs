@@ -1,17 +1,17 @@
 //! Flags about auditing and features.
 
-use super::{Kind, Section, accepted, acts, refused};
+use super::{Kind, Section, accepted, acts};
 
 /// Auditing.
 pub(super) const AUDITING: Section = Section {
     title: "Auditing",
     flags: &[
         acts("audit-log-batch-buffer-size", Kind::Int, "10000", "Events of auditing to keep before they are written."),
-        accepted("audit-log-batch-max-size", Kind::Int, "1", "Events of auditing to write at once."),
-        accepted("audit-log-batch-max-wait", Kind::Duration, "", "How long to wait for a full batch."),
-        accepted("audit-log-batch-throttle-burst", Kind::Int, "", "Batches to write at once after a rest."),
-        accepted("audit-log-batch-throttle-enable", Kind::Bool, "", "Limit how many batches are written a second."),
-        accepted("audit-log-batch-throttle-qps", Kind::Float32, "", "Batches to write a second."),
+        acts("audit-log-batch-max-size", Kind::Int, "1", "Events of auditing to write at once."),
+        acts("audit-log-batch-max-wait", Kind::Duration, "", "How long to wait for a full batch."),
+        acts("audit-log-batch-throttle-burst", Kind::Int, "", "Batches to write at once after a rest."),
+        acts("audit-log-batch-throttle-enable", Kind::Bool, "", "Limit how many batches are written a second."),
+        acts("audit-log-batch-throttle-qps", Kind::Float32, "", "Batches to write a second."),
         acts("audit-log-compress", Kind::Bool, "", "Compress files of the audit log that are full."),
         acts("audit-log-format", Kind::Text, "json", "Form of the audit log."),
         acts("audit-log-maxage", Kind::Int, "366", "Days to keep files of the audit log."),
@@ -19,46 +19,29 @@ pub(super) const AUDITING: Section = Section {
         acts("audit-log-maxsize", Kind::Int, "100", "Megabytes of a file of the audit log."),
         acts("audit-log-mode", Kind::Text, "blocking", "Whether requests wait for their events to be written."),
         acts("audit-log-path", Kind::Text, "", "File of the audit log; - for standard output."),
-        refused(
-            "audit-log-truncate-enabled",
-            Kind::Bool,
-            "",
-            "Cut events that are too large.",
-            "events would be recorded whole",
-        ),
-        accepted("audit-log-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
-        accepted("audit-log-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
-        accepted("audit-log-version", Kind::Text, "audit.k8s.io/v1", "API version of events in the log."),
+        acts("audit-log-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
+        acts("audit-log-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
+        acts("audit-log-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
+        acts("audit-log-version", Kind::Text, "audit.k8s.io/v1", "API version of events in the log."),
         acts("audit-policy-file", Kind::Text, "", "File that says which requests are audited."),
-        accepted("audit-webhook-batch-buffer-size", Kind::Int, "10000", "Events to keep before they are sent."),
-        accepted("audit-webhook-batch-max-size", Kind::Int, "400", "Events to send at once."),
-        accepted("audit-webhook-batch-max-wait", Kind::Duration, "30s", "How long to wait for a full batch."),
-        accepted("audit-webhook-batch-throttle-burst", Kind::Int, "15", "Batches to send at once after a rest."),
-        accepted(
-            "audit-webhook-batch-throttle-enable",
-            Kind::Bool,
-            "true",
-            "Limit how many batches are sent a second.",
-        ),
-        accepted("audit-webhook-batch-throttle-qps", Kind::Float32, "10", "Batches to send a second."),
-        refused(
-            "audit-webhook-config-file",
-            Kind::Text,
-            "",
-            "Kubeconfig of the server that events are sent to.",
-            "events would not be sent anywhere: name --audit-log-path instead",
-        ),
-        accepted(
+        acts("audit-webhook-batch-buffer-size", Kind::Int, "10000", "Events to keep before they are sent."),
+        acts("audit-webhook-batch-max-size", Kind::Int, "400", "Events to send at once."),
+        acts("audit-webhook-batch-max-wait", Kind::Duration, "30s", "How long to wait for a full batch."),
+        acts("audit-webhook-batch-throttle-burst", Kind::Int, "15", "Batches to send at once after a rest."),
+        acts("audit-webhook-batch-throttle-enable", Kind::Bool, "true", "Limit how many batches are sent a second."),
+        acts("audit-webhook-batch-throttle-qps", Kind::Float32, "10", "Batches to send a second."),
+        acts("audit-webhook-config-file", Kind::Text, "", "Kubeconfig of the server that events are sent to."),
+        acts(
             "audit-webhook-initial-backoff",
             Kind::Duration,
             "10s",
             "How long to wait before what failed is sent again.",
         ),
-        accepted("audit-webhook-mode", Kind::Text, "batch", "Whether requests wait for their events to be sent."),
-        accepted("audit-webhook-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
-        accepted("audit-webhook-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
-        accepted("audit-webhook-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
-        accepted("audit-webhook-version", Kind::Text, "audit.k8s.io/v1", "API version of events that are sent."),
+        acts("audit-webhook-mode", Kind::Text, "batch", "Whether requests wait for their events to be sent."),
+        acts("audit-webhook-truncate-enabled", Kind::Bool, "", "Cut events that are too large."),
+        acts("audit-webhook-truncate-max-batch-size", Kind::Int, "10485760", "Bytes of a batch of events."),
+        acts("audit-webhook-truncate-max-event-size", Kind::Int, "102400", "Bytes of an event."),
+        acts("audit-webhook-version", Kind::Text, "audit.k8s.io/v1", "API version of events that are sent."),
     ],
 };
 

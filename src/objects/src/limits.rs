@@ -4,6 +4,10 @@
 
 use std::time::Duration;
 
+mod audit;
+
+pub use audit::*;
+
 /// Bytes of a request body, as in the reference: 3 MiB. A larger body gets 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
@@ -462,7 +466,7 @@ pub const NOTICES_BYTES: usize = 1 << 20;
 pub const IMAGE_ANSWER_BYTES: usize = 1 << 20;
 /// Answers of the webhook for images that are kept.
 pub const IMAGE_ANSWERS: usize = 1_024;
-/// Bytes of the reason in an answer that is kept.
+/// Bytes of the reason and of the audit annotations in an answer that is kept.
 pub const IMAGE_REASON_BYTES: usize = 4_096;
 /// Combinations of labels in the metrics of policies and webhooks; further ones are counted under the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;
@@ -548,9 +552,3 @@ pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a stream of events lasts. The browser then asks again, and is authorized again.
 pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);
-
-/// Bytes of an answer that the audit log records; of a larger one it records no object.
-pub const AUDITED_ANSWER_BYTES: usize = 16 * 1_048_576;
-
-/// Bytes up to which waiting events of the audit log are written in one call.
-pub const AUDIT_BATCH_BYTES: usize = 1_048_576;

@@ -8,6 +8,9 @@ use crate::access::tokens::{Account, StoreObjects};
 use crate::registry::{Registry, Target, now, stored_value};
 use crate::wall_clock;
 
+/// The audit annotation with the id of the token.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
+
 /// Fills in the metadata of the account in a request that does not state it, for validating policies and webhooks.
 pub(super) fn complete(registry: &Registry, target: Target<'_>, request: &mut Value) {
     let Some(account) = registry.current(target.served, target.namespace, target.name) else { return };
@@ -33,8 +36,9 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
         };
         let objects = StoreObjects::new(&registry.store);
         let audiences = tokens.authenticator.audiences();
-        let warning = fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
-        caller.warnings.extend(warning);
+        let fulfilled = fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
+        caller.warnings.extend(fulfilled.warning);
+        caller.annotations.push((ISSUED.to_owned(), fulfilled.credential_id));
         Ok(Acted::Document(body))
     })
 }

@@ -57,7 +57,7 @@ pub struct Standard {
 pub struct Policy {
     /// Pods that do not meet it are refused.
     pub enforce: Standard,
-    /// Pods that do not meet it would be noted in an audit log.
+    /// Pods that do not meet it are noted in the audit log.
     pub audit: Standard,
     /// Clients that create pods, or templates of pods, that do not meet it get a warning.
     pub warn: Standard,
