@@ -52,20 +52,20 @@ pub(super) async fn handle(
         let error = ApiError::internal("the server failed to answer; the failure has been logged");
         answer::respond_error(&error, head.for_errors(), &[])
     });
+    let response = recorded::answers(&mut exchange.progress, response);
+    if recorded::is_awaited(&exchange.progress) {
+        Box::pin(recorded::precedes(&mut exchange, &response)).await;
+    }
     finish(exchange, &request, response, (&head, id))
 }
 
 /// Completes an answer with the headers that every answer has.
 fn finish(
-    mut exchange: Exchange,
+    exchange: Exchange,
     request: &HttpRequest,
-    response: HttpResponse,
+    mut response: HttpResponse,
     (head, id): (&Head<'_>, HeaderValue),
 ) -> HttpResponse {
-    let mut response = recorded::answers(&mut exchange.progress, response);
-    if recorded::is_awaited(&exchange.progress) {
-        Box::pin(recorded::precedes(&mut exchange.progress, &response)).await;
-    }
     response.headers_mut().insert(audit::AUDIT_ID, id);
     flows::show(exchange.progress.flow.as_ref(), response.headers_mut());
     if let Some(browsers) = &exchange.gateway.browsers {

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::{timeout, timeout_at};
 
 use super::Gateway;
-use super::exchange::Progress;
+use super::exchange::{Exchange, Progress};
 use super::head::Head;
 use super::resources::with_attributes;
 use super::stages::asked_timeout;
@@ -16,7 +16,6 @@ use crate::answer;
 use crate::audit::Audited;
 use crate::audit::policy::{Asked, Of};
 use crate::field::quote;
-use crate::limits;
 use crate::request::Caller;
 use crate::request::path::{self, Target};
 use crate::request::verb::Verb;
@@ -89,7 +88,7 @@ pub(super) fn is_awaited(progress: &Progress) -> bool {
 /// since the event is lost.
 pub(super) async fn received(gateway: &Gateway, head: &Head<'_>, progress: &mut Progress) -> Option<HttpResponse> {
     let audited = progress.audited.as_mut()?;
-    match timeout(limits::REQUEST_TIMEOUT, poll_fn(|cx| audited.poll_sent(cx))).await {
+    match timeout(gateway.request_timeout, poll_fn(|cx| audited.poll_sent(cx))).await {
         Ok(true) => None,
         Ok(false) => {
             progress.audited = None;
@@ -101,13 +100,14 @@ pub(super) async fn received(gateway: &Gateway, head: &Head<'_>, progress: &mut 
 }
 
 /// Waits until the events are sent that precede an answer: all, if nothing of its body is to be made yet.
-pub(super) async fn precedes(progress: &mut Progress, response: &HttpResponse) {
+pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
+    let Exchange { gateway, progress } = exchange;
     let is_whole = !matches!(response.body().size(), BodySize::Stream);
     let Some(audited) = progress.audited.as_mut() else { return };
     if is_whole {
         audited.end();
     }
-    let ends = progress.ends.unwrap_or_else(|| progress.began + limits::REQUEST_TIMEOUT);
+    let ends = progress.ends.unwrap_or_else(|| progress.began + gateway.request_timeout);
     let sent = timeout_at(ends.into(), poll_fn(|cx| audited.poll_sent(cx)));
     let _ = sent.await; // then the answer comes before its event
 }

@@ -41,10 +41,10 @@ fn ask_with(
     let issuer = Issuer::new(key, "issuer".into()).with(options);
     let account = Account { namespace: "ns".into(), name: name.into(), uid: "u-1".into() };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-    let warning = fulfil(&issuer, &Objects, &["api".into()], &account, &mut request, now)?;
+    let fulfilled = fulfil(&issuer, &Objects, &["api".into()], &account, &mut request, now)?;
     let payload = request.str_at(&["status", "token"]).split('.').nth(1).unwrap().to_owned();
     let claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
-    Ok((request, claims, warning))
+    Ok((request, claims, fulfilled.warning))
 }
 
 fn refusal(name: &str, reference: Value) -> (u16, String) {
