@@ -36,7 +36,7 @@ use crate::discovery::health::Health;
 use crate::fairness::{self, Fairness};
 use crate::kinds::core::capabilities;
 use crate::limits;
-use crate::metrics::surroundings;
+use crate::metrics::{Metrics, surroundings};
 use crate::outbound::CredentialFiles;
 use crate::pki::Pki;
 use crate::prometheus::Page;
@@ -113,6 +113,8 @@ impl Drop for Following {
 fn registry(boot: &Boot) -> Registry {
     let config = &boot.config;
     let mut registry = Registry::new(boot.store.clone(), config.service_node_port_range);
+    registry.metrics = Arc::new(Metrics::with(Arc::clone(&boot.meter)));
+    registry.outbound = boot.outbound.clone();
     registry.resources = Resources::enabled(&config.runtime_config);
     registry.accounts_are_made = config.embedded_controllers;
     registry.plugins = Switches::new(&config.enable_admission_plugins, &config.disable_admission_plugins);

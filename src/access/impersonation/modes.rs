@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::Impersonation;
 use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
-use crate::access::authorizer::{Authorizer, Decision};
+use crate::access::authorizer::Authorizer;
+use crate::access::inquiry::Inquiry;
 use crate::access::user::{User, account};
 use crate::field::{Errors, Path};
 use crate::limits::IMPERSONATORS;
@@ -79,6 +80,7 @@ pub(super) struct Attempt<'a> {
     pub(super) authorizer: &'a Authorizer,
     pub(super) by: &'a User,
     pub(super) mode: Mode,
+    pub(super) inquiry: &'a Inquiry,
 }
 
 impl Attempt<'_> {
@@ -170,10 +172,8 @@ impl Attempt<'_> {
     }
 
     fn check(self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        match self.authorizer.decide(self.by, attributes) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(forbidden(self.by, attributes, &reason)),
-        }
+        let decision = self.authorizer.decide(self.by, attributes, self.inquiry);
+        if decision.is_allowed() { Ok(()) } else { Err(forbidden(self.by, attributes, &decision.reason)) }
     }
 
     fn refuse(self, resource: &str, name: &str, why: &str) -> ApiResult<()> {

@@ -252,7 +252,7 @@ impl NodeWrite<'_> {
             ..ResourceAttributes::default()
         };
         let user = &self.write.caller.user;
-        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of)) {
+        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of), &self.write.caller.inquiry) {
             return Ok(());
         }
         refuse(format!(

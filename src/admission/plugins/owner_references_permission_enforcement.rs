@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
@@ -63,10 +63,9 @@ fn finalizers<'a>(group: &'a str, resource: &'a str, namespace: &'a str, name: &
 
 /// Returns why the user lacks a permission, which may be empty. `None` if the user has it.
 fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
-    match write.registry.authorizer.decide(&write.caller.user, &Attributes::Resource(of)) {
-        Decision::Allow(_) => None,
-        Decision::NoOpinion(reason) => Some(reason),
-    }
+    let caller = write.caller;
+    let decision = write.registry.authorizer.decide(&caller.user, &Attributes::Resource(of), &caller.inquiry);
+    (!decision.is_allowed()).then_some(decision.reason)
 }
 
 /// Returns the owners whose deletion the write blocks, and that it did not block before.
