@@ -145,7 +145,12 @@ impl Writer<'_> {
 
     /// Returns `Ok` if the user may do it, else the text of the refusal.
     fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
-        let attributes = Attributes::Resource(ResourceAttributes { group: GROUP, resource: "resourceclaims", ..of });
+        let attributes = Attributes::Resource(ResourceAttributes {
+            group: GROUP,
+            version: &self.target.served.kind().version,
+            resource: "resourceclaims",
+            ..of
+        });
         let decision = self.authorizer.decide(&self.caller.user, &attributes, &self.caller.inquiry);
         match decision.is_allowed() {
             true => Ok(()),

@@ -15,7 +15,7 @@ use crate::access::decision::Verdict;
 use crate::access::rbac::aggregate;
 use crate::access::webhook::{AccessWebhook, AccessWebhookSettings, WebhookError};
 use crate::config::{AuthorizationMode, Config};
-use crate::field::{Errors, Path};
+use crate::field::{ErrorKind, Errors, Path, quote};
 use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
 use crate::prometheus::Meter;
@@ -374,7 +374,13 @@ fn connection(path: &Path<'_>, info: &Value, errors: &mut Errors) -> PathBuf {
             Ok(found) if !found.is_file() => errors.invalid_str(&place, file, "must be a regular file"),
             Ok(_) => {}
         },
-        kind => one_of(&path.child("type"), kind, &[IN_CLUSTER, BY_FILE], errors),
+        "" => errors.required(&path.child("type"), ""),
+        kind => {
+            let file = if info.at(&["kubeConfigFile"]).is_null() { "null".to_owned() } else { quote(file) };
+            let shown = format!("{{\"Type\":{},\"KubeConfigFile\":{file}}}", quote(kind));
+            let why = format!("supported values: {}, {}", quote(IN_CLUSTER), quote(BY_FILE));
+            errors.push(ErrorKind::NotSupported, &path.child("type"), shown, why);
+        }
     }
     PathBuf::from(file)
 }

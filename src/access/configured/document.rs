@@ -6,6 +6,9 @@ use flotilla_proto::yaml;
 use crate::field::quote;
 use crate::webhooks::typed::kind;
 
+/// Where the reference's decoders come from, as their errors say.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
 /// The form of a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
@@ -20,14 +23,23 @@ pub enum Form {
 }
 
 impl Form {
-    const fn called(self) -> &'static str {
+    /// Returns Go's name for the type.
+    fn called(self) -> String {
         match self {
-            Self::Text => "string",
-            Self::Bool => "bool",
-            Self::List(_) => "list",
-            Self::Object(name, _) => name,
+            Self::Text => "string".to_owned(),
+            Self::Bool => "bool".to_owned(),
+            Self::List(of) => format!("[]{}", of.called()),
+            Self::Object(name, _) => format!("v1.{name}"),
         }
     }
+}
+
+/// The place of a value in the document.
+struct Place {
+    /// With the indices of lists.
+    path: String,
+    /// The name of the type with this member, and the path without indices, as Go's errors have it.
+    member: String,
 }
 
 /// Reads a document of this kind, in one of these versions.
@@ -44,18 +56,22 @@ pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Val
         return Err(format!("Object 'apiVersion' is missing in '{text}'"));
     }
     if stated != kind || !versions.contains(&version) {
-        return Err(format!("no kind {} is registered for version {}", quote(stated), quote(version)));
+        let (kind, version) = (quote(stated), quote(version));
+        return Err(format!("no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""));
     }
     let mut unknown = Vec::new();
-    check(&parsed, form, "", &mut unknown)?;
+    check(&parsed, form, &Place { path: String::new(), member: String::new() }, &mut unknown)?;
     match &unknown[..] {
         [] => Ok(parsed),
         unknown => Err(format!("strict decoding error: {}", unknown.join(", "))),
     }
 }
 
-fn check(value: &Value, form: Form, path: &str, unknown: &mut Vec<String>) -> Result<(), String> {
-    let wrong = || Err(format!("json: cannot unmarshal {} into {path} of type {}", kind(value), form.called()));
+fn check(value: &Value, form: Form, place: &Place, unknown: &mut Vec<String>) -> Result<(), String> {
+    let wrong = || {
+        let (kind, member) = (kind(value), &place.member);
+        Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
+    };
     match form {
         _ if value.is_null() => Ok(()),
         Form::Text if value.as_str().is_none() => wrong(),
@@ -63,17 +79,24 @@ fn check(value: &Value, form: Form, path: &str, unknown: &mut Vec<String>) -> Re
         Form::Text | Form::Bool => Ok(()),
         Form::List(of) => {
             let Some(items) = value.as_array() else { return wrong() };
-            let mut items = items.iter().enumerate();
-            items.try_for_each(|(at, item)| check(item, *of, &format!("{path}[{at}]"), unknown))
+            items.iter().enumerate().try_for_each(|(at, item)| {
+                let place = Place { path: format!("{}[{at}]", place.path), member: place.member.clone() };
+                check(item, *of, &place, unknown)
+            })
         }
-        Form::Object(_, fields) => {
+        Form::Object(of, fields) => {
             let Some(members) = value.as_object() else { return wrong() };
+            let above = place.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
+            let is_root = place.path.is_empty();
             for (name, member) in members.iter() {
-                let place = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+                let path = if is_root { name.to_owned() } else { format!("{}.{name}", place.path) };
                 match fields.iter().find(|(own, _)| *own == name) {
-                    Some((_, of)) => check(member, *of, &place, unknown)?,
-                    None if path.is_empty() && matches!(name, "apiVersion" | "kind") => {}
-                    None => unknown.push(format!("unknown field {}", quote(&place))),
+                    Some((_, form)) => {
+                        let place = Place { path, member: format!("{of}.{above}{name}") };
+                        check(member, *form, &place, unknown)?;
+                    }
+                    None if is_root && matches!(name, "apiVersion" | "kind") => {}
+                    None => unknown.push(format!("unknown field {}", quote(&path))),
                 }
             }
             Ok(())
@@ -93,9 +116,9 @@ mod tests {
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], on: true}"), Ok(()));
         let unknown = "strict decoding error: unknown field \"all[0].b\", unknown field \"c\"";
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{b: 1}], c: 2}"), Err(unknown.into()));
-        let wrong = "json: cannot unmarshal number into all[0].a of type string";
+        let wrong = "json: cannot unmarshal number into Go struct field Y.all.a of type string";
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: 1}]}"), Err(wrong.into()));
-        let other = "no kind \"X\" is registered for version \"g/v2\"";
+        let other = "no kind \"X\" is registered for version \"g/v2\" in scheme \"pkg/runtime/scheme.go:111\"";
         assert_eq!(read("{apiVersion: g/v2, kind: X}"), Err(other.into()));
         assert_eq!(read("{apiVersion: g/v1}"), Err("Object 'Kind' is missing in '{apiVersion: g/v1}'".into()));
     }

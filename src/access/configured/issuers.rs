@@ -12,7 +12,7 @@ use crate::access::authenticator::Anonymous;
 use crate::access::openid::{IssuerSettings, Issuers, OpenId, SettingsError};
 use crate::access::rbac::aggregate;
 use crate::config::Config;
-use crate::field::{Errors, Path, shown};
+use crate::field::{ErrorKind, Errors, Path, quote};
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
@@ -217,9 +217,10 @@ fn anonymous(stated: &Value, errors: &mut Errors) -> Option<Anonymous> {
     if stated.at(&["enabled"]).as_bool() != Some(true) {
         if !conditions.is_empty() {
             let why = "enabled should be set to true when conditions are defined";
-            let value = shown(stated.at(&["conditions"]));
+            let paths = conditions.iter().map(|one| format!("{{\"Path\":{}}}", quote(one.str_at(&["path"]))));
+            let value = format!("[{}]", paths.collect::<Vec<_>>().join(","));
             let path = Path::root("anonymous.conditions");
-            errors.push(crate::field::ErrorKind::Invalid, &path, value, why);
+            errors.push(ErrorKind::Invalid, &path, value, why);
         }
         return Some(Anonymous::Nowhere);
     }

@@ -18,6 +18,8 @@ use crate::status::ApiResult;
 
 /// API group of what may be impersonated; in the classic mode users and groups are in the core group.
 const AUTHENTICATION: &str = "authentication.k8s.io";
+/// The version of these groups.
+const VERSION: &str = "v1";
 /// From this number of groups or extra values on, the permission for all of them is checked first.
 const MANY: usize = 4;
 
@@ -108,6 +110,7 @@ impl Attempt<'_> {
         let mut of = ResourceAttributes {
             verb: &self.verb(),
             group: self.group(),
+            version: VERSION,
             resource: "users",
             name: &wanted.user,
             ..ResourceAttributes::default()
@@ -167,7 +170,9 @@ impl Attempt<'_> {
 
     fn part(self, group: &str, resource: &str, subresource: &str, name: &str) -> ApiResult<()> {
         let verb = &*self.verb();
-        let of = ResourceAttributes { verb, group, resource, subresource, name, ..ResourceAttributes::default() };
+        let version = VERSION;
+        let of =
+            ResourceAttributes { verb, group, version, resource, subresource, name, ..ResourceAttributes::default() };
         self.check(&Attributes::Resource(of))
     }
 

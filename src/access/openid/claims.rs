@@ -21,11 +21,15 @@ const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.co
 /// The last second of the year 9999, since 1970: later times cannot be written.
 const LAST: u64 = 253_402_300_799;
 
+/// How Go shows a time that is not set.
+const NEVER: &str = "0001-01-01 00:00:00 +0000 UTC";
+
 /// When a token is valid, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     begins: u64,
-    ends: u64,
+    /// `None` if the token does not say.
+    ends: Option<u64>,
 }
 
 impl Validity {
@@ -35,8 +39,9 @@ impl Validity {
     /// The message of the refusal.
     pub fn check(self, now: SystemTime) -> Result<(), String> {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        if since > Duration::from_secs(self.ends) {
-            return Err(format!("oidc: token is expired (Token Expiry: {})", shown(self.ends)));
+        if self.ends.is_none_or(|ends| since > Duration::from_secs(ends)) {
+            let ends = self.ends.map_or_else(|| NEVER.to_owned(), shown);
+            return Err(format!("oidc: token is expired (Token Expiry: {ends})"));
         }
         if since + LEEWAY < Duration::from_secs(self.begins) {
             let (now, begins) = (shown(since.as_secs()), shown(self.begins));
@@ -60,6 +65,22 @@ impl Claims {
     pub fn is_of(&self, issuer: &str) -> bool {
         let stated = self.text("iss").unwrap_or("");
         stated == issuer || (stated, issuer) == GOOGLE
+    }
+
+    /// Checks that the subject, if the token has one, is a text.
+    ///
+    /// # Errors
+    /// The message of the refusal.
+    pub fn check_subject(&self) -> Result<(), String> {
+        let found = match self.0.get("sub") {
+            None | Some(Value::Null | Value::String(_)) => return Ok(()),
+            Some(Value::Bool(_)) => "bool",
+            Some(Value::Number(_)) => "number",
+            Some(Value::Array(_)) => "array",
+            Some(Value::Object(_)) => "object",
+        };
+        let why = format!("json: cannot unmarshal {found} into Go struct field idToken.sub of type string");
+        Err(format!("oidc: failed to unmarshal claims: {why}"))
     }
 
     /// Checks that the token is for one of these audiences.
@@ -89,8 +110,8 @@ impl Claims {
 
     /// Returns when the token is valid.
     pub fn validity(&self) -> Validity {
-        let seconds = |claim: &str| self.0.get(claim).and_then(Value::as_f64).map_or(0, |seconds| seconds as u64);
-        Validity { begins: seconds("nbf"), ends: seconds("exp") }
+        let seconds = |claim: &str| self.0.get(claim).and_then(Value::as_f64).map(|seconds| seconds as u64);
+        Validity { begins: seconds("nbf").unwrap_or(0), ends: seconds("exp") }
     }
 
     /// Returns the user, in the steps of Kubernetes: name, groups, UID, extra values, required claims, rules.
@@ -98,13 +119,19 @@ impl Claims {
     /// # Errors
     /// The message of the refusal: a claim is missing or not as it must be, or a rule does not hold.
     pub fn user(&self, settings: &IssuerSettings) -> Result<User, String> {
-        let tree = self.tree();
+        let (tree, of_oidc) = (self.tree(), |why: String| format!("oidc: {why}"));
+        let groups = self.all_groups(settings.groups.as_ref(), &tree);
         let user = User {
-            name: self.name(&settings.username, &tree)?.into(),
-            groups: self.all_groups(settings.groups.as_ref(), &tree)?.into_iter().map(Into::into).collect(),
-            uid: self.uid(settings.uid.as_ref(), &tree)?.into(),
+            name: self.name(&settings.username, &tree).map_err(of_oidc)?.into(),
+            groups: groups.map_err(of_oidc)?.into_iter().map(Into::into).collect(),
+            uid: self.uid(settings.uid.as_ref(), &tree).map_err(of_oidc)?.into(),
             extra: self.extra(&settings.extra, &tree)?,
         };
+        self.check_rules(settings, &tree, &user).map_err(of_oidc)?;
+        Ok(user.authenticated())
+    }
+
+    fn check_rules(&self, settings: &IssuerSettings, tree: &Tree, user: &User) -> Result<(), String> {
         for (claim, wanted) in &settings.required {
             if !self.0.contains_key(claim) {
                 return Err(format!("required claim {claim} not present in ID token"));
@@ -116,12 +143,12 @@ impl Claims {
             }
         }
         let wrong = |why| format!("error evaluating claim validation expression: {why}");
-        check(&settings.claim_rules, &tree).map_err(wrong)?;
+        check(&settings.claim_rules, tree).map_err(wrong)?;
         if !settings.user_rules.is_empty() {
             let wrong = |why| format!("error evaluating user info validation rule: {why}");
-            check(&settings.user_rules, &user_tree(&user)).map_err(wrong)?;
+            check(&settings.user_rules, &user_tree(user)).map_err(wrong)?;
         }
-        Ok(user.authenticated())
+        Ok(())
     }
 
     fn name(&self, mapping: &Mapping, tree: &Tree) -> Result<String, String> {
@@ -189,7 +216,7 @@ impl Claims {
         for (key, expression) in mappings {
             let values = evaluate(expression, tree)?;
             let values = strings(&values)
-                .map_err(|why| format!("error evaluating extra claim expression: {}: {why}", expression.text))?;
+                .map_err(|why| format!("oidc: error evaluating extra claim expression: {}: {why}", expression.text))?;
             if !values.is_empty() {
                 extra.insert(key.clone(), values);
             }

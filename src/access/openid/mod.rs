@@ -48,7 +48,7 @@ pub enum OpenIdError {
     Token(String),
     #[error("oidc: verify token: failed to verify signature: failed to verify id token signature")]
     Signature,
-    #[error("oidc: {0}")]
+    #[error("{0}")]
     Claims(String),
 }
 
@@ -126,6 +126,7 @@ impl OpenId {
         claims: &Claims,
         now: SystemTime,
     ) -> Result<User, OpenIdError> {
+        claims.check_subject().map_err(OpenIdError::Token)?;
         claims.check_audience(&self.settings.audiences).map_err(OpenIdError::Token)?;
         claims.validity().check(now).map_err(OpenIdError::Token)?;
         let algorithm = self.settings.algorithms.iter().find(|algorithm| algorithm.name() == parts.algorithm);

@@ -109,10 +109,17 @@ fn tokens_are_refused_in_the_words_of_kubernetes() {
             json!({"exp": 999}),
             "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:16:39 +0000 UTC)",
         ),
-        (json!({"exp": null}), "oidc: verify token: oidc: token is expired"),
+        (
+            json!({"exp": null}),
+            "oidc: verify token: oidc: token is expired (Token Expiry: 0001-01-01 00:00:00 +0000 UTC)",
+        ),
         (json!({"nbf": 1_301}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
         (json!({"nbf": 1e300}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
-        (json!({"sub": 1}), "oidc: parse username claims \"sub\": "),
+        (
+            json!({"sub": 1}),
+            "oidc: verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field \
+             idToken.sub of type string",
+        ),
         (json!({"groups": [1]}), "oidc: parse groups claim \"groups\": "),
         (json!({"team": "blue"}), "oidc: required claim team value does not match. Got = blue, want = red"),
     ];
@@ -194,11 +201,6 @@ fn expressions_make_the_user() {
             json!({"sub": "system:x"}),
             "oidc: error evaluating user info validation rule: validation expression \
              '!user.username.startsWith('system:')' failed: not so",
-        ),
-        (
-            json!({"sub": 1}),
-            "oidc: error evaluating username claim expression: expression 'claims.sub + '@x'' resulted in error: no such \
-             overload",
         ),
         (
             json!({"groups": [1]}),

@@ -246,6 +246,7 @@ impl NodeWrite<'_> {
         let target = self.write.target;
         let of = ResourceAttributes {
             verb: "request-serviceaccounts-token-audience",
+            version: "v1",
             namespace: target.namespace,
             resource: audience,
             name: target.name,

@@ -37,7 +37,7 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         return Err(write.refuse(object, &why));
     }
     let mut blocking = newly_blocking(object, write.old).peekable();
-    if blocking.peek().is_none() || lacks(write, finalizers("*", "*", "", "*")).is_none() {
+    if blocking.peek().is_none() || lacks(write, finalizers(("*", "*"), "*", "", "*")).is_none() {
         return Ok(());
     }
     blocking.try_for_each(|owner| may_block(write, object, owner))
@@ -48,6 +48,7 @@ fn deletion<'a>(write: &BuiltInAttributes<'a>) -> ResourceAttributes<'a> {
     ResourceAttributes {
         verb: "delete",
         group: target.served.group(),
+        version: &target.served.kind().version,
         resource: &target.served.resource.name,
         subresource: target.subresource,
         namespace: target.namespace,
@@ -56,9 +57,14 @@ fn deletion<'a>(write: &BuiltInAttributes<'a>) -> ResourceAttributes<'a> {
     }
 }
 
-fn finalizers<'a>(group: &'a str, resource: &'a str, namespace: &'a str, name: &'a str) -> ResourceAttributes<'a> {
+fn finalizers<'a>(
+    (group, version): (&'a str, &'a str),
+    resource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+) -> ResourceAttributes<'a> {
     let (verb, subresource) = ("update", "finalizers");
-    ResourceAttributes { verb, group, resource, subresource, namespace, name, ..ResourceAttributes::default() }
+    ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..ResourceAttributes::default() }
 }
 
 /// Returns why the user lacks a permission, which may be empty. `None` if the user has it.
@@ -94,7 +100,8 @@ fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> Ap
     };
     // An owner with a namespace is in that of the object.
     let namespace = if served.resource.namespaced { write.target.namespace } else { "" };
-    let of = finalizers(served.group(), &served.resource.name, namespace, owner.str_at(&["name"]));
+    let of =
+        finalizers((served.group(), &served.kind().version), &served.resource.name, namespace, owner.str_at(&["name"]));
     match lacks(write, of) {
         Some(reason) => {
             let why = format!(
