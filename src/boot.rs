@@ -13,22 +13,24 @@ use std::sync::Arc;
 use actix_web::web::ServiceConfig;
 use flotilla_cluster::{Initial, Membership, OpenError, Options, Store, TableId, TableOptions};
 
+use crate::access::configured::{Authentication, Authorizers};
 use crate::access::nodes::{Nodes, StoreRelations};
 use crate::access::rbac::Rule;
 use crate::access::tokens::{Issuer, KeyError, KeySet, ServiceAccountTokens, SpareKey, StoreObjects};
 use crate::access::{
-    AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, Modes, OpenId, TokenFile, connection,
+    Anonymous, AuthenticationMethods, Authenticator, Authorizer, BootstrapTokens, TokenFile, connection,
 };
 use crate::admission::Configuration;
 use crate::audit;
 use crate::bootstrap::{self, SeedError};
-use crate::config::{AuthorizationMode, Config, ConfigError, InitialCluster};
+use crate::config::{Config, ConfigError, InitialCluster};
 use crate::drain::Drain;
 use crate::embedded::TextError;
 use crate::flag_files::FlagFiles;
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::prometheus::Meter;
 use crate::status::ApiError;
 use crate::transport::{self, Connections};
 use crate::version;
@@ -129,12 +131,18 @@ pub struct Boot {
     pub issuer: Issuer,
     /// Authorizes requests.
     pub authorizer: Authorizer,
+    /// The configuration of authentication, which may change.
+    pub authentication: Authentication,
+    /// The configuration of the authorizers, which may change.
+    pub authorizers: Authorizers,
+    /// Sends requests to other servers.
+    pub outbound: Outbound,
     /// The configuration of admission plugins.
     pub admission: Arc<Configuration>,
     /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
-    /// Makes requests to other servers.
-    pub outbound: Outbound,
+    /// Measures what is asked before the server is complete.
+    pub meter: Arc<Meter>,
     /// Tells when to stop.
     pub drain: Drain,
     /// Detects threads that are stuck.
@@ -148,7 +156,8 @@ impl Boot {
     /// See [`BootError`]. If the data directory is in use, damaged, or of a newer format, nothing in it changes, except
     /// that the certificate authority of members may have been created.
     pub async fn open(config: Config, drain: Drain) -> Result<Self, BootError> {
-        let files = FlagFiles::read(&config)?;
+        let meter = Arc::default();
+        let files = FlagFiles::read(&config, &meter)?;
         let spare = if files.signing.is_none() { SpareKey::prepare(&config.pki_dir()) } else { SpareKey::default() };
         let peers = config.initial_cluster.is_some().then(|| PeerPki::open(&config.pki_dir(), &config.member_name()));
         let peers = peers.transpose()?;
@@ -167,27 +176,29 @@ impl Boot {
             None => spare.open(&config.pki_dir())?,
         };
         let keys = KeySet::new(&signing, files.keys);
-        let outbound = Outbound::through(files.egress);
-        let openid = files.openid.map(|settings| Arc::new(OpenId::new(settings, outbound.clone())));
         Ok(Self {
             authenticator: Arc::new(authenticator(&config, &store, keys, files.tokens).with(AuthenticationMethods {
-                anonymous: anonymous(&config),
+                anonymous: anonymous(&config, &files.authentication, files.authorizers.are_open()),
                 bootstrap: config.enable_bootstrap_token_auth.then(|| BootstrapTokens::new(&store)),
                 proxy: files.proxy,
-                openid,
+                issuers: Arc::clone(&files.authentication.issuers),
+                webhook: files.token_webhook,
             })),
             issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default())
                 .with(&config.tokens),
-            authorizer: Authorizer::new(nodes(&store)?, Modes::of(&config.authorization_mode)),
+            authorizer: Authorizer::new(nodes(&store)?, files.chain),
+            authentication: files.authentication,
+            authorizers: files.authorizers,
+            outbound: files.outbound,
             admission: Arc::new(files.admission),
             audit: files.audit,
-            outbound,
             config: Arc::new(config),
             store,
             listener,
             address,
             pki,
             peers: peers.map(Arc::new),
+            meter,
             drain,
             watchdog,
         })
@@ -225,8 +236,11 @@ impl Boot {
         let proxy = self.authenticator.proxy().cloned();
         let tls = self.pki.server_config(proxy.as_ref().map(|proxy| proxy.roots()), &self.config)?;
         let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
-        let openid = self.authenticator.openid().cloned();
-        let following = openid.map(|openid| actix_web::rt::spawn(async move { openid.follow().await }));
+        let authorizer = self.authorizer.clone();
+        let authorizing = actix_web::rt::spawn(self.authorizers.follow(move |chain| authorizer.replace(chain)));
+        let authenticating = actix_web::rt::spawn(self.authentication.follow());
+        let issuers = Arc::clone(self.authenticator.issuers());
+        let following = actix_web::rt::spawn(async move { issuers.follow().await });
         let drain = self.drain.clone();
         let identify = connection::identify(self.pki.client_roots(), proxy);
         let workers = self.config.worker_count();
@@ -243,7 +257,9 @@ impl Boot {
         let served = server.await.map_err(BootError::Http);
         stopping.abort();
         renewal.abort();
-        following.inspect(|following| following.abort());
+        authorizing.abort();
+        authenticating.abort();
+        following.abort();
         self.store.shutdown().await;
         served
     }
@@ -261,14 +277,17 @@ fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) 
     Authenticator::new(file, tokens)
 }
 
-/// Returns whether requests without credentials are allowed. In mode AlwaysAllow they are refused, as in the reference:
+/// Returns which requests without credentials are allowed. Flags allow none in mode AlwaysAllow, as in the reference:
 /// anyone who reaches the port could do everything.
-fn anonymous(config: &Config) -> bool {
-    let is_open = config.authorization_mode.contains(&AuthorizationMode::AlwaysAllow);
-    if config.anonymous_auth && is_open {
+fn anonymous(config: &Config, authentication: &Authentication, is_open: bool) -> Anonymous {
+    if let Some(stated) = &authentication.anonymous {
+        return stated.clone();
+    }
+    let is_wanted = config.anonymous_auth != Some(false);
+    if is_wanted && is_open {
         tracing::warn!("requests without credentials are refused, since --authorization-mode has AlwaysAllow");
     }
-    config.anonymous_auth && !is_open
+    if is_wanted && !is_open { Anonymous::Everywhere } else { Anonymous::Nowhere }
 }
 
 fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {

@@ -6,14 +6,16 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use crate::access::configured::{Authentication, Authorizers};
 use crate::access::tokens::{KeySet, SigningKey};
-use crate::access::{FrontProxy, OpenIdSettings, TokenFile};
+use crate::access::{Chain, FrontProxy, TokenFile, TokenWebhook};
 use crate::admission::Configuration;
 use crate::audit::{self, AuditError};
 use crate::config::{Config, ConfigError};
 use crate::kinds::admission::LostNodes;
-use crate::outbound::Egress;
+use crate::outbound::{Egress, Outbound};
 use crate::pki::{client_authorities, serving_certificate};
+use crate::prometheus::Meter;
 
 /// The content of these files. Certificates are read again when they are used, since they may be replaced while a
 /// server runs.
@@ -29,20 +31,26 @@ pub struct FlagFiles {
     pub keys: KeySet,
     /// The configuration of admission plugins.
     pub admission: Configuration,
-    /// The settings of the OpenID Connect provider. `None` if none is configured.
-    pub openid: Option<OpenIdSettings>,
-    /// The proxies through which others are reached.
-    pub egress: Egress,
+    /// The issuers of tokens, and who needs no credentials.
+    pub authentication: Authentication,
+    /// The authorizers as they are configured.
+    pub authorizers: Authorizers,
+    /// The authorizers.
+    pub chain: Chain,
+    /// The webhook that is asked about tokens.
+    pub token_webhook: Option<TokenWebhook>,
+    /// Makes requests to other servers, through the proxies that are configured.
+    pub outbound: Outbound,
     /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
 }
 
 impl FlagFiles {
-    /// Reads all files.
+    /// Reads all files. `meter` measures the webhooks that they name.
     ///
     /// # Errors
     /// A file cannot be read, or its content is invalid.
-    pub fn read(config: &Config) -> Result<Self, ConfigError> {
+    pub fn read(config: &Config, meter: &Arc<Meter>) -> Result<Self, ConfigError> {
         if let Some((certificate, key)) = config.serving_files() {
             serving_certificate(certificate, key).map_err(wrong("tls-cert-file"))?;
         }
@@ -68,15 +76,24 @@ impl FlagFiles {
         };
         admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
         let egress = config.egress_selector_config_file.as_deref().map(Egress::read).transpose();
+        let egress = egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default();
+        let outbound = Outbound::through(egress);
         let tokens = config.token_auth_file.as_deref().map(TokenFile::open).transpose();
+        let authentication = Authentication::of(config, outbound.clone());
+        let token_webhook = TokenWebhook::of(config, &outbound, meter);
+        let authorizers = Authorizers::of(config, outbound.clone(), Arc::clone(meter));
+        let authorizers = authorizers.map_err(wrong("authorization-config"))?;
         Ok(Self {
             proxy: FrontProxy::from_config(config).map_err(wrong("requestheader-client-ca-file"))?,
             tokens: tokens.map_err(wrong("token-auth-file"))?.unwrap_or_default(),
             signing: signing.map_err(wrong("service-account-signing-key-file"))?,
             keys: keys.map_err(wrong("service-account-key-file"))?,
             admission,
-            egress: egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default(),
-            openid: OpenIdSettings::of(config).map_err(wrong("oidc-issuer-url"))?,
+            authentication: authentication.map_err(wrong("authentication-config or oidc-issuer-url"))?,
+            chain: authorizers.chain().map_err(wrong("authorization-config or authorization-webhook-config-file"))?,
+            authorizers,
+            token_webhook: token_webhook.map_err(wrong("authentication-token-webhook-config-file"))?,
+            outbound,
             audit: audit::Prepared::of(&config.audit).map_err(audit_error)?,
         })
     }

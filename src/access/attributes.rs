@@ -25,6 +25,8 @@ pub struct ResourceAttributes<'a> {
     pub verb: &'a str,
     /// API group; empty for the core group.
     pub group: &'a str,
+    /// Version of the group; `*` for any, and empty if nobody says.
+    pub version: &'a str,
     /// Resource, as `pods`.
     pub resource: &'a str,
     /// Subresource, as `log`; may be empty.
@@ -35,6 +37,8 @@ pub struct ResourceAttributes<'a> {
     pub name: &'a str,
     /// The field selector of a request that selects, as text; may be empty or invalid.
     pub fields: &'a str,
+    /// The label selector, likewise.
+    pub labels: &'a str,
 }
 
 impl<'a> Attributes<'a> {

@@ -9,10 +9,12 @@ use super::bearer::{Bearer, EXTRA_SPACE};
 use super::bootstrap_tokens::BootstrapTokens;
 use super::connection::ConnectionIdentity;
 use super::front_proxy::FrontProxy;
-use super::openid::{OpenId, OpenIdError};
+use super::openid::{Issuers, OpenId, OpenIdError};
+use super::rbac::aggregate;
 use super::token_file::TokenFile;
 use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
+use super::webhook::{TokenAnswer, TokenWebhook};
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
 use crate::wall_clock;
@@ -37,28 +39,56 @@ pub struct TokenOwner {
     pub warning: Option<&'static str>,
 }
 
+/// Which requests without credentials are allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Anonymous {
+    /// None.
+    Nowhere,
+    /// All.
+    Everywhere,
+    /// Those for these paths.
+    At(Vec<String>),
+}
+
+impl Anonymous {
+    fn is_at(&self, path: &str) -> bool {
+        match self {
+            Self::Nowhere => false,
+            Self::Everywhere => true,
+            Self::At(paths) => {
+                let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
+                paths.iter().any(|own| *own == path)
+            }
+        }
+    }
+}
+
 /// The methods of authentication besides client certificates, static tokens and tokens of service accounts.
 #[derive(Debug)]
 pub struct AuthenticationMethods {
-    /// Whether requests without credentials are allowed.
-    pub anonymous: bool,
+    /// Which requests without credentials are allowed.
+    pub anonymous: Anonymous,
     /// Tokens with which nodes join.
     pub bootstrap: Option<BootstrapTokens>,
     /// Front proxies that may name the user.
     pub proxy: Option<Arc<FrontProxy>>,
-    /// The OpenID Connect provider whose tokens are accepted.
-    pub openid: Option<Arc<OpenId>>,
+    /// The OpenID Connect providers whose tokens are accepted.
+    pub issuers: Arc<Issuers>,
+    /// The webhook that is asked about tokens which nothing else knows.
+    pub webhook: Option<TokenWebhook>,
 }
 
 impl Default for AuthenticationMethods {
     fn default() -> Self {
-        Self { anonymous: true, bootstrap: None, proxy: None, openid: None }
+        let anonymous = Anonymous::Everywhere;
+        Self { anonymous, bootstrap: None, proxy: None, issuers: Arc::default(), webhook: None }
     }
 }
 
 /// Finds the user of a request.
 ///
-/// Tries in this order: headers of a trusted front proxy; a trusted client certificate; a bearer token. An unknown
+/// Tries in this order: headers of a trusted front proxy; a trusted client certificate; a bearer token, which may be a
+/// static one, one of a service account, a bootstrap token, one of a provider, or one that a webhook knows. An unknown
 /// token and an untrusted client certificate are errors even where anonymous requests are allowed. A request without
 /// credentials is anonymous.
 #[derive(Debug)]
@@ -96,7 +126,7 @@ impl Authenticator {
         self.methods.proxy.as_ref()
     }
 
-    /// Returns the user of a request on a connection. `authorization` is the value of that header.
+    /// Returns the user of a request for a path on a connection. `authorization` is the value of that header.
     ///
     /// # Errors
     /// The request has credentials, but none is valid.
@@ -104,6 +134,7 @@ impl Authenticator {
         &self,
         connection: &ConnectionIdentity,
         authorization: Option<&[u8]>,
+        path: &str,
     ) -> Result<Authenticated, Refused> {
         let now = wall_clock::now();
         let found = |user: &Arc<User>| Ok(Authenticated { user: Arc::clone(user), warning: None });
@@ -115,22 +146,18 @@ impl Authenticator {
             return match self.owner(token, self.audiences(), now) {
                 Ok(TokenOwner { user, warning, .. }) => Ok(Authenticated { user, warning }),
                 Err(refused) => {
-                    tracing::debug!(error = refused.text, "bearer token refused");
+                    tracing::debug!(error = refused.text(), "bearer token refused");
                     Err(refused)
                 }
             };
         }
         match connection {
-            ConnectionIdentity::None if !self.methods.anonymous => {
-                Err(Refused { text: "no credentials".into(), retry: None })
-            }
+            ConnectionIdentity::None if !self.methods.anonymous.is_at(path) => Err(Refused::of("no credentials")),
             ConnectionIdentity::None => {
                 let warning = (bearer == Bearer::Misplaced).then_some(EXTRA_SPACE);
                 Ok(Authenticated { user: Arc::clone(&self.anonymous), warning })
             }
-            ConnectionIdentity::User { .. } | ConnectionIdentity::Refused => {
-                Err(Refused { text: "invalid certificate".into(), retry: None })
-            }
+            ConnectionIdentity::User { .. } | ConnectionIdentity::Refused => Err(Refused::of("invalid certificate")),
         }
     }
 
@@ -158,19 +185,35 @@ impl Authenticator {
     /// Returns the owner of a token that is issued for one of the audiences `wanted`, with all audiences of the token.
     /// Static tokens are issued for the API.
     fn owner(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<TokenOwner, Refused> {
-        const UNKNOWN: &str = "invalid bearer token";
-        let unknown = || Refused { text: UNKNOWN.into(), retry: None };
         if token.len() > TOKEN_BYTES {
-            return Err(unknown());
+            return Err(Refused::of(UNKNOWN));
         }
         let mut key = [0; 32];
         key.copy_from_slice(digest(&SHA256, token).as_ref());
-        if let Some(user) = self.file.user(&key)
+        let refused = match self.owner_without_webhook(token, &key, wanted, now) {
+            Ok(owner) => return Ok(owner),
+            Err(refused) => refused,
+        };
+        match self.methods.webhook.as_ref().map(|webhook| webhook.known(token, wanted)) {
+            None => Err(refused),
+            Some(None) => Err(Refused { is_unasked: true, ..refused }),
+            Some(Some(answer)) => refused.unless(answer),
+        }
+    }
+
+    fn owner_without_webhook(
+        &self,
+        token: &[u8],
+        key: &[u8; 32],
+        wanted: &[String],
+        now: SystemTime,
+    ) -> Result<TokenOwner, Refused> {
+        if let Some(user) = self.file.user(key)
             && self.audiences().iter().any(|own| wanted.contains(own))
         {
             return Ok(self.of_api(Arc::clone(user)));
         }
-        match self.service_accounts.authenticate(token, &key, wanted, now) {
+        match self.service_accounts.authenticate(token, key, wanted, now) {
             Ok(Some(verified)) => Ok(TokenOwner {
                 user: Arc::clone(verified.user()),
                 audiences: verified.audiences().to_vec(),
@@ -178,21 +221,42 @@ impl Authenticator {
             }),
             Ok(None) if BootstrapTokens::is_one(token) => {
                 let retry = self.methods.bootstrap.as_ref().map(|_| Retry::AfterCatchingUp);
-                self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused { retry, ..unknown() })
+                self.bootstrap_user(token, wanted, now).ok_or_else(|| Refused { retry, ..Refused::of(UNKNOWN) })
             }
-            Ok(None) => match self.openid_user(token, &key, wanted, now) {
+            Ok(None) => match self.openid_user(token, key, wanted, now) {
                 Some(Ok(owner)) => Ok(owner),
-                Some(Err(error)) => {
-                    let retry = error.is_by_keys().then_some(Retry::WithNewKeys);
-                    Err(Refused { text: format!("[{UNKNOWN}, {error}]"), retry })
+                Some(Err((issuer, error))) => {
+                    let retry = error.is_by_keys().then_some(Retry::WithNewKeys(issuer));
+                    Err(Refused { retry, ..Refused::also(error.to_string()) })
                 }
-                None => Err(unknown()),
+                None => Err(Refused::of(UNKNOWN)),
             },
             Err(error) => {
                 let retry = error.is_by_objects().then_some(Retry::AfterCatchingUp);
-                Err(Refused { text: format!("[{UNKNOWN}, {error}]"), retry })
+                Err(Refused { retry, ..Refused::also(error.to_string()) })
             }
         }
+    }
+
+    /// Asks the webhook about the token of a request that was refused without it. `authorization` is the value of that
+    /// header.
+    ///
+    /// # Errors
+    /// The webhook does not know the token, or cannot be asked.
+    pub async fn ask(&self, authorization: &[u8], refused: Refused) -> Result<Authenticated, Refused> {
+        let Bearer::Token(token) = Bearer::parse(authorization) else { return Err(refused) };
+        let TokenOwner { user, warning, .. } = self.ask_for(token, self.audiences(), refused).await?;
+        Ok(Authenticated { user, warning })
+    }
+
+    /// Asks the webhook about a token that was refused without it: see [`Authenticator::review`].
+    ///
+    /// # Errors
+    /// As for [`Authenticator::ask`].
+    pub async fn ask_for(&self, token: &[u8], audiences: &[String], refused: Refused) -> Result<TokenOwner, Refused> {
+        let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
+        let Some(webhook) = self.methods.webhook.as_ref().filter(|_| refused.is_unasked) else { return Err(refused) };
+        refused.unless(webhook.ask(token, wanted).await)
     }
 }
 
@@ -212,15 +276,15 @@ impl Authenticator {
         digest: &[u8; 32],
         wanted: &[String],
         now: SystemTime,
-    ) -> Option<Result<TokenOwner, OpenIdError>> {
+    ) -> Option<Result<TokenOwner, (Arc<OpenId>, OpenIdError)>> {
         let is_meant = self.audiences().iter().any(|own| wanted.contains(own));
-        let found = self.methods.openid.as_ref().filter(|_| is_meant)?.user(token, digest, now)?;
+        let found = if is_meant { self.methods.issuers.user(token, digest, now)? } else { return None };
         Some(found.map(|user| self.of_api(user)))
     }
 
-    /// Returns the OpenID Connect provider, if one is configured.
-    pub const fn openid(&self) -> Option<&Arc<OpenId>> {
-        self.methods.openid.as_ref()
+    /// Returns the OpenID Connect providers.
+    pub const fn issuers(&self) -> &Arc<Issuers> {
+        &self.methods.issuers
     }
 
     /// Returns a user whose token is issued for the API.
@@ -229,22 +293,53 @@ impl Authenticator {
     }
 }
 
+/// The error of a token that is unknown.
+const UNKNOWN: &str = "invalid bearer token";
+
 /// Why authentication failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Refused {
-    /// The text that a TokenReview shows.
-    pub text: String,
+    why: Vec<String>,
     /// What may make another attempt succeed. `None` if nothing does.
     pub retry: Option<Retry>,
+    /// Whether the webhook must be asked before this is the last word.
+    pub is_unasked: bool,
+}
+
+impl Refused {
+    fn of(why: &str) -> Self {
+        Self { why: vec![why.to_owned()], retry: None, is_unasked: false }
+    }
+
+    /// A token that is unknown as such, and not valid as something else.
+    fn also(why: String) -> Self {
+        Self { why: vec![UNKNOWN.to_owned(), why], retry: None, is_unasked: false }
+    }
+
+    /// Returns the text that a TokenReview shows.
+    pub fn text(&self) -> String {
+        aggregate(self.why.clone())
+    }
+
+    /// Returns the owner that a webhook names, or why the token is refused also by its answer.
+    fn unless(mut self, answer: TokenAnswer) -> Result<TokenOwner, Self> {
+        self.is_unasked = false;
+        match answer {
+            TokenAnswer::Valid(user, audiences) => return Ok(TokenOwner { user, audiences, warning: None }),
+            TokenAnswer::Invalid(None) => {}
+            TokenAnswer::Invalid(Some(why)) | TokenAnswer::Failed(why) => self.why.push(why),
+        }
+        Err(self)
+    }
 }
 
 /// What this replica must do before it attempts an authentication again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Retry {
     /// Catch up with the others: the token depends on stored objects, which may be outdated here.
     AfterCatchingUp,
-    /// Fetch the keys of the OpenID Connect provider, which may have new ones.
-    WithNewKeys,
+    /// Fetch the keys of this OpenID Connect provider, which may have new ones.
+    WithNewKeys(Arc<OpenId>),
 }
 
 impl From<Refused> for ApiError {
@@ -291,7 +386,9 @@ mod tests {
         let file = TokenFile::parse("secret,ann,u-1").unwrap();
         let authenticator = Authenticator::new(file, tokens);
         let name = |connection: &ConnectionIdentity, header: Option<&str>| {
-            authenticator.authenticate(connection, header.map(str::as_bytes)).map(|found| found.user.name.to_string())
+            authenticator
+                .authenticate(connection, header.map(str::as_bytes), "/")
+                .map(|found| found.user.name.to_string())
         };
         let (valid, expired) = (certificate(60), certificate(-60));
         assert_eq!(name(&valid, Some("Bearer bad")).unwrap(), "cert");
@@ -302,9 +399,9 @@ mod tests {
         assert_eq!(name(&none, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(name(&ConnectionIdentity::Refused, Some("Bearer secret")).unwrap(), "ann");
         assert_eq!(authenticator.review(b"secret", &[]).unwrap().audiences, ["api"]);
-        assert_eq!(authenticator.review(b"secret", &["vault".into()]).unwrap_err().text, "invalid bearer token");
+        assert_eq!(authenticator.review(b"secret", &["vault".into()]).unwrap_err().text(), "invalid bearer token");
         assert_eq!(name(&none, Some("Basic YQ==")).unwrap(), "system:anonymous");
         assert_eq!(name(&none, None).unwrap(), "system:anonymous");
-        assert!(authenticator.authenticate(&none, Some(b"Bearer  x")).unwrap().warning.is_some());
+        assert!(authenticator.authenticate(&none, Some(b"Bearer  x"), "/").unwrap().warning.is_some());
     }
 }

@@ -2,26 +2,25 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use flotilla_proto::value;
+use flotilla_proto::value::Value;
+use metrics::Counter;
+
 use super::attributes::{Attributes, forbidden};
+use super::decision::{Decision, Verdict};
 use super::impersonation::Impersonators;
+use super::inquiry::Inquiry;
 use super::nodes::{Nodes, node_of};
 use super::rbac::{Rbac, Rule, Unresolved, aggregate};
 use super::user::User;
-use crate::config::AuthorizationMode;
+use super::webhook::AccessWebhook;
+use crate::prometheus::{Meter, families};
 use crate::rules::names::MASTERS;
 use crate::status::ApiError;
 
 /// Paths of the server's health checks.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
-
-/// A decision of authorization.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// The user may. The reason is for reviews and the audit log, and may be empty.
-    Allow(String),
-    /// No rule says that the user may; the reason ends the message of the refusal, and may be empty.
-    NoOpinion(String),
-}
 
 /// The permissions of a user in a namespace, as far as they can be listed.
 #[derive(Debug, Clone, Default)]
@@ -34,36 +33,75 @@ pub struct Permissions {
     pub error: String,
 }
 
-/// The authorization modes in use. A request is allowed if any mode allows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modes {
+/// An authorizer of the chain.
+#[derive(Debug, Clone)]
+pub struct Link {
+    step: Step,
+    allowed: Counter,
+    denied: Counter,
+}
+
+/// What an authorizer decides by.
+#[derive(Debug, Clone)]
+pub enum Step {
     /// Everybody may do everything (`AlwaysAllow`).
-    pub everything: bool,
+    AlwaysAllow,
+    /// Nobody may do anything (`AlwaysDeny`).
+    AlwaysDeny,
     /// Nodes may access objects that concern them (`Node`).
-    pub nodes: bool,
+    Node,
     /// Roles and bindings decide (`RBAC`).
-    pub roles: bool,
+    Rbac,
+    /// A webhook decides (`Webhook`), which has a name.
+    Webhook(String, Arc<AccessWebhook>),
 }
 
-impl Default for Modes {
-    fn default() -> Self {
-        Self { everything: false, nodes: true, roles: true }
-    }
-}
-
-impl Modes {
-    /// Reads the configured modes.
-    pub fn of(modes: &[AuthorizationMode]) -> Self {
-        let has = |mode| modes.contains(&mode);
-        Self {
-            everything: has(AuthorizationMode::AlwaysAllow),
-            nodes: has(AuthorizationMode::Node),
-            roles: has(AuthorizationMode::Rbac),
+impl Step {
+    /// Returns the type of the authorizer, as Kubernetes calls it.
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::AlwaysAllow => "AlwaysAllow",
+            Self::AlwaysDeny => "AlwaysDeny",
+            Self::Node => "Node",
+            Self::Rbac => "RBAC",
+            Self::Webhook(..) => "Webhook",
         }
     }
+
+    /// Returns the authorizer, whose decisions are counted by `meter`.
+    pub fn counted(self, meter: &Meter) -> Link {
+        let kind = self.kind();
+        let name = if let Self::Webhook(name, _) = &self { name.clone() } else { kind.to_lowercase() };
+        let count = |decision| {
+            meter.counter(families::ACCESS_DECISIONS, &[("type", kind), ("name", &name), ("decision", decision)])
+        };
+        let (allowed, denied) = (count("allowed"), count("denied"));
+        Link { step: self, allowed, denied }
+    }
+
+    fn uncounted(self) -> Link {
+        Link { step: self, allowed: Counter::noop(), denied: Counter::noop() }
+    }
 }
 
-/// Decides which users may do what. With the default [`Modes`] it decides as the reference with
+/// Authorizers in the order in which they are asked. The first one with an opinion decides.
+#[derive(Debug, Clone)]
+pub struct Chain(Arc<[Link]>);
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::of([Step::Node.uncounted(), Step::Rbac.uncounted()])
+    }
+}
+
+impl Chain {
+    /// Returns the chain of these authorizers.
+    pub fn of(links: impl IntoIterator<Item = Link>) -> Self {
+        Self(links.into_iter().collect())
+    }
+}
+
+/// Decides which users may do what. With the default [`Chain`] it decides as the reference with
 /// `--authorization-mode=Node,RBAC`: members of `system:masters` may do everything, nodes may access what concerns
 /// them, and roles and bindings decide about everybody.
 #[derive(Debug, Clone, Default)]
@@ -71,23 +109,52 @@ pub struct Authorizer {
     /// Roles and bindings.
     pub rbac: Arc<Rbac>,
     nodes: Option<Arc<Nodes>>,
-    modes: Modes,
+    chain: Arc<ArcSwap<Chain>>,
     pub(super) impersonators: Arc<Impersonators>,
 }
 
 impl Authorizer {
-    /// Creates an authorizer with these modes.
-    pub fn new(nodes: Nodes, modes: Modes) -> Self {
-        Self { nodes: modes.nodes.then(|| Arc::new(nodes)), modes, ..Self::default() }
+    /// Creates an authorizer with this chain. `nodes` is for the step of that name.
+    pub fn new(nodes: Nodes, chain: Chain) -> Self {
+        Self { nodes: Some(Arc::new(nodes)), chain: Arc::new(ArcSwap::from_pointee(chain)), ..Self::default() }
     }
 
-    /// Returns whether the user may do it.
-    pub fn allows(&self, user: &User, attributes: &Attributes<'_>) -> bool {
-        user.is_member(MASTERS)
-            || self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok())
-            || self.modes.roles && self.rbac.find(user, attributes).is_some()
-            || self.modes.everything
-            || self.is_about_beginning(attributes)
+    /// Replaces the chain.
+    pub fn replace(&self, chain: Chain) {
+        self.chain.store(Arc::new(chain));
+    }
+
+    /// Returns whether a webhook may decide, so that the bases of a decision can be outside this server.
+    pub fn asks_outside(&self) -> bool {
+        self.chain.load().0.iter().any(|link| matches!(link.step, Step::Webhook(..)))
+    }
+
+    /// Returns whether the user may do it, as far as no webhook comes before whoever allows it. This is the fast path
+    /// of [`Authorizer::decide`]: it takes no memory.
+    pub fn allows_at_once(&self, user: &User, attributes: &Attributes<'_>) -> bool {
+        if user.is_member(MASTERS) {
+            return true;
+        }
+        for link in &*self.chain.load().0 {
+            let allows = match link.step {
+                Step::AlwaysAllow => true,
+                Step::AlwaysDeny => false,
+                Step::Node => self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok()),
+                Step::Rbac => self.rbac.find(user, attributes).is_some(),
+                Step::Webhook(..) => break,
+            };
+            if allows {
+                link.allowed.increment(1);
+                return true;
+            }
+        }
+        self.is_about_beginning(attributes)
+    }
+
+    /// Returns whether the user may do it; see [`Authorizer::decide`].
+    pub fn allows(&self, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> bool {
+        self.allows_at_once(user, attributes)
+            || self.asks_outside() && self.decide(user, attributes, inquiry).is_allowed()
     }
 
     /// Returns whether the request is a health check on a server that has no roles yet. A member may have to wait for
@@ -96,55 +163,96 @@ impl Authorizer {
         matches!(attributes, Attributes::Path { verb: "get", path } if HEALTH.contains(path)) && self.rbac.is_empty()
     }
 
-    /// Decides whether the user may do it, and gives the reason.
-    pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Decision {
-        if user.is_member(MASTERS) || self.modes.everything {
-            return Decision::Allow(String::new());
+    /// Decides whether the user may do it, and gives the reason. If a webhook must be asked first, decides nothing and
+    /// leaves the question in the inquiry: the caller asks it and decides again.
+    pub fn decide(&self, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
+        if user.is_member(MASTERS) {
+            return Decision::allow(String::new());
         }
-        let mut reasons = match self.as_node(user, attributes) {
-            Some(Ok(())) => return Decision::Allow(String::new()),
-            Some(Err(reason)) if !reason.is_empty() => vec![reason],
-            _ => Vec::new(),
-        };
-        if !self.modes.roles {
-            return Decision::NoOpinion(reasons.join("\n"));
+        let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+        for link in &*self.chain.load().0 {
+            let decision = self.ask(link, user, attributes, inquiry);
+            match decision.verdict {
+                Verdict::NoOpinion if inquiry.is_open() => return decision,
+                Verdict::NoOpinion => {}
+                Verdict::Allow => {
+                    link.allowed.increment(1);
+                    return decision;
+                }
+                Verdict::Deny => {
+                    link.denied.increment(1);
+                    return decision;
+                }
+            }
+            reasons.extend(Some(decision.reason).filter(|reason| !reason.is_empty()));
+            errors.extend(Some(decision.error).filter(|error| !error.is_empty()));
         }
-        if let Some(binding) = self.rbac.find(user, attributes) {
-            return Decision::Allow(binding.grounds(user));
+        if self.is_about_beginning(attributes) {
+            return Decision::allow(String::new());
         }
-        let missing = self.rbac.unresolved(user, attributes.namespace());
-        if !missing.is_empty() {
-            reasons.push(format!("RBAC: {}", together(missing)));
-        }
-        Decision::NoOpinion(reasons.join("\n"))
+        Decision { error: aggregate(errors), ..Decision::no_opinion(reasons.join("\n")) }
     }
 
-    /// Returns `Ok` if the user may do it.
+    fn ask(&self, link: &Link, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
+        match &link.step {
+            Step::AlwaysAllow => Decision::allow(String::new()),
+            Step::AlwaysDeny => Decision::no_opinion("Everything is forbidden.".to_owned()),
+            Step::Node => match self.as_node(user, attributes) {
+                Some(Ok(())) => Decision::allow(String::new()),
+                Some(Err(reason)) => Decision::no_opinion(reason),
+                None => Decision::no_opinion(String::new()),
+            },
+            Step::Rbac => match self.rbac.find(user, attributes) {
+                Some(binding) => Decision::allow(binding.grounds(user)),
+                None => {
+                    let missing = self.rbac.unresolved(user, attributes.namespace());
+                    let is_clear = missing.is_empty();
+                    Decision::no_opinion(if is_clear { String::new() } else { format!("RBAC: {}", together(missing)) })
+                }
+            },
+            Step::Webhook(_, webhook) => webhook.decide(user, attributes, inquiry),
+        }
+    }
+
+    /// Returns `Ok` if the user may do it; see [`Authorizer::decide`].
     ///
     /// # Errors
     /// 403 when the user may not.
-    pub fn authorize(&self, user: &User, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if self.allows(user, attributes) {
+    pub fn authorize(&self, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Result<(), ApiError> {
+        if self.allows_at_once(user, attributes) {
             return Ok(());
         }
-        match self.decide(user, attributes) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(forbidden(user, attributes, &reason)),
-        }
+        let decision = self.decide(user, attributes, inquiry);
+        if decision.is_allowed() { Ok(()) } else { Err(forbidden(user, attributes, &decision.reason)) }
     }
 
     /// Returns the permissions of a user in a namespace.
     pub fn permissions(&self, user: &User, namespace: &str) -> Permissions {
-        let (rules, missing) = self.rbac.resolved(user, namespace);
-        let mut errors = Vec::new();
-        let incomplete = self.nodes.is_some() && node_of(user).is_some();
-        if incomplete {
-            errors.push("node authorizer does not support user rule resolution".to_owned());
+        let (mut permissions, mut errors) = (Permissions::default(), Vec::new());
+        for link in &*self.chain.load().0 {
+            match &link.step {
+                Step::AlwaysAllow => permissions.rules.extend(Rule::list(&everything())),
+                Step::AlwaysDeny => {}
+                Step::Node if self.nodes.is_some() && node_of(user).is_some() => {
+                    permissions.incomplete = true;
+                    errors.push("node authorizer does not support user rule resolution".to_owned());
+                }
+                Step::Node => {}
+                Step::Rbac => {
+                    let (rules, missing) = self.rbac.resolved(user, namespace);
+                    permissions.rules.extend(rules);
+                    if !missing.is_empty() {
+                        errors.push(together(missing));
+                    }
+                }
+                Step::Webhook(..) => {
+                    permissions.incomplete = true;
+                    errors.push("webhook authorizer does not support user rule resolution".to_owned());
+                }
+            }
         }
-        if !missing.is_empty() {
-            errors.push(together(missing));
-        }
-        Permissions { rules, incomplete, error: aggregate(errors) }
+        permissions.error = aggregate(errors);
+        permissions
     }
 
     fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
@@ -154,15 +262,19 @@ impl Authorizer {
     }
 }
 
+/// The rules of somebody who may do everything.
+fn everything() -> Value {
+    value!({"rules": [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]},
+    ]})
+}
+
 fn together(missing: Vec<Unresolved>) -> String {
     aggregate(missing.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use flotilla_proto::value;
-    use flotilla_proto::value::Value;
-
     use super::super::rbac::{Binding, Editor};
     use super::*;
 
@@ -183,18 +295,19 @@ pub(crate) mod tests {
 
     #[test]
     fn masters_and_others() {
+        let none = Inquiry::default();
         let authorizer = with_roles(&[("ann", value!([{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}]))]);
         let (get, post) =
             (Attributes::Path { verb: "get", path: "/metrics" }, Attributes::Path { verb: "post", path: "/metrics" });
         let ann = User { name: "ann".into(), ..User::default() };
-        assert_eq!(authorizer.authorize(&ann, &get), Ok(()));
-        assert_eq!(authorizer.authorize(&ann, &post).unwrap_err().code, 403);
-        assert_eq!(authorizer.authorize(&User::anonymous(), &get).unwrap_err().code, 403);
+        assert_eq!(authorizer.authorize(&ann, &get, &none), Ok(()));
+        assert_eq!(authorizer.authorize(&ann, &post, &none).unwrap_err().code, 403);
+        assert_eq!(authorizer.authorize(&User::anonymous(), &get, &none).unwrap_err().code, 403);
         let master = User { groups: vec![MASTERS.into()], ..User::default() };
-        assert_eq!(authorizer.authorize(&master, &post), Ok(()));
+        assert_eq!(authorizer.authorize(&master, &post, &none), Ok(()));
         assert_eq!(
-            authorizer.decide(&ann, &get),
-            Decision::Allow(
+            authorizer.decide(&ann, &get, &none),
+            Decision::allow(
                 "RBAC: allowed by ClusterRoleBinding \"ann\" of ClusterRole \"ann\" to User \"ann\"".into()
             )
         );
@@ -202,11 +315,13 @@ pub(crate) mod tests {
 
     #[test]
     fn health_is_told_before_there_are_roles() {
+        let none = Inquiry::default();
         let get = |path| Attributes::Path { verb: "get", path };
         let authorizer = Authorizer::default();
-        assert_eq!(authorizer.authorize(&User::anonymous(), &get("/livez")), Ok(()));
-        assert!(authorizer.authorize(&User::anonymous(), &get("/metrics")).is_err());
-        assert!(with_roles(&[("ann", value!([]))]).authorize(&User::anonymous(), &get("/livez")).is_err());
+        assert_eq!(authorizer.authorize(&User::anonymous(), &get("/livez"), &none), Ok(()));
+        assert!(authorizer.authorize(&User::anonymous(), &get("/metrics"), &none).is_err());
+        let authorizer = with_roles(&[("ann", value!([]))]);
+        assert!(authorizer.authorize(&User::anonymous(), &get("/livez"), &none).is_err());
     }
 
     #[test]
@@ -220,9 +335,10 @@ pub(crate) mod tests {
             editor.set_binding("", name, Some(Binding::read(&binding)));
         }
         editor.publish(&authorizer.rbac);
-        let ann = User { name: "ann".into(), ..User::default() };
+        let (ann, none) = (User { name: "ann".into(), ..User::default() }, Inquiry::default());
+        let root = Attributes::Path { verb: "get", path: "/" };
         assert_eq!(
-            authorizer.authorize(&ann, &Attributes::Path { verb: "get", path: "/" }).unwrap_err().message,
+            authorizer.authorize(&ann, &root, &none).unwrap_err().message,
             "forbidden: User \"ann\" cannot get path \"/\": RBAC: [clusterrole.rbac.authorization.k8s.io \"x\" not \
              found, clusterrole.rbac.authorization.k8s.io \"y\" not found]"
         );

@@ -9,9 +9,12 @@ mod authenticator;
 mod authorizer;
 mod bearer;
 mod bootstrap_tokens;
+pub mod configured;
 pub mod connection;
+mod decision;
 mod front_proxy;
 mod impersonation;
+mod inquiry;
 pub mod nodes;
 mod openid;
 pub mod rbac;
@@ -19,17 +22,21 @@ pub mod review;
 mod token_file;
 pub mod tokens;
 mod user;
+mod webhook;
 
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
-pub use authenticator::{Authenticated, AuthenticationMethods, Authenticator, Refused, Retry, TokenOwner};
-pub use authorizer::{Authorizer, Decision, Modes, Permissions};
+pub use authenticator::{Anonymous, Authenticated, AuthenticationMethods, Authenticator, Refused, Retry, TokenOwner};
+pub use authorizer::{Authorizer, Chain, Permissions, Step};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
+pub use decision::{Decision, Verdict};
 pub use front_proxy::{FrontProxy, TrustedProxy, says_who_asks};
 pub use impersonation::Impersonation;
-pub use openid::{OpenId, OpenIdSettings, SettingsError};
+pub use inquiry::Inquiry;
+pub use openid::{Issuers, OpenId};
 pub use token_file::{TokenFile, TokenFileError};
 pub use user::{Extra, User};
+pub use webhook::{AccessWebhook, AccessWebhookSettings, TokenWebhook, WebhookError};
 
 /// The beginning of the name of the cookie that identifies a browser to the console. The port follows, because browsers
 /// share the cookies of a host among its ports. With the prefix `__Host-` a browser accepts it only over TLS, from this

@@ -32,6 +32,16 @@ impl Effort {
         self.left = self.left.saturating_sub(cost);
     }
 
+    /// Returns the cost that may still be spent.
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes back what was spent since `left` was left, for an evaluation that will be repeated.
+    pub const fn restore(&mut self, left: u64) {
+        self.left = left;
+    }
+
     /// Yields to other tasks if expressions have held the thread for long. Call it after each expression.
     pub async fn pause(&mut self) {
         self.turn.pause().await;

@@ -1,7 +1,6 @@
 //! The webhook that decides which images pods may have, and its last answers (`imagePolicy` of the configuration of
 //! ImagePolicyWebhook).
 
-use std::collections::{HashMap, VecDeque};
 use std::path::Path as FilePath;
 use std::time::{Duration, Instant};
 
@@ -9,24 +8,17 @@ use flotilla_proto::duration;
 use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
-use parking_lot::Mutex;
-use rand::Rng;
-use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 use crate::field::{Errors, Path};
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::pki::KubeconfigError;
-use crate::webhooks::{Backend, CallError, typed};
+use crate::webhooks::answers::{self, Answers};
+use crate::webhooks::{Backend, CallError, Persistence, typed};
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 /// The time for one call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of calls, and by how much each wait is longer than the one before.
-const ATTEMPTS: u32 = 5;
-const FACTOR: f64 = 1.5;
-/// The most by which chance makes a wait longer.
-const JITTER: f64 = 0.2;
 
 /// A span of time that the configuration states as a number: its name, unit, bounds and default.
 struct Span {
@@ -61,7 +53,7 @@ pub struct Settings {
 pub struct ImagePolicy {
     settings: Settings,
     backend: Backend,
-    answers: Mutex<Answers>,
+    answers: Answers<Verdict>,
 }
 
 /// What the webhook decides about the images of a pod.
@@ -77,15 +69,6 @@ pub struct Verdict {
 
 /// The beginning of the keys of audit annotations.
 pub const AUDIT_PREFIX: &str = "imagepolicywebhook.image-policy.k8s.io/";
-
-type Key = [u8; SHA256_OUTPUT_LEN];
-
-/// The last answers, by what was asked. The oldest one goes first.
-#[derive(Debug, Default)]
-struct Answers {
-    kept: HashMap<Key, (Verdict, Instant)>,
-    by_age: VecDeque<Key>,
-}
 
 impl Settings {
     /// Reads the settings; adds an error for each that is wrong.
@@ -138,7 +121,7 @@ impl ImagePolicy {
     /// It cannot be used.
     pub fn new(settings: Settings) -> Result<Self, KubeconfigError> {
         let backend = Backend::read(FilePath::new(&settings.kubeconfig))?;
-        Ok(Self { settings, backend, answers: Mutex::default() })
+        Ok(Self { settings, backend, answers: Answers::new(limits::IMAGE_ANSWERS) })
     }
 
     /// Returns whether pods are allowed while the webhook fails.
@@ -152,47 +135,24 @@ impl ImagePolicy {
     /// # Errors
     /// Why the last call failed: the webhook cannot be reached or does not answer with a review.
     pub async fn ask(&self, outbound: &Outbound, spec: Value, ends: Option<Instant>) -> Result<Verdict, CallError> {
-        let key = key(&spec);
-        if let Some(known) = self.answers.lock().get(&key, Instant::now()) {
+        let key = answers::key(&json::to_vec(&spec));
+        if let Some(known) = self.answers.get(&key, Instant::now()) {
             return Ok(known);
         }
         let review = value!({
             "kind": "ImageReview", "apiVersion": API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": false}
         });
-        let verdict = read(&self.call(outbound, &review, ends).await?).map_err(CallError::unreachable)?;
+        let (bytes_max, first_wait) = (limits::IMAGE_ANSWER_BYTES, self.settings.backoff);
+        let how = Persistence { timeout: TIMEOUT, bytes_max, first_wait, ends };
+        let answer = self.backend.ask_persistently(outbound, &review, how, |_, _| ()).await?;
+        let verdict = read(&answer).map_err(CallError::unreachable)?;
         let ttl = if verdict.allowed { self.settings.allow_ttl } else { self.settings.deny_ttl };
-        self.answers.lock().keep(key, &verdict, Instant::now(), ttl);
+        let annotations = verdict.annotations.iter().map(|(key, value)| key.len() + value.len());
+        if verdict.reason.len() + annotations.sum::<usize>() <= limits::IMAGE_REASON_BYTES {
+            self.answers.keep(key, verdict.clone(), Instant::now(), ttl);
+        }
         Ok(verdict)
     }
-
-    async fn call(&self, outbound: &Outbound, review: &Value, ends: Option<Instant>) -> Result<Value, CallError> {
-        let mut wait = self.settings.backoff;
-        let mut attempts = 1..ATTEMPTS;
-        loop {
-            let left = ends.map_or(TIMEOUT, |ends| ends.saturating_duration_since(Instant::now()));
-            let asked = self.backend.ask(outbound, review, TIMEOUT, limits::IMAGE_ANSWER_BYTES);
-            let failed = match tokio::time::timeout(left, asked).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(failed)) => failed,
-                Err(_) => return Err(CallError::unreachable("context deadline exceeded".to_owned())),
-            };
-            if !is_passing(&failed) || attempts.next().is_none() {
-                return Err(failed);
-            }
-            let jittered = wait.mul_f64(1.0 + JITTER * rand::rng().random::<f64>());
-            if ends.is_some_and(|ends| Instant::now() + jittered >= ends) {
-                return Err(failed);
-            }
-            tokio::time::sleep(jittered).await;
-            wait = wait.mul_f64(FACTOR);
-        }
-    }
-}
-
-/// Returns whether a call that failed may succeed later.
-fn is_passing(failed: &CallError) -> bool {
-    let is_refused = matches!(failed.code, 429 | 500..) && failed.code != 503;
-    is_refused || failed.message.ends_with("connection reset by peer")
 }
 
 /// The members of an answer that matter, with their types.
@@ -232,35 +192,6 @@ fn read(answer: &Value) -> Result<Verdict, String> {
     Ok(Verdict { allowed, reason, annotations: annotations.collect() })
 }
 
-fn key(spec: &Value) -> Key {
-    let mut key = [0; SHA256_OUTPUT_LEN];
-    key.copy_from_slice(digest(&SHA256, &json::to_vec(spec)).as_ref());
-    key
-}
-
-impl Answers {
-    fn get(&mut self, key: &Key, now: Instant) -> Option<Verdict> {
-        self.kept.get(key).filter(|(_, ends)| now <= *ends).map(|(verdict, _)| verdict.clone())
-    }
-
-    /// Keeps an answer for a time. One with many words is not kept.
-    fn keep(&mut self, key: Key, verdict: &Verdict, now: Instant, ttl: Duration) {
-        let annotations = verdict.annotations.iter().map(|(key, value)| key.len() + value.len());
-        if ttl.is_zero() || verdict.reason.len() + annotations.sum::<usize>() > limits::IMAGE_REASON_BYTES {
-            return;
-        }
-        if self.kept.insert(key, (verdict.clone(), now + ttl)).is_some() {
-            self.by_age.retain(|known| *known != key);
-        }
-        self.by_age.push_back(key);
-        if self.kept.len() > limits::IMAGE_ANSWERS
-            && let Some(oldest) = self.by_age.pop_front()
-        {
-            self.kept.remove(&oldest);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,25 +217,6 @@ mod tests {
             "imagePolicy.retryBackoff: must be a whole number",
         ];
         assert_eq!(settings(wrong).1, expected);
-    }
-
-    #[test]
-    fn answers_are_kept_for_a_time_and_the_oldest_goes_first() {
-        let (mut answers, now) = (Answers::default(), Instant::now());
-        let verdict = Verdict { allowed: false, reason: "no".into(), annotations: Vec::new() };
-        let key = |number: usize| key(&Value::from(number as i64));
-        let (ttl, after) = (Duration::from_secs(2), |seconds| now + Duration::from_secs(seconds));
-        answers.keep(key(0), &verdict, now, ttl);
-        assert_eq!(answers.get(&key(0), after(2)), Some(verdict.clone()));
-        assert_eq!(answers.get(&key(0), after(3)), None);
-        for number in 1..=limits::IMAGE_ANSWERS {
-            answers.keep(key(number), &verdict, now, ttl);
-        }
-        assert_eq!((answers.get(&key(0), now), answers.kept.len()), (None, limits::IMAGE_ANSWERS));
-        answers.keep(key(0), &verdict, now, Duration::ZERO);
-        let long = Verdict { reason: "x".repeat(limits::IMAGE_REASON_BYTES + 1), ..verdict.clone() };
-        answers.keep(key(0), &long, now, ttl);
-        assert_eq!(answers.get(&key(0), now), None);
     }
 
     #[test]

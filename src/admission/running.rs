@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 use super::BuiltInAttributes;
 use super::chain::CHAIN;
 use super::plugin::{DecidesBy, Mutating, Part, Validating};
+use crate::access::Inquiry;
 use crate::metrics::admission::{Operation, Phase};
 use crate::registry::{Registry, Target};
 use crate::rules::plugins::PluginSet;
@@ -77,7 +78,9 @@ impl Registry {
             let Some(step) = plugin.validating.filter(|_| (plugin.applies)(write, object)) else { continue };
             match step.run {
                 Validating::Within(run) => {
-                    write.measured(plugin.name, Phase::Validate, || run(write, object))?;
+                    let (inquiry, ends) = (&write.caller.inquiry, write.caller.ends);
+                    let decide = |_: &Inquiry| write.measured(plugin.name, Phase::Validate, || run(write, object));
+                    inquiry.settled(ends, decide).await?;
                 }
                 Validating::Asking(run) => {
                     self.timed(plugin.name, write, Phase::Validate, run(write, object)).await?;
@@ -123,9 +126,11 @@ impl Registry {
         self.steps(target, operation).mutating != PluginSet::NONE
     }
 
-    /// Returns whether plugins within the server ask outside about an operation.
+    /// Returns whether plugins within the server may ask outside about an operation: by themselves, or what the user
+    /// may do.
     pub fn plugins_ask_outside(&self, target: Target<'_>, operation: Operation) -> bool {
-        self.steps(target, operation).by_outside
+        let steps = self.steps(target, operation);
+        steps.by_outside || steps.validating != PluginSet::NONE && self.authorizer.asks_outside()
     }
 
     /// Returns whether plugins decide about all updates by other objects of the server. Nothing outside may be asked

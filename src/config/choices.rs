@@ -18,6 +18,9 @@ pub enum AuthorizationMode {
     #[value(name = "RBAC")]
     #[serde(rename = "RBAC")]
     Rbac,
+    /// A webhook decides.
+    #[value(name = "Webhook")]
+    Webhook,
 }
 
 /// Whether a server keeps the endpoints of the Service `kubernetes`.

@@ -13,7 +13,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
 use super::{
-    AuditOptions, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions, TokenOptions,
+    AuditOptions, AuthorizationMode, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions, TokenOptions,
     is_member_address, is_member_name,
 };
 use crate::limits::{self, CONFIG_FILE_BYTES};
@@ -223,6 +223,13 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     }
     if config.service_account_issuer.is_empty() || config.service_account_issuer.iter().any(String::is_empty) {
         return refuse("service-account-issuer", "must name at least one issuer, and none that is empty");
+    }
+    let asks = config.authorization_mode.contains(&AuthorizationMode::Webhook);
+    if config.authorization_config.is_none() && asks != config.authorization_webhook_config_file.is_some() {
+        return refuse("authorization-webhook-config-file", "and --authorization-mode with Webhook need each other");
+    }
+    if config.authorization_config.is_some() && (asks || config.authorization_webhook_config_file.is_some()) {
+        return refuse("authorization-config", "excludes authorization-mode and authorization-webhook-config-file");
     }
     if config.history_seconds == 0 {
         return refuse("history-seconds", "must be at least 1");

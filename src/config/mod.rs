@@ -290,15 +290,58 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_ca_file: Option<PathBuf>,
 
-    /// Answer requests without credentials, as the user system:anonymous.
-    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub anonymous_auth: bool,
+    /// Answer requests without credentials, as the user system:anonymous. True by default.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = clap::ArgAction::Set)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anonymous_auth: Option<bool>,
 
-    /// Authorizers, which decide what users may do: a request passes if one of them allows it.
+    /// Authorizers, which decide what users may do, in order: the first one with an opinion decides.
     #[arg(long, value_name = "MODE,...", value_enum, value_delimiter = ',',
           default_values_t = [AuthorizationMode::Node, AuthorizationMode::Rbac])]
     pub authorization_mode: Vec<AuthorizationMode>,
+
+    /// File that says which tokens of OpenID Connect are accepted, and who needs no credentials
+    /// (AuthenticationConfiguration), in place of --oidc-*. It is read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication_config: Option<PathBuf>,
+
+    /// File that says who decides what users may do (AuthorizationConfiguration), in place of --authorization-mode. It
+    /// is read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization_config: Option<PathBuf>,
+
+    /// Kubeconfig of the webhook that decides for the mode Webhook.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization_webhook_config_file: Option<PathBuf>,
+
+    /// Version of the reviews that this webhook gets: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
+    pub authorization_webhook_version: String,
+
+    /// How long it is remembered that this webhook allows something.
+    #[arg(long, value_name = "SPAN", default_value = "5m0s")]
+    pub authorization_webhook_cache_authorized_ttl: Span,
+
+    /// How long it is remembered that this webhook does not allow something.
+    #[arg(long, value_name = "SPAN", default_value = "30s")]
+    pub authorization_webhook_cache_unauthorized_ttl: Span,
+
+    /// Kubeconfig of the webhook that finds the users of tokens which nothing else knows.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authentication_token_webhook_config_file: Option<PathBuf>,
+
+    /// Version of the reviews that this webhook gets: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
+    pub authentication_token_webhook_version: String,
+
+    /// How long answers of this webhook are kept.
+    #[arg(long, value_name = "SPAN", default_value = "2m0s")]
+    pub authentication_token_webhook_cache_ttl: Span,
 
     /// Accept tokens of Secrets of the type bootstrap.kubernetes.io/token in kube-system.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,

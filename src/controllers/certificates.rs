@@ -13,7 +13,7 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::queue::{Queue, Requeue};
-use crate::access::{Attributes, ResourceAttributes, User};
+use crate::access::{Attributes, Inquiry, ResourceAttributes, User};
 use crate::follow::follow;
 use crate::kinds::certificates::signers::{NODE_CLIENT, Requested};
 use crate::metrics::queues::QueueMetrics;
@@ -85,13 +85,15 @@ async fn approve_one(agent: &Agent, served: &Arc<Served>, request: &Value) -> Ap
         return Ok(());
     }
     let user = requester(request);
-    let allowed = |subresource: &str| {
+    let allowed = |subresource: &str, inquiry: &Inquiry| {
+        let (verb, version) = ("create", "*");
         let of =
-            ResourceAttributes { verb: "create", group: GROUP, resource: RESOURCE, subresource, ..Default::default() };
-        agent.registry.authorizer.allows(&user, &Attributes::Resource(of))
+            ResourceAttributes { verb, group: GROUP, version, resource: RESOURCE, subresource, ..Default::default() };
+        agent.registry.authorizer.allows(&user, &Attributes::Resource(of), inquiry)
     };
     let permissions = if user.name == requested.common_name { &PERMISSIONS[..] } else { &PERMISSIONS[1..] };
-    let Some((_, message)) = permissions.iter().find(|(subresource, _)| allowed(subresource)) else { return Ok(()) };
+    let first = |inquiry: &Inquiry| permissions.iter().find(|(subresource, _)| allowed(subresource, inquiry));
+    let Some((_, message)) = Inquiry::default().settled(None, first).await else { return Ok(()) };
     add_condition(agent, served, request, "approval", ("Approved", "AutoApproved", message)).await
 }
 

@@ -116,20 +116,24 @@ pub(super) fn with_attributes<T>(
         (None, "HEAD") => "list",
         (None, _) => "",
     };
-    let fields = match verb {
-        "list" | "watch" | "deletecollection" if !of.watch => head.query.text("fieldSelector"),
-        _ => "",
+    let (fields, labels) = match verb {
+        "list" | "watch" | "deletecollection" if !of.watch => {
+            (head.query.text("fieldSelector"), head.query.text("labelSelector"))
+        }
+        _ => ("", ""),
     };
     let reads = verb != "deletecollection" && of.name.is_none();
     let only = if reads { only_name(fields, &head.query) } else { None };
     then(ResourceAttributes {
         verb,
         group: &of.group,
+        version: &of.version,
         resource: &of.resource,
         subresource: of.subresource.as_deref().unwrap_or(""),
         namespace: namespace.unwrap_or(""),
         name: only.as_deref().or(of.name.as_deref()).unwrap_or(""),
         fields,
+        labels,
     })
 }
 

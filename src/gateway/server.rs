@@ -37,7 +37,7 @@ use crate::discovery::health::Health;
 use crate::fairness::{self, Fairness};
 use crate::kinds::core::capabilities;
 use crate::limits;
-use crate::metrics::surroundings;
+use crate::metrics::{Metrics, surroundings};
 use crate::outbound::CredentialFiles;
 use crate::pki::Pki;
 use crate::prometheus::Page;
@@ -120,6 +120,8 @@ impl Drop for Following {
 fn registry(boot: &Boot) -> Registry {
     let config = &boot.config;
     let mut registry = Registry::new(boot.store.clone(), config.service_node_port_range);
+    registry.metrics = Arc::new(Metrics::with(Arc::clone(&boot.meter)));
+    registry.outbound = boot.outbound.clone();
     registry.resources = Resources::enabled(&config.runtime_config);
     registry.accounts_are_made = config.embedded_controllers;
     registry.plugins = Switches::new(&config.enable_admission_plugins, &config.disable_admission_plugins);
@@ -127,7 +129,6 @@ fn registry(boot: &Boot) -> Registry {
     registry.authorizer = boot.authorizer.clone();
     registry.routes_by_endpoints = config.enable_aggregator_routing;
     registry.kubelets = Kubelets::of(config);
-    registry.outbound = boot.outbound.clone();
     registry.watch_time_min = Duration::from_secs(config.requests.min_request_timeout);
     registry
 }

@@ -39,7 +39,7 @@ use crate::discovery;
 use crate::fairness::Waiting;
 use crate::field::quote;
 use crate::limits;
-use crate::request::{Caller, path};
+use crate::request::{Caller, Unauthorized, path};
 use crate::rules::names::MASTERS;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::websocket;
@@ -51,6 +51,8 @@ enum Refusal {
     Status(ApiError),
     /// Too many requests are in progress.
     NoSeat,
+    /// An authorizer could not decide. Holds the error.
+    Undecided(String),
 }
 
 impl From<ApiError> for Refusal {
@@ -92,6 +94,7 @@ pub(super) async fn pass(
         Ok(response) => response,
         Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
         Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
+        Err(Refusal::Undecided(why)) => answer::respond_text(500, &format!("{}: {why}\n", internal_error(head))),
     }
 }
 
@@ -114,11 +117,19 @@ async fn pass_further(
     // The stages hand it on, and a future that owns it would have a copy at each stage.
     let routed = Box::new(route(router, request, head).await?);
     bound(gateway, head, &routed, caller, progress)?;
-    act_as(gateway, head, &routed, caller)?;
+    let mut acts = act_as(gateway, head, &routed, caller);
+    while caller.inquiry.asks(caller.ends).await {
+        acts = act_as(gateway, head, &routed, caller);
+    }
+    judge(gateway, acts)?;
     if let Some(waiting) = take_seat(gateway, head, &routed, caller, progress)? {
         Box::pin(wait(gateway, head, &routed, waiting, caller, progress)).await?;
     }
-    authorize(gateway, head, &routed, caller, progress)?;
+    let mut allowed = authorize(gateway, head, &routed, caller);
+    while caller.inquiry.asks(caller.ends).await {
+        allowed = authorize(gateway, head, &routed, caller);
+    }
+    take(gateway, allowed, progress)?;
     Ok(serve(gateway, router, head, routed, payload, caller, progress).await?)
 }
 
@@ -131,7 +142,7 @@ async fn identify(
 ) -> ApiResult<Caller> {
     let found = match proxied(gateway, request).or_else(|| visiting(gateway, request, head, progress)) {
         Some(found) => found,
-        None => authenticate(gateway, request, progress).await?,
+        None => authenticate(gateway, request, head.path, progress).await?,
     };
     let agent = request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut caller = Caller::new(found.user, agent.as_deref().unwrap_or(""));
@@ -161,12 +172,17 @@ fn visiting(
 
 /// Identifies the user by certificate or token. If a token is bound to an object that this replica does not know, the
 /// replica first catches up: another one may have issued the token a moment ago.
-async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut Progress) -> ApiResult<Authenticated> {
+async fn authenticate(
+    gateway: &Gateway,
+    request: &HttpRequest,
+    path: &str,
+    progress: &mut Progress,
+) -> ApiResult<Authenticated> {
     let identity = request.conn_data::<ConnectionIdentity>().cloned().unwrap_or_default();
     let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
     let subprotocol = if header.is_none() { websocket::token(request) } else { None };
     let credentials = header.or(subprotocol.as_deref());
-    let authenticate = || gateway.authenticator.authenticate(&identity, credentials);
+    let authenticate = || gateway.authenticator.authenticate(&identity, credentials, path);
     let found = match authenticate() {
         Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && credentials.is_some() => {
             // This replica may not have the token's account yet.
@@ -183,15 +199,36 @@ async fn authenticate(gateway: &Gateway, request: &HttpRequest, progress: &mut P
         }
         found => found,
     };
+    let found = match (found, credentials) {
+        (Err(refused), Some(credentials)) if refused.is_unasked => {
+            Box::pin(ask_about_token(gateway, credentials, refused, progress)).await?
+        }
+        (found, _) => found,
+    };
     progress.identified(gateway, found.as_ref().ok().map(|found| &*found.user.name));
     Ok(found?)
 }
 
+/// Asks the webhook about a token that nothing else knows.
+async fn ask_about_token(
+    gateway: &Gateway,
+    credentials: &[u8],
+    refused: Refused,
+    progress: &mut Progress,
+) -> ApiResult<Result<Authenticated, Refused>> {
+    if !progress.take_seat(gateway, Lane::ReadOnly) {
+        return Err(ApiError::unavailable("too many requests wait to be authenticated", 1));
+    }
+    let asked = gateway.authenticator.ask(credentials, refused).await;
+    progress.leave_seat(gateway);
+    Ok(asked)
+}
+
 /// Does what may make another attempt at an authentication succeed.
 async fn prepare(gateway: &Gateway, retry: Retry) -> ApiResult<()> {
-    match (retry, gateway.authenticator.openid()) {
-        (Retry::WithNewKeys, Some(openid)) => openid.fetch_keys().await,
-        _ => gateway.registry.catch_up().await?,
+    match retry {
+        Retry::WithNewKeys(issuer) => issuer.fetch_keys().await,
+        Retry::AfterCatchingUp => gateway.registry.catch_up().await?,
     }
     Ok(())
 }
@@ -277,14 +314,15 @@ fn in_lower_case(method: &str) -> Cow<'_, str> {
     }
 }
 
-/// Replaces the user by the one for whom it wants to act, if it may.
+/// Replaces the user by the one for whom it wants to act, if it may. If a webhook must be asked first, leaves its
+/// question in the caller's inquiry.
 fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
     if caller.impersonation.is_none() {
         return Ok(());
     }
     let authorizer = &gateway.registry.authorizer;
     let allowed = with_attributes(head, routed, |attributes| caller.impersonate(authorizer, attributes));
-    judge(gateway, allowed.unwrap_or(Ok(())))
+    allowed.unwrap_or(Ok(()))
 }
 
 /// Takes a seat among the requests in progress. Returns the wait for it if none is free.
@@ -344,19 +382,27 @@ fn no_seat(gateway: &Gateway, head: &Head<'_>, routed: &Routed, progress: &mut P
     Refusal::NoSeat
 }
 
-/// Authorizes the request.
+/// Authorizes the request. `None` if there is nothing to authorize. If a webhook must be asked first, leaves its
+/// question in the caller's inquiry.
 fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
     routed: &Routed,
     caller: &mut Caller,
-    progress: &mut Progress,
-) -> ApiResult<()> {
+) -> Option<Result<(), Unauthorized>> {
     let authorizer = &gateway.registry.authorizer;
-    let allowed = with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes));
+    with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes))
+}
+
+/// Takes the decision of authorization.
+fn take(gateway: &Gateway, allowed: Option<Result<(), Unauthorized>>, progress: &mut Progress) -> Result<(), Refusal> {
     let Some(allowed) = allowed else { return Ok(()) };
     progress.authorized(gateway, allowed.is_ok());
-    judge(gateway, allowed)
+    match allowed {
+        Ok(()) => Ok(()),
+        Err(Unauthorized::Refused(refused)) => Ok(judge(gateway, Err(refused))?),
+        Err(Unauthorized::Undecided(why)) => Err(Refusal::Undecided(why)),
+    }
 }
 
 /// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
@@ -425,13 +471,22 @@ async fn answer(
     }
 }
 
-/// Returns the text that answers `/watch` without a resource. It shows the request, escaped for HTML.
+/// Returns the text that answers `/watch` without a resource.
 fn watch_of_nothing(head: &Head<'_>) -> String {
-    let query = if head.query_text.is_empty() { String::new() } else { format!("?{}", head.query_text) };
-    let request = format!("{}{query}", head.path).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let quoted = crate::field::quote(&request);
     format!(
-        "Internal Server Error: {quoted}: failed to create RequestInfo: unable to determine kind and namespace from \
-         url, {request}\n"
+        "{}: failed to create RequestInfo: unable to determine kind and namespace from url, {}\n",
+        internal_error(head),
+        shown(head)
     )
+}
+
+/// Returns how the texts of internal errors begin.
+fn internal_error(head: &Head<'_>) -> String {
+    format!("Internal Server Error: {}", quote(&shown(head)))
+}
+
+/// Returns the target of the request, escaped for HTML.
+fn shown(head: &Head<'_>) -> String {
+    let query = if head.query_text.is_empty() { String::new() } else { format!("?{}", head.query_text) };
+    format!("{}{query}", head.path).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -10,7 +10,7 @@ use super::lists;
 use super::resources::Request;
 use super::uploads::Body;
 use super::writes::patch_format;
-use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::admission::Operation;
 use crate::answer::{self, respond};
 use crate::printing;
@@ -40,7 +40,7 @@ impl Request<'_> {
             Handler::Act(action) => self.act(action, body).await,
             Handler::Connect(connection) => self.connect(connection, of, body).await,
             Handler::Stream(connection) => {
-                self.may_create()?;
+                self.may_create().await?;
                 self.connect(connection, of, body).await
             }
             Handler::Scale => self.scale(verb, body).await,
@@ -93,14 +93,19 @@ impl Request<'_> {
     }
 
     /// Refuses a user who may read the subresource but not create it.
-    fn may_create(&self) -> ApiResult<()> {
+    async fn may_create(&self) -> ApiResult<()> {
         let (group, resource) = (self.served.group(), &*self.served.resource.name);
         let (namespace, name, subresource) = (self.namespace, self.name, self.subresource);
-        let fields = "";
-        let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
-        match self.gateway.registry.authorizer.decide(&self.caller.user, &Attributes::Resource(of)) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(ApiError::forbidden(group, resource, name, &reason)),
+        let (verb, version) = ("create", &*self.served.kind().version);
+        let of =
+            ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
+        let decide = |inquiry: &Inquiry| {
+            self.gateway.registry.authorizer.decide(&self.caller.user, &Attributes::Resource(of), inquiry)
+        };
+        let decision = self.caller.inquiry.settled(self.caller.ends, decide).await;
+        match decision.is_allowed() {
+            true => Ok(()),
+            false => Err(ApiError::forbidden(group, resource, name, &decision.reason)),
         }
     }
 

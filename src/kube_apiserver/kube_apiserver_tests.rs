@@ -73,7 +73,9 @@ fn syntax() {
 #[test]
 fn flags_that_are_dangerous_to_ignore_are_refused() {
     for (line, part) in [
-        ("--authorization-mode=RBAC,Webhook", "authorization-mode Webhook"),
+        ("--authorization-mode=RBAC,Webhook", "authorization-mode Webhook's authorization config file not passed"),
+        ("--authorization-mode=ABAC", "authorization-mode ABAC cannot be used"),
+        ("--authorization-webhook-config-file=/a", "cannot specify --authorization-webhook-config-file without mode"),
         ("--authorization-mode=Foo", "authorization-mode \"Foo\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "more than once"),
         ("--encryption-provider-config=/e", "--encryption-provider-config"),
@@ -107,7 +109,6 @@ fn translations() {
     for argument in [
         "--listen=127.0.0.1:7000",
         "--authorization-mode=Node,RBAC",
-        "--anonymous-auth=true",
         "--shutdown-delay-seconds=2",
         "--service-cluster-ip-range=10.1.0.0/16",
         "--embedded-controllers=false",

@@ -96,17 +96,40 @@ fn apis(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     to.set("allow-privileged", given.is("allow-privileged"));
 }
 
+/// The flags that `--authorization-config` excludes.
+const BY_FLAGS: [&str; 5] = [
+    "authorization-mode",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "authorization-webhook-config-file",
+    "authorization-webhook-version",
+];
+
 /// Translates the authorization modes.
 fn modes(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     let modes = given.all("authorization-mode");
+    if given.one("authorization-config").is_some_and(|file| !file.is_empty()) {
+        if BY_FLAGS.iter().any(|flag| !given.all(flag).is_empty()) {
+            let with = "--authorization-mode or --authorization-webhook-* flags are defined";
+            wrong.push(format!("--authorization-config can not be specified when {with}"));
+        }
+        return;
+    }
+    let webhook = given.one("authorization-webhook-config-file").is_some_and(|file| !file.is_empty());
     for mode in modes {
         match mode.as_str() {
-            "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" => {}
-            "ABAC" | "Webhook" => {
+            "Webhook" if !webhook => {
+                wrong.push("authorization-mode Webhook's authorization config file not passed".to_owned());
+            }
+            "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" | "Webhook" => {}
+            "ABAC" => {
                 wrong.push(format!("authorization-mode {mode} cannot be used: requests would be decided without it"));
             }
             _ => wrong.push(format!("authorization-mode {} is not a valid mode", strconv::quote(mode))),
         }
+    }
+    if webhook && !modes.iter().any(|mode| mode == "Webhook") {
+        wrong.push("cannot specify --authorization-webhook-config-file without mode Webhook".to_owned());
     }
     if modes.iter().collect::<BTreeSet<_>>().len() < modes.len() {
         wrong.push(format!("authorization-mode [{}] has mode specified more than once", quoted(modes)));
@@ -121,7 +144,6 @@ fn modes(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
                 .to_owned(),
         );
     }
-    to.set("anonymous-auth", anonymous && !modes.contains(&all));
 }
 
 fn quoted(texts: &[String]) -> String {
@@ -174,7 +196,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 85] = [
+const SAME: [&str; 95] = [
     "admission-control-config-file",
     "advertise-address",
     "audit-log-batch-buffer-size",
@@ -208,6 +230,16 @@ const SAME: [&str; 85] = [
     "audit-webhook-truncate-max-batch-size",
     "audit-webhook-truncate-max-event-size",
     "audit-webhook-version",
+    "anonymous-auth",
+    "authentication-config",
+    "authentication-token-webhook-cache-ttl",
+    "authentication-token-webhook-config-file",
+    "authentication-token-webhook-version",
+    "authorization-config",
+    "authorization-webhook-cache-authorized-ttl",
+    "authorization-webhook-cache-unauthorized-ttl",
+    "authorization-webhook-config-file",
+    "authorization-webhook-version",
     "client-ca-file",
     "config",
     "data-dir",

@@ -50,7 +50,13 @@ impl std::fmt::Debug for Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let meter = Arc::<Meter>::default();
+        Self::with(Arc::default())
+    }
+}
+
+impl Metrics {
+    /// Returns metrics that are shown beside those that a meter has already.
+    pub fn with(meter: Arc<Meter>) -> Self {
         for family in families::FROM_THE_START {
             meter.counter(family, &[]).increment(0);
         }

@@ -135,6 +135,22 @@ pub static AUTHORIZATION_DURATION: Family = Family {
     bounds: ACCESS_BOUNDS,
 };
 
+/// How long calls of authorization webhooks take.
+pub static ACCESS_WEBHOOK_DURATION: Family = Family {
+    name: "apiserver_authorization_webhook_duration_seconds",
+    help: "Time of a call of an authorization webhook, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 250 * MS, 500 * MS, S, 2_500 * MS, 5 * S, 10 * S],
+};
+
+/// How long match conditions of authorization webhooks take.
+pub static ACCESS_CONDITIONS_DURATION: Family = Family {
+    name: "apiserver_authorization_match_condition_evaluation_seconds",
+    help: "Time of the match conditions of an authorization webhook about a request, in seconds.",
+    unit: Unit::Seconds,
+    bounds: &[MS, 5 * MS, 10 * MS, 25 * MS, 100 * MS, 200 * MS, 250 * MS],
+};
+
 /// How long the store takes for a write. The name is that of Kubernetes for its storage.
 pub static STORE_DURATION: Family = Family {
     name: "etcd_request_duration_seconds",
@@ -252,6 +268,23 @@ pub const AUDIT_ERRORS: &str = "apiserver_audit_error_total";
 /// Counts requests by the level at which they are recorded.
 pub const AUDIT_LEVELS: &str = "apiserver_audit_level_total";
 
+/// Counts decisions of authorizers that ended the search for one.
+pub const ACCESS_DECISIONS: &str = "apiserver_authorization_decisions_total";
+/// Counts calls of webhooks that decide what users may do.
+pub const ACCESS_WEBHOOK_EVALUATIONS: &str = "apiserver_authorization_webhook_evaluations_total";
+/// Counts decisions without such a webhook, which could not be asked.
+pub const ACCESS_WEBHOOK_FAIL_OPEN: &str = "apiserver_authorization_webhook_evaluations_fail_open_total";
+/// Counts requests about which match conditions of such a webhook could not be evaluated.
+pub const ACCESS_CONDITION_ERRORS: &str = "apiserver_authorization_match_condition_evaluation_errors_total";
+/// Counts requests about which match conditions kept such a webhook from being asked.
+pub const ACCESS_CONDITION_EXCLUSIONS: &str = "apiserver_authorization_match_condition_exclusions_total";
+/// Counts tokens of which a webhook was asked to find the user, by whether its answer was known already.
+pub const TOKEN_CACHE_REQUESTS: &str = "authentication_token_cache_request_total";
+/// Counts questions to that webhook.
+pub const TOKEN_FETCHES: &str = "authentication_token_cache_fetch_total";
+/// Questions to that webhook in progress, and requests that wait for them.
+pub const TOKEN_FETCHES_ACTIVE: &str = "authentication_token_cache_active_fetch_count";
+
 /// The counters with their help texts.
 pub const COUNTERS: &[(&str, &str)] = &[
     (VALIDATING_POLICY_CHECKS, "Validations of admission policies that failed or had an effect."),
@@ -264,6 +297,13 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (TERMINATIONS, "Requests that the server refused or aborted to protect itself."),
     (SERIES_REFUSED, "Requests missing from other metrics because there are too many combinations of labels."),
     (WATCH_EVENTS, "Events sent to watches."),
+    (ACCESS_DECISIONS, "Final decisions about requests, by the authorizer that made them."),
+    (ACCESS_WEBHOOK_EVALUATIONS, "Calls of authorization webhooks, by result."),
+    (ACCESS_WEBHOOK_FAIL_OPEN, "Requests that others decided because an authorization webhook could not be asked."),
+    (ACCESS_CONDITION_ERRORS, "Requests for which match conditions of an authorization webhook failed."),
+    (ACCESS_CONDITION_EXCLUSIONS, "Requests for which match conditions excluded an authorization webhook."),
+    (TOKEN_CACHE_REQUESTS, "Tokens left to a webhook, by whether its answer was known (hit) or not (miss)."),
+    (TOKEN_FETCHES, "Questions about tokens to a webhook, by result."),
     (AUTHENTICATIONS, "Requests by the outcome of authentication."),
     (USERS, "Requests by user, for well-known users."),
     (AUTHORIZATIONS, "Requests by the outcome of authorization."),
@@ -292,6 +332,7 @@ pub const GAUGES: &[(&str, &str)] = &[
     (LONG_RUNNING, "Watches that are open."),
     (QUEUE_DEPTH, "Keys that wait in the queue of a controller."),
     (OUTBOUND_CONNECTIONS, "Open connections to other servers, shared by requests of this server."),
+    (TOKEN_FETCHES_ACTIVE, "Questions about tokens to a webhook in progress, and requests that wait for them."),
     (OUTBOUND_REQUESTS, "Requests of this server to others that are in progress or wait."),
 ];
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Target};
-use crate::access::{Attributes, Authorizer, Decision, ResourceAttributes, User, forbidden};
+use crate::access::{Attributes, Authorizer, ResourceAttributes, User, forbidden};
 use crate::field::{Errors, Path};
 use crate::request::Caller;
 use crate::rules::names;
@@ -62,7 +62,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds an error for every part of a status that changes and that this user may not write.
+    /// Adds an error for every part of a status that changes and that this user may not write. If a webhook must be
+    /// asked first, leaves its question in the caller's inquiry, and the errors mean nothing.
     pub(super) fn check_status_writer(
         &self,
         target: Target<'_>,
@@ -144,10 +145,16 @@ impl Writer<'_> {
 
     /// Returns `Ok` if the user may do it, else the text of the refusal.
     fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
-        let attributes = Attributes::Resource(ResourceAttributes { group: GROUP, resource: "resourceclaims", ..of });
-        match self.authorizer.decide(&self.caller.user, &attributes) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(forbidden(&self.caller.user, &attributes, &reason).message),
+        let attributes = Attributes::Resource(ResourceAttributes {
+            group: GROUP,
+            version: &self.target.served.kind().version,
+            resource: "resourceclaims",
+            ..of
+        });
+        let decision = self.authorizer.decide(&self.caller.user, &attributes, &self.caller.inquiry);
+        match decision.is_allowed() {
+            true => Ok(()),
+            false => Err(forbidden(&self.caller.user, &attributes, &decision.reason).message),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::ownership::Recorded;
 use super::{
     Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, stored_tree,
 };
-use crate::access::{Attributes, ResourceAttributes};
+use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::admission::Operation;
 use crate::custom;
 use crate::field::Errors;
@@ -164,7 +164,7 @@ impl Registry {
         encode::order_changed(object, &served.stored.of, &Value::Null);
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
-        self.authorize_create(target, caller)?;
+        self.authorize_create(target, caller).await?;
         self.validate_new(target, object, options, caller).await?;
         convert::forget_empty(served, object, &Value::Null);
         allocation.begin_writing()?;
@@ -173,14 +173,21 @@ impl Registry {
     }
 
     /// Returns 403 when an update or patch would create the object and the user may not create it.
-    fn authorize_create(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+    async fn authorize_create(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
         if !matches!(caller.verb, "update" | "patch") {
             return Ok(());
         }
         let Target { served, namespace, name, subresource } = target;
-        let (group, resource, fields) = (served.group(), &*served.resource.name, "");
-        let of = ResourceAttributes { verb: "create", group, resource, subresource, namespace, name, fields };
-        self.authorizer.authorize(&caller.user, &Attributes::Resource(of))
+        let (verb, group, resource, version) =
+            ("create", served.group(), &*served.resource.name, &*served.kind().version);
+        let of =
+            ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
+        let attributes = Attributes::Resource(of);
+        if self.authorizer.allows_at_once(&caller.user, &attributes) {
+            return Ok(());
+        }
+        let authorize = |inquiry: &Inquiry| self.authorizer.authorize(&caller.user, &attributes, inquiry);
+        Box::pin(caller.inquiry.settled(caller.ends, authorize)).await
     }
 
     fn validate_create(&self, target: Target<'_>, object: &Value, caller: &mut Caller) -> ApiResult<()> {

@@ -11,7 +11,7 @@ use flotilla_proto::value::Value;
 use super::{Registry, Target};
 use crate::access::rbac::uncovered;
 use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
-use crate::access::{Attributes, ResourceAttributes, User};
+use crate::access::{Attributes, Inquiry, ResourceAttributes, User};
 use crate::field::quote;
 use crate::limits;
 use crate::request::Caller;
@@ -38,12 +38,14 @@ impl Registry {
             return Ok(());
         }
         self.know_grants().await?;
-        let grant = Grant { registry: self, target, user: &caller.user };
+        let grant = Grant { registry: self, target, caller, user: &caller.user };
         match &*served.resource.name {
-            "roles" | "clusterroles" if !grant.may_escalate() && !only_for_collector(object, old) => {
+            "roles" | "clusterroles" if !only_for_collector(object, old) && !grant.may_escalate().await => {
                 grant.check_role(object, old)
             }
-            "rolebindings" | "clusterrolebindings" if !only_for_collector(object, old) => grant.check_binding(object),
+            "rolebindings" | "clusterrolebindings" if !only_for_collector(object, old) => {
+                grant.check_binding(object).await
+            }
             _ => Ok(()),
         }
     }
@@ -69,16 +71,19 @@ impl Registry {
 struct Grant<'a> {
     registry: &'a Registry,
     target: Target<'a>,
+    caller: &'a Caller,
     user: &'a User,
 }
 
 impl Grant<'_> {
-    fn allows(&self, of: ResourceAttributes<'_>) -> bool {
-        self.registry.authorizer.allows(self.user, &Attributes::Resource(of))
+    async fn allows(&self, of: ResourceAttributes<'_>) -> bool {
+        let attributes = Attributes::Resource(ResourceAttributes { version: "*", ..of });
+        let allows = |inquiry: &Inquiry| self.registry.authorizer.allows(self.user, &attributes, inquiry);
+        self.caller.inquiry.settled(self.caller.ends, allows).await
     }
 
     /// Returns whether the user has the verb `escalate` on the role, and so may grant anything by it.
-    fn may_escalate(&self) -> bool {
+    async fn may_escalate(&self) -> bool {
         let Target { served, namespace, name, .. } = self.target;
         let resource = &*served.resource.name;
         let of = ResourceAttributes {
@@ -89,11 +94,11 @@ impl Grant<'_> {
             name,
             ..ResourceAttributes::default()
         };
-        self.allows(of)
+        self.allows(of).await
     }
 
     /// Returns whether the user has the verb `bind` on the role, and may therefore bind it regardless of its rules.
-    fn may_bind(&self, role: &Value) -> bool {
+    async fn may_bind(&self, role: &Value) -> bool {
         let resource = match RoleRef::read(role) {
             RoleRef::Role(_) => "roles",
             RoleRef::ClusterRole(_) => "clusterroles",
@@ -107,6 +112,7 @@ impl Grant<'_> {
             name: role.str_at(&["name"]),
             ..ResourceAttributes::default()
         })
+        .await
     }
 
     fn check_role(&self, role: &Value, old: Option<&Value>) -> ApiResult<()> {
@@ -124,9 +130,9 @@ impl Grant<'_> {
         Ok(())
     }
 
-    fn check_binding(&self, binding: &Value) -> ApiResult<()> {
+    async fn check_binding(&self, binding: &Value) -> ApiResult<()> {
         let role = binding.at(&["roleRef"]);
-        if self.may_bind(role) {
+        if self.may_bind(role).await {
             return Ok(());
         }
         match self.rules_of(role) {

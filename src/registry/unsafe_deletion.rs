@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::delete::Deleted;
 use super::{DeleteOptions, Registry, Target};
-use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::field::{Errors, Path};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -53,7 +53,7 @@ impl Registry {
             Some(errors) => return Err(ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &errors.0)),
             None => return Ok(None),
         }
-        self.authorize_unsafe(target, caller)?;
+        self.authorize_unsafe(target, caller).await?;
         let write = Write {
             table: target.served.table.clone(),
             key: current.key().clone(),
@@ -68,17 +68,18 @@ impl Registry {
         })
     }
 
-    fn authorize_unsafe(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
+    async fn authorize_unsafe(&self, target: Target<'_>, caller: &Caller) -> ApiResult<()> {
         let (group, resource) = (target.served.group(), &*target.served.resource.name);
         let (namespace, name) = (target.namespace, target.name);
-        let attributes = ResourceAttributes { verb: VERB, group, resource, namespace, name, ..Default::default() };
-        match self.authorizer.decide(&caller.user, &Attributes::Resource(attributes)) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => {
-                let why = format!("not permitted to do \"{VERB}\", reason: {reason}");
-                Err(ApiError::forbidden(group, resource, name, &why))
-            }
+        let version = &*target.served.kind().version;
+        let of = ResourceAttributes { verb: VERB, group, version, resource, namespace, name, ..Default::default() };
+        let decide = |inquiry: &Inquiry| self.authorizer.decide(&caller.user, &Attributes::Resource(of), inquiry);
+        let decision = caller.inquiry.settled(caller.ends, decide).await;
+        if decision.is_allowed() {
+            return Ok(());
         }
+        let why = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
+        Err(ApiError::forbidden(group, resource, name, &why))
     }
 }
 

@@ -23,7 +23,12 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let checked = self.validate_update(target, new, old, caller);
+        let warned = caller.warnings.len();
+        let mut checked = self.validate_update(target, new, old, caller);
+        while caller.inquiry.asks(caller.ends).await {
+            caller.warnings.truncate(warned);
+            checked = self.validate_update(target, new, old, caller);
+        }
         convert::default_valid(target.served, new);
         checked?;
         self.validate_changed_within(target, new, old, caller).await?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Basis, Record};
-use crate::access::{Attributes, Authorizer, Decision, Impersonation, User};
-use crate::status::ApiResult;
+use crate::access::{Attributes, Authorizer, Impersonation, Inquiry, User, forbidden};
+use crate::status::{ApiError, ApiResult};
 
 /// The client of a request, and the request's state.
 #[derive(Debug, Clone)]
@@ -30,6 +30,17 @@ pub struct Caller {
     pub is_server: bool,
     /// The basis of the decisions about the request.
     pub basis: Basis,
+    /// What webhooks are asked about the request, and what they answered.
+    pub inquiry: Inquiry,
+}
+
+/// Why a user may not make a request.
+#[derive(Debug)]
+pub enum Unauthorized {
+    /// No authorizer allows it.
+    Refused(ApiError),
+    /// An authorizer could not decide, and the others do not allow it. Holds the error.
+    Undecided(String),
 }
 
 impl Caller {
@@ -47,6 +58,7 @@ impl Caller {
             ends: None,
             is_server: false,
             basis: Basis::Current,
+            inquiry: Inquiry::default(),
         }
     }
 
@@ -57,13 +69,19 @@ impl Caller {
         Self { is_server: true, ..Self::new(Arc::new(user), manager) }
     }
 
-    /// Replaces the user of a client that impersonates by the impersonated one.
+    /// Replaces the user of a client that impersonates by the impersonated one. If a webhook must be asked first,
+    /// leaves its question in the inquiry and changes nothing.
     ///
     /// # Errors
     /// 403 when the user may not impersonate it.
     pub fn impersonate(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
         if let Some(impersonation) = self.impersonation.take() {
-            let (user, permission) = impersonation.authorize(authorizer, &self.user, attributes)?;
+            let allowed = impersonation.authorize(authorizer, &self.user, attributes, &self.inquiry);
+            if self.inquiry.is_open() {
+                self.impersonation = Some(impersonation);
+                return Ok(());
+            }
+            let (user, permission) = allowed?;
             self.user = Arc::new(user);
             if let Some(record) = &mut self.record {
                 record.impersonated = Some((Arc::clone(&self.user), permission));
@@ -72,17 +90,27 @@ impl Caller {
         Ok(())
     }
 
-    /// Authorizes a request of the user.
+    /// Authorizes a request of the user. If a webhook must be asked first, leaves its question in the inquiry, and what
+    /// is returned means nothing.
     ///
     /// # Errors
-    /// 403 when the user may not.
-    pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
-        if let Some(record) = &mut self.record {
-            record.decision = Some(match authorizer.decide(&self.user, attributes) {
-                Decision::Allow(reason) => (true, reason),
-                Decision::NoOpinion(reason) => (false, reason),
-            });
+    /// The user may not.
+    pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> Result<(), Unauthorized> {
+        if self.record.is_none() && authorizer.allows_at_once(&self.user, attributes) {
+            return Ok(());
         }
-        authorizer.authorize(&self.user, attributes)
+        let decision = authorizer.decide(&self.user, attributes, &self.inquiry);
+        let is_decided = decision.is_allowed() || decision.error.is_empty();
+        if let Some(record) = &mut self.record {
+            record.decision = is_decided.then(|| (decision.is_allowed(), decision.reason.clone()));
+            if !is_decided {
+                self.annotations.push(("authorization.k8s.io/reason".to_owned(), "internal error".to_owned()));
+            }
+        }
+        match decision.is_allowed() {
+            true => Ok(()),
+            false if is_decided => Err(Unauthorized::Refused(forbidden(&self.user, attributes, &decision.reason))),
+            false => Err(Unauthorized::Undecided(decision.error)),
+        }
     }
 }

@@ -11,6 +11,6 @@ pub mod record;
 pub mod verb;
 
 pub use basis::Basis;
-pub use caller::Caller;
+pub use caller::{Caller, Unauthorized};
 pub use negotiate::{Form, Media, Offer, Representation};
 pub use record::Record;

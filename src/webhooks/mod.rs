@@ -1,15 +1,19 @@
 //! Webhooks: servers that convert custom resources, or that decide about writes.
 //!
 //! [`Hook`] has the address of a webhook and calls it. [`Users`] has the credentials that this server presents.
-//! [`Backend`] is a webhook that a kubeconfig names, not an object of the API.
+//! [`Backend`] is a webhook that a kubeconfig names, not an object of the API; [`persistence`] repeats calls to it, and
+//! [`answers`] keeps what it said.
 //! [`conversion`] keeps converted objects. [`crate::admission`] has the webhooks that decide about writes.
 
+pub mod answers;
 mod backend;
 pub mod conversion;
 mod hook;
+mod persistence;
 pub mod typed;
 mod users;
 
 pub use backend::Backend;
 pub use hook::{CallError, Hook};
+pub use persistence::Persistence;
 pub use users::{User, Users};

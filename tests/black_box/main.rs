@@ -6,6 +6,7 @@
 mod access;
 mod aggregation;
 mod alerts;
+mod asked;
 mod audit;
 mod audit_webhook;
 mod backup;

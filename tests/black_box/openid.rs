@@ -123,3 +123,67 @@ fn contradicting_flags_end_the_start() {
         assert!(refusal.messages.contains(text), "{}", refusal.messages);
     }
 }
+
+#[test]
+fn a_file_names_the_issuers() {
+    let key = Key::new("k");
+    let (one, other) = (Provider::start(&key), Provider::start(&key));
+    let data = DataDir::new();
+    let file = data.path().with_extension("authentication");
+    fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+    let issuer = |provider: &Provider| {
+        json!({
+            "issuer": {"url": provider.issuer, "audiences": ["cluster", "more"], "audienceMatchPolicy": "MatchAny",
+                "certificateAuthority": provider.server.certificate()},
+            "claimMappings": {
+                "username": {"expression": "'sso:' + claims.sub"},
+                "groups": {"claim": "roles", "prefix": ""},
+                "extra": [{"key": "example.org/roles", "valueExpression": "claims.roles"}],
+            },
+            "claimValidationRules": [{"expression": "claims.sub != 'bob'", "message": "not bob"}],
+            "userValidationRules": [{"expression": "user.username != 'sso:eve'", "message": "not eve"}],
+        })
+    };
+    let write = |issuers: Value| {
+        let configuration = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": issuers,
+            "anonymous": {"enabled": true, "conditions": [{"path": "/livez"}, {"path": "/readyz"}]},
+        });
+        fs::write(&file, configuration.to_string()).expect("a file");
+    };
+    let flag = format!("--authentication-config={}", file.display());
+    write(json!([{"issuer": {"url": "http://i", "audiences": ["a"]}, "claimMappings": {}}]));
+    let refusal = data.try_start_with(&[&flag]).err().expect("a refusal");
+    let why = "invalid authentication configuration: [jwt[0].issuer.url: Invalid value: \"http://i\": URL scheme must be \
+        https, jwt[0].claimMappings.username: Required value: claim or expression is required]";
+    assert!(refusal.messages.contains(why), "{}", refusal.messages);
+    write(json!([issuer(&one)]));
+    let refusal = data.try_start_with(&[&flag, "--anonymous-auth=false"]).err().expect("a refusal");
+    assert!(refusal.messages.contains("--anonymous-auth flag cannot be set"), "{}", refusal.messages);
+    let both = ["--oidc-issuer-url=https://i.example", "--oidc-client-id=c", &flag];
+    let refusal = data.try_start_with(&both).err().expect("a refusal");
+    assert!(refusal.messages.contains("mutually exclusive"), "{}", refusal.messages);
+
+    let server = data.start_with(&[&flag]);
+    let mut client = server.connect_anonymously();
+    until("the keys are fetched", || who(&mut client, &key.token(&one.issuer, "ann")).0 == 201);
+    let (_, user) = who(&mut client, &key.token(&one.issuer, "ann"));
+    let found = json!({"username": "sso:ann", "groups": ["dev", "system:authenticated"],
+        "extra": {"example.org/roles": ["dev"]}});
+    assert_eq!(user, found);
+    for refused in ["bob", "eve"] {
+        assert_eq!(who(&mut client, &key.token(&one.issuer, refused)).0, 401, "{refused}");
+    }
+    let review = json!({"spec": {"token": key.token(&one.issuer, "bob")}});
+    let review = server.connect().post("/apis/authentication.k8s.io/v1/tokenreviews", &review).expect(201);
+    let why = "[invalid bearer token, oidc: error evaluating claim validation expression: validation expression \
+        'claims.sub != 'bob'' failed: not bob]";
+    assert_eq!(review["status"]["error"], why);
+    assert_eq!(client.get("/livez").status, 200);
+    assert_eq!(client.get("/version").status, 401, "the path needs credentials");
+
+    assert_eq!(who(&mut client, &key.token(&other.issuer, "ann")).0, 401);
+    write(json!([issuer(&other)]));
+    until("the changed file is read", || who(&mut client, &key.token(&other.issuer, "ann")).0 == 201);
+    assert_eq!(who(&mut client, &key.token(&one.issuer, "ann")).0, 401, "the issuer was removed");
+}

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use self::modes::{Attempt, Mode};
 use super::attributes::Attributes;
 use super::authorizer::Authorizer;
+use super::inquiry::Inquiry;
 use super::nodes;
 use super::tokens::GROUP;
 use super::user::{ANONYMOUS, AUTHENTICATED, Extra, UNAUTHENTICATED, User, account};
@@ -70,6 +71,7 @@ impl Impersonation {
         authorizer: &Authorizer,
         by: &User,
         attributes: &Attributes<'_>,
+        inquiry: &Inquiry,
     ) -> ApiResult<(User, String)> {
         let last = authorizer.impersonators.last(&by.name);
         let mut refusal = None;
@@ -77,8 +79,12 @@ impl Impersonation {
             if !self.fits(mode, by) {
                 continue;
             }
-            let attempt = Attempt { authorizer, by, mode };
-            match attempt.request(attributes).and_then(|()| attempt.user(self)) {
+            let attempt = Attempt { authorizer, by, mode, inquiry };
+            let allowed = attempt.request(attributes).and_then(|()| attempt.user(self));
+            if inquiry.is_open() {
+                break; // a webhook must be asked before anything can be said
+            }
+            match allowed {
                 Ok(user) => {
                     authorizer.impersonators.served(&by.name, mode);
                     return Ok((user, if mode == Mode::Classic { String::new() } else { attempt.verb() }));
@@ -190,7 +196,12 @@ mod tests {
     fn target(headers: &[(&str, &str)]) -> User {
         let master = User { groups: vec![MASTERS.into()], ..User::default() };
         let request = Attributes::Path { verb: "get", path: "/x" };
-        parse(headers).unwrap().unwrap().authorize(&Authorizer::default(), &master, &request).unwrap().0
+        parse(headers)
+            .unwrap()
+            .unwrap()
+            .authorize(&Authorizer::default(), &master, &request, &Inquiry::default())
+            .unwrap()
+            .0
     }
 
     #[test]
@@ -255,7 +266,10 @@ mod tests {
         });
         let wanted = parse(&[("Impersonate-User", "admin")]).unwrap().unwrap();
         assert_eq!(
-            wanted.authorize(&Authorizer::default(), &User::anonymous(), &pods).unwrap_err().message,
+            wanted
+                .authorize(&Authorizer::default(), &User::anonymous(), &pods, &Inquiry::default())
+                .unwrap_err()
+                .message,
             "pods is forbidden: User \"system:anonymous\" cannot impersonate-on:user-info:list resource \"pods\" \
              in API group \"\" in the namespace \"ns\""
         );

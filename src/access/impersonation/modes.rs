@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::Impersonation;
 use crate::access::attributes::{Attributes, ResourceAttributes, forbidden};
-use crate::access::authorizer::{Authorizer, Decision};
+use crate::access::authorizer::Authorizer;
+use crate::access::inquiry::Inquiry;
 use crate::access::user::{User, account};
 use crate::field::{Errors, Path};
 use crate::limits::IMPERSONATORS;
@@ -17,6 +18,8 @@ use crate::status::ApiResult;
 
 /// API group of what may be impersonated; in the classic mode users and groups are in the core group.
 const AUTHENTICATION: &str = "authentication.k8s.io";
+/// The version of these groups.
+const VERSION: &str = "v1";
 /// From this number of groups or extra values on, the permission for all of them is checked first.
 const MANY: usize = 4;
 
@@ -79,6 +82,7 @@ pub(super) struct Attempt<'a> {
     pub(super) authorizer: &'a Authorizer,
     pub(super) by: &'a User,
     pub(super) mode: Mode,
+    pub(super) inquiry: &'a Inquiry,
 }
 
 impl Attempt<'_> {
@@ -106,6 +110,7 @@ impl Attempt<'_> {
         let mut of = ResourceAttributes {
             verb: &self.verb(),
             group: self.group(),
+            version: VERSION,
             resource: "users",
             name: &wanted.user,
             ..ResourceAttributes::default()
@@ -165,15 +170,15 @@ impl Attempt<'_> {
 
     fn part(self, group: &str, resource: &str, subresource: &str, name: &str) -> ApiResult<()> {
         let verb = &*self.verb();
-        let of = ResourceAttributes { verb, group, resource, subresource, name, ..ResourceAttributes::default() };
+        let version = VERSION;
+        let of =
+            ResourceAttributes { verb, group, version, resource, subresource, name, ..ResourceAttributes::default() };
         self.check(&Attributes::Resource(of))
     }
 
     fn check(self, attributes: &Attributes<'_>) -> ApiResult<()> {
-        match self.authorizer.decide(self.by, attributes) {
-            Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(forbidden(self.by, attributes, &reason)),
-        }
+        let decision = self.authorizer.decide(self.by, attributes, self.inquiry);
+        if decision.is_allowed() { Ok(()) } else { Err(forbidden(self.by, attributes, &decision.reason)) }
     }
 
     fn refuse(self, resource: &str, name: &str, why: &str) -> ApiResult<()> {

@@ -41,6 +41,11 @@ impl Algorithm {
         ALGORITHMS.iter().find(|(own, _)| *own == self).map_or("", |(_, name)| name)
     }
 
+    /// Returns all algorithms.
+    pub fn all() -> Vec<Self> {
+        ALGORITHMS.map(|(algorithm, _)| algorithm).into()
+    }
+
     /// Returns the names of all algorithms, separated by commas.
     pub fn names() -> String {
         ALGORITHMS.map(|(_, name)| name).join(", ")

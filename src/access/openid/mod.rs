@@ -1,11 +1,13 @@
-//! Tokens of an OpenID Connect provider (OpenID Connect Core 1.0; Kubernetes documentation, "Authenticating", section
+//! Tokens of OpenID Connect providers (OpenID Connect Core 1.0; Kubernetes documentation, "Authenticating", section
 //! "OpenID Connect Tokens").
 //!
-//! [`settings`] say which tokens are accepted and how their claims become a user, [`claims`] does that, [`keys`] verify
-//! signatures, and [`provider`] fetches the keys. A token is verified once and then cached by its digest. No request
-//! waits for the provider unless its token names the issuer and no present key has made its signature.
+//! [`issuers`] are those whose tokens are accepted. [`settings`] say which tokens of an issuer, and how their claims
+//! become a user; [`claims`] does that, [`keys`] verify signatures, and [`provider`] fetches the keys. A token is
+//! verified once and then cached by its digest. No request waits for the provider unless its token names the issuer and
+//! no present key has made its signature.
 
 mod claims;
+mod issuers;
 mod keys;
 mod provider;
 mod settings;
@@ -19,9 +21,11 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use self::claims::{Claims, Validity};
+pub use self::issuers::Issuers;
+pub use self::keys::Algorithm;
 use self::keys::ProviderKeys;
 use self::provider::Provider;
-pub use self::settings::{OpenIdSettings, SettingsError};
+pub use self::settings::{IssuerSettings, Mapping, Rule, SettingsError};
 use super::tokens::Unverified;
 use super::user::User;
 use crate::causes::with_causes;
@@ -44,7 +48,7 @@ pub enum OpenIdError {
     Token(String),
     #[error("oidc: verify token: failed to verify signature: failed to verify id token signature")]
     Signature,
-    #[error("oidc: {0}")]
+    #[error("{0}")]
     Claims(String),
 }
 
@@ -65,7 +69,7 @@ struct Verified {
 /// Verifies tokens of one provider.
 #[derive(Debug)]
 pub struct OpenId {
-    settings: OpenIdSettings,
+    settings: IssuerSettings,
     provider: Provider,
     /// `None` until they have been fetched.
     keys: ArcSwapOption<ProviderKeys>,
@@ -76,7 +80,7 @@ pub struct OpenId {
 
 impl OpenId {
     /// Returns a verifier that has no keys yet.
-    pub fn new(settings: OpenIdSettings, outbound: Outbound) -> Self {
+    pub fn new(settings: IssuerSettings, outbound: Outbound) -> Self {
         let provider = Provider::new(&settings, outbound);
         Self { settings, provider, keys: ArcSwapOption::empty(), verified: DashMap::new(), fetched: Mutex::default() }
     }
@@ -92,7 +96,7 @@ impl OpenId {
             return Some(valid.map(|()| Arc::clone(&known.user)));
         }
         let parts = Unverified::parse(token)?;
-        let claims = Claims::parse(&parts.payload).filter(|claims| claims.is_of(&self.settings.issuer))?;
+        let claims = Claims::parse(&parts.payload).filter(|claims| claims.is_of(&self.settings.url))?;
         let Some(keys) = self.keys.load_full() else { return Some(Err(OpenIdError::NoKeys)) };
         let verified = self.verify(&keys, &parts, &claims, now);
         Some(verified.map(|user| {
@@ -122,7 +126,8 @@ impl OpenId {
         claims: &Claims,
         now: SystemTime,
     ) -> Result<User, OpenIdError> {
-        claims.check_audience(&self.settings.client).map_err(OpenIdError::Token)?;
+        claims.check_subject().map_err(OpenIdError::Token)?;
+        claims.check_audience(&self.settings.audiences).map_err(OpenIdError::Token)?;
         claims.validity().check(now).map_err(OpenIdError::Token)?;
         let algorithm = self.settings.algorithms.iter().find(|algorithm| algorithm.name() == parts.algorithm);
         let Some(algorithm) = algorithm else {
@@ -151,11 +156,16 @@ impl OpenId {
                 self.verified.clear();
             }
             Err(error) => {
-                let issuer = &self.settings.issuer;
+                let issuer = &self.settings.url;
                 tracing::error!(issuer, error = with_causes(&error), "no keys from the OpenID issuer");
             }
         }
         *fetched = Some(Instant::now());
+    }
+
+    /// Returns whether the keys were fetched, so that tokens can be verified.
+    pub fn is_ready(&self) -> bool {
+        self.keys.load().is_some()
     }
 
     /// Keeps the keys fresh, for ever.

@@ -4,22 +4,30 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 
-use super::keys::Algorithm;
+use flotilla_cel::access::{Expression, Subject};
+
 use super::*;
 
 const ISSUER: &str = "https://issuer.example";
 
-fn settings() -> OpenIdSettings {
-    OpenIdSettings {
-        issuer: ISSUER.into(),
-        client: "kubernetes".into(),
+fn claim(claim: &str, prefix: &str) -> Mapping {
+    Mapping::Claim { claim: claim.into(), prefix: prefix.into() }
+}
+
+fn settings() -> IssuerSettings {
+    IssuerSettings {
+        url: ISSUER.into(),
+        discovery_url: None,
+        audiences: vec!["kubernetes".into()],
         authorities: Default::default(),
-        username_claim: "sub".into(),
-        username_prefix: format!("{ISSUER}#"),
-        groups_claim: Some("groups".into()),
-        groups_prefix: "oidc:".into(),
-        required: [("team".to_owned(), "red".to_owned())].into(),
         algorithms: vec![Algorithm::Es256],
+        username: claim("sub", &format!("{ISSUER}#")),
+        groups: Some(claim("groups", "oidc:")),
+        uid: None,
+        extra: Vec::new(),
+        required: [("team".to_owned(), "red".to_owned())].into(),
+        claim_rules: Vec::new(),
+        user_rules: Vec::new(),
     }
 }
 
@@ -101,10 +109,17 @@ fn tokens_are_refused_in_the_words_of_kubernetes() {
             json!({"exp": 999}),
             "oidc: verify token: oidc: token is expired (Token Expiry: 1970-01-01 00:16:39 +0000 UTC)",
         ),
-        (json!({"exp": null}), "oidc: verify token: oidc: token is expired"),
+        (
+            json!({"exp": null}),
+            "oidc: verify token: oidc: token is expired (Token Expiry: 0001-01-01 00:00:00 +0000 UTC)",
+        ),
         (json!({"nbf": 1_301}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
         (json!({"nbf": 1e300}), "oidc: verify token: oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf"),
-        (json!({"sub": 1}), "oidc: parse username claims \"sub\": "),
+        (
+            json!({"sub": 1}),
+            "oidc: verify token: oidc: failed to unmarshal claims: json: cannot unmarshal number into Go struct field \
+             idToken.sub of type string",
+        ),
         (json!({"groups": [1]}), "oidc: parse groups claim \"groups\": "),
         (json!({"team": "blue"}), "oidc: required claim team value does not match. Got = blue, want = red"),
     ];
@@ -137,12 +152,61 @@ fn other_keys_may_make_a_token_valid() {
 fn an_address_of_mail_must_be_verified() {
     let key = Key::new("k1");
     let mut openid = verifier(&[&key]);
-    openid.settings.username_claim = "email".into();
-    openid.settings.username_prefix = String::new();
+    openid.settings.username = claim("email", "");
     let name = |verified: Value| {
         let token = key.sign("ES256", &claims(&json!({"email": "ann@x.example", "email_verified": verified})));
         user(&openid, &token).unwrap().map(|(name, _)| name)
     };
     assert_eq!(name(json!(true)).unwrap(), "ann@x.example");
     assert_eq!(name(json!(false)).unwrap_err().to_string(), "oidc: email not verified");
+}
+
+#[test]
+fn expressions_make_the_user() {
+    let key = Key::new("k1");
+    let mut openid = verifier(&[&key]);
+    let of_claims = |text: &str| Expression::compile(text, Subject::Claims, false).unwrap();
+    let settings = &mut openid.settings;
+    settings.audiences = vec!["other".into(), "kubernetes".into()];
+    settings.username = Mapping::Expression(of_claims("claims.sub + '@x'"));
+    settings.groups = Some(Mapping::Expression(of_claims("claims.groups")));
+    settings.uid = Some(claim("team", ""));
+    settings.extra = vec![("example.org/n".into(), of_claims("claims.?nick.orValue('')"))];
+    let rule = |text: &str, subject| Rule {
+        expression: Expression::compile(text, subject, true).unwrap(),
+        message: "not so".into(),
+    };
+    settings.claim_rules = vec![rule("claims.exp < 3000", Subject::Claims)];
+    settings.user_rules = vec![rule("!user.username.startsWith('system:')", Subject::User)];
+    let found = |changes: Value| {
+        let token = key.sign("ES256", &claims(&changes));
+        let mut digest = [0; 32];
+        digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &token).as_ref());
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        openid.user(&token, &digest, now).unwrap().map_err(|error| error.to_string())
+    };
+    let ann = found(json!({"nick": "a", "jti": "j"})).unwrap();
+    assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann@x", "red"));
+    assert_eq!(ann.groups, ["a", "b", "system:authenticated"]);
+    assert_eq!(ann.extra["example.org/n"], ["a"]);
+    assert_eq!(ann.extra["authentication.kubernetes.io/credential-id"], ["JTI=j"]);
+    assert!(found(json!({})).unwrap().extra.is_empty());
+    for (changes, why) in [
+        (json!({"aud": "x"}), "oidc: verify token: oidc: expected audience in [\"kubernetes\" \"other\"] got [\"x\"]"),
+        (
+            json!({"exp": 3000}),
+            "oidc: error evaluating claim validation expression: validation expression 'claims.exp < 3000' failed: not so",
+        ),
+        (
+            json!({"sub": "system:x"}),
+            "oidc: error evaluating user info validation rule: validation expression \
+             '!user.username.startsWith('system:')' failed: not so",
+        ),
+        (
+            json!({"groups": [1]}),
+            "oidc: error evaluating group claim expression: expression must return a string or a list of strings",
+        ),
+    ] {
+        assert_eq!(found(changes).unwrap_err(), why);
+    }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::keys::ProviderKeys;
-use super::settings::OpenIdSettings;
+use super::settings::IssuerSettings;
 use crate::limits;
 use crate::outbound::{self, Network, Outbound, Peer, Secure, Trust};
 use crate::version;
@@ -46,14 +46,20 @@ struct Discovered {
 #[derive(Debug)]
 pub struct Provider {
     issuer: String,
+    /// The URL of the document of discovery.
+    document: String,
     trust: Trust,
     outbound: Outbound,
 }
 
 impl Provider {
     /// Returns the provider of the settings.
-    pub fn new(settings: &OpenIdSettings, outbound: Outbound) -> Self {
-        Self { issuer: settings.issuer.clone(), trust: Trust::bundle(settings.authorities.clone()), outbound }
+    pub fn new(settings: &IssuerSettings, outbound: Outbound) -> Self {
+        let document = match &settings.discovery_url {
+            Some(url) => url.clone(),
+            None => format!("{}/.well-known/openid-configuration", settings.url.trim_end_matches('/')),
+        };
+        Self { issuer: settings.url.clone(), document, trust: Trust::bundle(settings.authorities.clone()), outbound }
     }
 
     /// Fetches the keys.
@@ -61,10 +67,9 @@ impl Provider {
     /// # Errors
     /// The provider does not answer as it should.
     pub async fn keys(&self) -> Result<ProviderKeys, ProviderError> {
-        let document = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let found = self.get(&document).await?;
+        let found = self.get(&self.document).await?;
         let found: Discovered =
-            serde_json::from_slice(&found).map_err(|error| ProviderError::Malformed(document, error))?;
+            serde_json::from_slice(&found).map_err(|error| ProviderError::Malformed(self.document.clone(), error))?;
         if found.issuer != self.issuer {
             return Err(ProviderError::Issuer(self.issuer.clone(), found.issuer));
         }

@@ -1,8 +1,10 @@
-//! Which tokens of a provider are accepted, and how their claims become a user: the flags `--oidc-*`.
+//! Which tokens of an issuer are accepted, and how their claims become a user (KEP-3331): of the flags `--oidc-*`, or
+//! of an AuthenticationConfiguration.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use flotilla_cel::access::Expression;
 
 use super::keys::Algorithm;
 use crate::config::Config;
@@ -22,6 +24,9 @@ pub enum SettingsError {
     /// The issuer is not the URL of a server that can be trusted.
     #[error("--oidc-issuer-url {0:?} must be an https URL without query and fragment")]
     Issuer(String),
+    /// The issuer issues the tokens of service accounts.
+    #[error("--oidc-issuer-url {0:?} is that of service accounts")]
+    OwnIssuer(String),
     /// An algorithm is not supported.
     #[error("--oidc-signing-algs: {0:?} is not supported; supported are {1}")]
     Algorithm(String, String),
@@ -33,31 +38,60 @@ pub enum SettingsError {
     Authorities(#[from] PkiError),
 }
 
-/// The settings of a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenIdSettings {
-    /// The URL that tokens name as their issuer.
-    pub issuer: String,
-    /// The audience that tokens must have.
-    pub client: String,
-    /// The authorities of the provider's certificate, in PEM. Empty for those that this machine trusts.
-    pub authorities: Bytes,
-    /// The claim with the name of the user.
-    pub username_claim: String,
-    /// The text before names of users.
-    pub username_prefix: String,
-    /// The claim with the groups. `None` if no claim has them.
-    pub groups_claim: Option<String>,
-    /// The text before names of groups.
-    pub groups_prefix: String,
-    /// Claims that a token must have, with their values.
-    pub required: BTreeMap<String, String>,
-    /// The algorithms by which tokens may be signed.
-    pub algorithms: Vec<Algorithm>,
+/// A part of a user: where it comes from.
+#[derive(Debug)]
+pub enum Mapping {
+    /// A claim, after a prefix.
+    Claim {
+        /// The claim.
+        claim: String,
+        /// The text before it; may be empty.
+        prefix: String,
+    },
+    /// The value of an expression of the claims.
+    Expression(Expression),
 }
 
-impl OpenIdSettings {
-    /// Reads the flags. `None` if no provider is configured.
+/// A rule that must hold of claims or of the user.
+#[derive(Debug)]
+pub struct Rule {
+    /// The expression.
+    pub expression: Expression,
+    /// The text of the refusal; may be empty.
+    pub message: String,
+}
+
+/// The settings of an issuer.
+#[derive(Debug)]
+pub struct IssuerSettings {
+    /// The URL that tokens name as their issuer.
+    pub url: String,
+    /// The URL of its document of discovery, if that does not follow from its own.
+    pub discovery_url: Option<String>,
+    /// The audiences of which tokens must have one.
+    pub audiences: Vec<String>,
+    /// The authorities of the provider's certificate, in PEM. Empty for those that this machine trusts.
+    pub authorities: Bytes,
+    /// The algorithms by which tokens may be signed.
+    pub algorithms: Vec<Algorithm>,
+    /// The name of the user.
+    pub username: Mapping,
+    /// The groups of the user; `None` for none.
+    pub groups: Option<Mapping>,
+    /// The UID of the user; `None` for none.
+    pub uid: Option<Mapping>,
+    /// The extra values of the user, by key.
+    pub extra: Vec<(String, Expression)>,
+    /// Claims that a token must have, with their values.
+    pub required: BTreeMap<String, String>,
+    /// Rules of the claims.
+    pub claim_rules: Vec<Rule>,
+    /// Rules of the user.
+    pub user_rules: Vec<Rule>,
+}
+
+impl IssuerSettings {
+    /// Reads the flags. `None` if no issuer is configured.
     ///
     /// # Errors
     /// The flags contradict each other, or the file of authorities cannot be read.
@@ -70,8 +104,11 @@ impl OpenIdSettings {
         if !is_url || issuer.contains(['?', '#']) {
             return Err(SettingsError::Issuer(issuer.clone()));
         }
+        if config.service_account_issuer.contains(issuer) {
+            return Err(SettingsError::OwnIssuer(issuer.clone()));
+        }
         let claim = &config.oidc_username_claim;
-        let username_prefix = match config.oidc_username_prefix.as_deref() {
+        let prefix = match config.oidc_username_prefix.as_deref() {
             Some(NO_PREFIX) => String::new(),
             Some(prefix) if !prefix.is_empty() => prefix.to_owned(),
             _ if claim == EMAIL => String::new(),
@@ -84,16 +121,20 @@ impl OpenIdSettings {
         let algorithm = |name: &String| {
             Algorithm::named(name).ok_or_else(|| SettingsError::Algorithm(name.clone(), Algorithm::names()))
         };
+        let groups = Some(config.oidc_groups_claim.clone()).filter(|claim| !claim.is_empty());
         Ok(Some(Self {
-            issuer: issuer.clone(),
-            client: client.clone(),
+            url: issuer.clone(),
+            discovery_url: None,
+            audiences: vec![client.clone()],
             authorities: config.oidc_ca_file.as_deref().map(read_credential).transpose()?.unwrap_or_default().into(),
-            username_claim: claim.clone(),
-            username_prefix,
-            groups_claim: Some(config.oidc_groups_claim.clone()).filter(|claim| !claim.is_empty()),
-            groups_prefix: config.oidc_groups_prefix.clone(),
-            required: config.oidc_required_claim.iter().map(pair).collect::<Result<_, _>>()?,
             algorithms: config.oidc_signing_algs.iter().map(algorithm).collect::<Result<_, _>>()?,
+            username: Mapping::Claim { claim: claim.clone(), prefix },
+            groups: groups.map(|claim| Mapping::Claim { claim, prefix: config.oidc_groups_prefix.clone() }),
+            uid: None,
+            extra: Vec::new(),
+            required: config.oidc_required_claim.iter().map(pair).collect::<Result<_, _>>()?,
+            claim_rules: Vec::new(),
+            user_rules: Vec::new(),
         }))
     }
 }

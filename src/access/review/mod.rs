@@ -4,33 +4,45 @@
 
 mod selectors;
 
+use std::time::Instant;
+
 use flotilla_proto::value::{Map, Value};
 use flotilla_proto::{json, value};
 
 use super::attributes::{Attributes, ResourceAttributes};
 use super::authenticator::{Authenticator, Refused, TokenOwner};
-use super::authorizer::{Authorizer, Decision, Permissions};
+use super::authorizer::{Authorizer, Permissions};
+use super::decision::Verdict;
+use super::inquiry::Inquiry;
 use super::user::{Extra, User};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a `TokenReview` with the owner of the token, and returns that owner. The inner error says why the token is
-/// not valid; the answer may change once this replica has caught up.
+/// Returns the audiences that a `TokenReview` asks for.
+pub fn audiences(review: &Value) -> Vec<String> {
+    texts(review.list_at(&["spec", "audiences"]))
+}
+
+/// Returns the owner of the token of a `TokenReview`. The inner error says why the token is not valid; the answer may
+/// change once this replica has caught up, or has asked a webhook.
 ///
 /// # Errors
 /// 400 without a token.
-pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiResult<Result<TokenOwner, Refused>> {
+pub fn token_owner(authenticator: &Authenticator, review: &Value) -> ApiResult<Result<TokenOwner, Refused>> {
     let token = review.str_at(&["spec", "token"]);
     if token.is_empty() {
         return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
     }
-    let audiences = texts(review.list_at(&["spec", "audiences"]));
+    Ok(authenticator.review(token.as_bytes(), &audiences(review)))
+}
+
+/// Answers a `TokenReview` with the owner of the token.
+pub fn token_review(owner: &Result<TokenOwner, Refused>, review: &mut Value) {
     // What the client states of the status stays, unless the answer states it, too.
     let mut status = review.map_at(&["status"]).cloned().unwrap_or_default();
-    let owner = authenticator.review(token.as_bytes(), &audiences);
-    match &owner {
+    match owner {
         Ok(owner) => {
             status.insert("authenticated", true);
             status.insert("user", user_info(&owner.user));
@@ -41,11 +53,10 @@ pub fn token_review(authenticator: &Authenticator, review: &mut Value) -> ApiRes
             if !status.contains_key("user") {
                 status.insert("user", Value::object());
             }
-            status.insert("error", refused.text.as_str());
+            status.insert("error", refused.text());
         }
     }
     review.set_at(&["status"], status);
-    Ok(owner)
 }
 
 /// Answers a `SelfSubjectReview` with the user who asks. `now` is the time in RFC 3339. Drops everything else in the
@@ -68,11 +79,16 @@ pub enum AccessReview<'a> {
     Local(&'a str),
 }
 
-/// Answers an access review: whether a user may do something.
+/// Answers an access review: whether a user may do something. Webhooks are asked before, which `ends` bounds.
 ///
 /// # Errors
 /// 422 when the review names no user or no request.
-pub fn access_review(authorizer: &Authorizer, kind: AccessReview<'_>, review: &mut Value) -> ApiResult<()> {
+pub async fn access_review(
+    authorizer: &Authorizer,
+    kind: AccessReview<'_>,
+    review: &mut Value,
+    ends: Option<Instant>,
+) -> ApiResult<()> {
     let errors = check(kind, review);
     if !errors.is_empty() {
         return Err(ApiError::invalid(GROUP, "", "", &errors.0));
@@ -82,15 +98,21 @@ pub fn access_review(authorizer: &Authorizer, kind: AccessReview<'_>, review: &m
         AccessReview::Anybody | AccessReview::Local(_) => subject(review),
     };
     let selected = selectors::read(review.at(&["spec", "resourceAttributes"]));
-    let decision = authorizer.decide(&subject, &attributes(review, &selected.fields));
+    let inquiry = Inquiry::default();
+    let decide = |inquiry: &Inquiry| authorizer.decide(&subject, &attributes(review, &selected), inquiry);
+    let decision = inquiry.settled(ends, decide).await;
     let mut status = Map::new();
-    status.insert("allowed", matches!(decision, Decision::Allow(_)));
-    let (Decision::Allow(reason) | Decision::NoOpinion(reason)) = decision;
-    if !reason.is_empty() {
-        status.insert("reason", reason.as_str());
+    status.insert("allowed", decision.is_allowed());
+    if decision.verdict == Verdict::Deny {
+        status.insert("denied", true);
     }
-    if !selected.errors.is_empty() {
-        status.insert("evaluationError", selected.errors.join("; "));
+    if !decision.reason.is_empty() {
+        status.insert("reason", decision.reason.as_str());
+    }
+    let errors: Vec<String> = Some(decision.error).filter(|error| !error.is_empty()).into_iter().collect();
+    let errors = [errors, selected.errors].concat();
+    if !errors.is_empty() {
+        status.insert("evaluationError", errors.join("; "));
     }
     review.set_at(&["status"], status);
     Ok(())
@@ -155,7 +177,7 @@ fn as_go(attributes: &Value) -> String {
     format!("{{\"Path\":{},\"Verb\":{}}}", text("path"), text("verb"))
 }
 
-fn attributes<'a>(review: &'a Value, fields: &'a str) -> Attributes<'a> {
+fn attributes<'a>(review: &'a Value, selected: &'a selectors::Selected) -> Attributes<'a> {
     if let Some(other) = present(review, "nonResourceAttributes") {
         return Attributes::Path { verb: other.str_at(&["verb"]), path: other.str_at(&["path"]) };
     }
@@ -163,18 +185,20 @@ fn attributes<'a>(review: &'a Value, fields: &'a str) -> Attributes<'a> {
     Attributes::Resource(ResourceAttributes {
         verb: text("verb"),
         group: text("group"),
+        version: text("version"),
         resource: text("resource"),
         subresource: text("subresource"),
         namespace: text("namespace"),
         name: text("name"),
-        fields,
+        fields: &selected.fields,
+        labels: &selected.labels,
     })
 }
 
-/// Returns the user that a review is about. Keys of extra values are converted to lower case.
+/// Returns the user that a review is about.
 fn subject(review: &Value) -> User {
     let extra: Extra = review.map_at(&["spec", "extra"]).map_or_else(Extra::new, |map| {
-        map.iter().map(|(key, values)| (key.to_lowercase(), texts(values.as_array().unwrap_or(&[])))).collect()
+        map.iter().map(|(key, values)| (key.to_owned(), texts(values.as_array().unwrap_or(&[])))).collect()
     });
     User {
         name: review.str_at(&["spec", "user"]).into(),
@@ -236,12 +260,20 @@ pub fn user_info(user: &User) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
+
+    /// Answers a review without webhooks, for which nobody waits.
+    fn answered(kind: AccessReview<'_>, review: &mut Value) -> Result<(), String> {
+        let answered = access_review(&Authorizer::default(), kind, review, None).now_or_never().unwrap();
+        answered.map_err(|error| error.message)
+    }
 
     fn review(kind: AccessReview<'_>, spec: Value) -> Result<Value, String> {
         let mut object = value!({"metadata": {}});
         object.set_at(&["spec"], spec);
-        access_review(&Authorizer::default(), kind, &mut object).map_err(|error| error.message)?;
+        answered(kind, &mut object)?;
         Ok(object.at(&["status"]).clone())
     }
 
@@ -280,7 +312,7 @@ mod tests {
         );
         let mut named =
             value!({"metadata": {"name": "n"}, "spec": {"user": "x", "resourceAttributes": {"verb": "get"}}});
-        let message = access_review(&Authorizer::default(), AccessReview::Anybody, &mut named).unwrap_err().message;
+        let message = answered(AccessReview::Anybody, &mut named).unwrap_err();
         assert!(message.ends_with("metadata: Invalid value: {\"name\":\"n\"}: must be empty"), "{message}");
     }
 

@@ -14,6 +14,8 @@ const PLACE: &str = "spec.resourceAttributes";
 pub(super) struct Selected {
     /// The field selector as text, without the parts that are invalid.
     pub(super) fields: String,
+    /// The label selector, likewise.
+    pub(super) labels: String,
     /// Errors about invalid parts, for the status.
     pub(super) errors: Vec<String>,
 }
@@ -87,8 +89,8 @@ pub(super) fn read(attributes: &Value) -> Selected {
         terms.join(",")
     };
     let fields = read("fieldSelector", &|text| FieldSelector::parse(text).is_ok(), &field_text);
-    read("labelSelector", &|text| LabelSelector::parse(text).is_ok(), &label_text);
-    selected.fields = fields;
+    let labels = read("labelSelector", &|text| LabelSelector::parse(text).is_ok(), &label_text);
+    (selected.fields, selected.labels) = (fields, labels);
     selected
 }
 
@@ -138,6 +140,7 @@ mod tests {
             read(&both),
             Selected {
                 fields: "a=x\\,y".into(),
+                labels: String::new(),
                 errors: vec![
                     "spec.resourceAttributes.fieldSelector partially ignored due to parse error".into(),
                     "spec.resourceAttributes.labelSelector ignored due to parse error".into(),

@@ -177,7 +177,14 @@ impl Changing<'_, '_> {
         let (of_conditions, request) = requests(self.attributes, matched);
         let spec = policy.spec();
         let inputs = self.variables.inputs(&seen, &of_conditions, params);
-        match spec.conditions.matches(inputs, &spec.variables, &mut self.effort).await {
+        let matched = loop {
+            let before = self.effort.left();
+            let matched = spec.conditions.matches(inputs, &spec.variables, &mut self.effort).await;
+            let Some(asking) = self.variables.pending() else { break matched };
+            asking.await;
+            self.effort.restore(before);
+        };
+        match matched {
             MatchResult::Yes => {}
             MatchResult::No(_) => return Ok(()),
             MatchResult::Failed(why) => {
@@ -235,7 +242,14 @@ impl Changing<'_, '_> {
         let seen = self.attributes.seen_as(matched).await?;
         let inputs = self.variables.inputs(&seen, request, params);
         let of = type_of(self.attributes, matched);
-        let patched = match mutation.patched(policy.spec(), inputs, of, &mut self.effort) {
+        let patched = loop {
+            let before = self.effort.left();
+            let patched = mutation.patched(policy.spec(), inputs, of, &mut self.effort);
+            let Some(asking) = self.variables.pending() else { break patched };
+            asking.await;
+            self.effort.restore(before);
+        };
+        let patched = match patched {
             Ok(patched) => patched,
             Err(why) => return Ok(Err(why)),
         };

@@ -246,13 +246,14 @@ impl NodeWrite<'_> {
         let target = self.write.target;
         let of = ResourceAttributes {
             verb: "request-serviceaccounts-token-audience",
+            version: "v1",
             namespace: target.namespace,
             resource: audience,
             name: target.name,
             ..ResourceAttributes::default()
         };
         let user = &self.write.caller.user;
-        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of)) {
+        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of), &self.write.caller.inquiry) {
             return Ok(());
         }
         refuse(format!(

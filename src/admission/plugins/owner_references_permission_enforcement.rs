@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::access::{Attributes, Decision, ResourceAttributes};
+use crate::access::{Attributes, ResourceAttributes};
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
@@ -37,7 +37,7 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         return Err(write.refuse(object, &why));
     }
     let mut blocking = newly_blocking(object, write.old).peekable();
-    if blocking.peek().is_none() || lacks(write, finalizers("*", "*", "", "*")).is_none() {
+    if blocking.peek().is_none() || lacks(write, finalizers(("*", "*"), "*", "", "*")).is_none() {
         return Ok(());
     }
     blocking.try_for_each(|owner| may_block(write, object, owner))
@@ -48,6 +48,7 @@ fn deletion<'a>(write: &BuiltInAttributes<'a>) -> ResourceAttributes<'a> {
     ResourceAttributes {
         verb: "delete",
         group: target.served.group(),
+        version: &target.served.kind().version,
         resource: &target.served.resource.name,
         subresource: target.subresource,
         namespace: target.namespace,
@@ -56,17 +57,21 @@ fn deletion<'a>(write: &BuiltInAttributes<'a>) -> ResourceAttributes<'a> {
     }
 }
 
-fn finalizers<'a>(group: &'a str, resource: &'a str, namespace: &'a str, name: &'a str) -> ResourceAttributes<'a> {
+fn finalizers<'a>(
+    (group, version): (&'a str, &'a str),
+    resource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+) -> ResourceAttributes<'a> {
     let (verb, subresource) = ("update", "finalizers");
-    ResourceAttributes { verb, group, resource, subresource, namespace, name, ..ResourceAttributes::default() }
+    ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..ResourceAttributes::default() }
 }
 
 /// Returns why the user lacks a permission, which may be empty. `None` if the user has it.
 fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
-    match write.registry.authorizer.decide(&write.caller.user, &Attributes::Resource(of)) {
-        Decision::Allow(_) => None,
-        Decision::NoOpinion(reason) => Some(reason),
-    }
+    let caller = write.caller;
+    let decision = write.registry.authorizer.decide(&caller.user, &Attributes::Resource(of), &caller.inquiry);
+    (!decision.is_allowed()).then_some(decision.reason)
 }
 
 /// Returns the owners whose deletion the write blocks, and that it did not block before.
@@ -95,7 +100,8 @@ fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> Ap
     };
     // An owner with a namespace is in that of the object.
     let namespace = if served.resource.namespaced { write.target.namespace } else { "" };
-    let of = finalizers(served.group(), &served.resource.name, namespace, owner.str_at(&["name"]));
+    let of =
+        finalizers((served.group(), &served.kind().version), &served.resource.name, namespace, owner.str_at(&["name"]));
     match lacks(write, of) {
         Some(reason) => {
             let why = format!(

@@ -15,11 +15,13 @@ pub(super) fn check(write: &BuiltInAttributes<'_>, request: &Value, verb: &str) 
         let of = ResourceAttributes {
             verb,
             group: "certificates.k8s.io",
+            version: "*",
             resource: "signers",
             name,
             ..ResourceAttributes::default()
         };
-        write.registry.authorizer.allows(&write.caller.user, &Attributes::Resource(of))
+        let caller = write.caller;
+        write.registry.authorizer.allows(&caller.user, &Attributes::Resource(of), &caller.inquiry)
     };
     if may(signer) || may(&format!("{domain}/*")) {
         return Ok(());

@@ -8,7 +8,7 @@ use flotilla_cel::library::authorizer::{Authorizer as CelAuthorizer, CheckedActi
 use parking_lot::Mutex;
 
 use crate::access::tokens::USER_PREFIX;
-use crate::access::{Attributes, Authorizer, Decision as Decided, ResourceAttributes, User};
+use crate::access::{Attributes, Authorizer, Inquiry, ResourceAttributes, User};
 use crate::limits;
 
 /// Group of all service accounts. With `:` and a namespace appended, the group of the accounts of that namespace.
@@ -21,12 +21,19 @@ pub struct CachedAuthorizer {
     user: Arc<User>,
     /// The cached decisions, about the user (`None`) or about a service account.
     decisions: Mutex<HashMap<(Option<ServiceAccount>, CheckedAction), Decision>>,
+    /// What webhooks must be asked first. While it is open, decisions mean nothing.
+    inquiry: Inquiry,
 }
 
 impl CachedAuthorizer {
     /// Creates an authorizer for a user.
     pub fn new(authorizer: Authorizer, user: Arc<User>) -> Self {
-        Self { authorizer, user, decisions: Mutex::default() }
+        Self { authorizer, user, decisions: Mutex::default(), inquiry: Inquiry::default() }
+    }
+
+    /// Returns what webhooks must be asked before expressions can be evaluated.
+    pub const fn inquiry(&self) -> &Inquiry {
+        &self.inquiry
     }
 
     fn decide(&self, account: Option<&ServiceAccount>, action: &CheckedAction) -> Decision {
@@ -46,12 +53,13 @@ impl CachedAuthorizer {
                 namespace: &resource.namespace,
                 name: &resource.name,
                 fields: &resource.field_selector,
+                labels: &resource.label_selector,
+                version: "*",
             }),
         };
-        match self.authorizer.decide(user, &attributes) {
-            Decided::Allow(reason) => Decision { is_allowed: true, reason, error: None },
-            Decided::NoOpinion(reason) => Decision { is_allowed: false, reason, error: None },
-        }
+        let decided = self.authorizer.decide(user, &attributes, &self.inquiry);
+        let is_allowed = decided.is_allowed();
+        Decision { is_allowed, reason: decided.reason, error: Some(decided.error).filter(|error| !error.is_empty()) }
     }
 }
 
@@ -63,7 +71,7 @@ impl CelAuthorizer for CachedAuthorizer {
         }
         let decision = self.decide(account, action);
         let mut decisions = self.decisions.lock();
-        if decisions.len() < limits::DECISIONS_KEPT {
+        if !self.inquiry.is_open() && decisions.len() < limits::DECISIONS_KEPT {
             decisions.insert(question, decision.clone());
         }
         decision

@@ -1,10 +1,12 @@
 //! Builds the variables that expressions of policies see besides the objects of a write.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use flotilla_cel::library::authorizer::{Authorizer, Resource};
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
+use futures_util::future::BoxFuture;
 
 use super::super::webhooks::user_info;
 use super::super::{DynamicAttributes, GroupVersionKind, GroupVersionResource, MatchedVersion, Seen};
@@ -20,6 +22,8 @@ const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];
 pub struct PolicyVariables {
     namespace: Value,
     authorizer: Arc<dyn Authorizer>,
+    decisions: Arc<CachedAuthorizer>,
+    ends: Option<Instant>,
     resource: Resource,
 }
 
@@ -52,7 +56,14 @@ impl PolicyVariables {
             name: attributes.name.clone(),
             ..Resource::default()
         };
-        Ok(Self { namespace, authorizer: Arc::new(CachedAuthorizer::new(authorizer, user)), resource })
+        let decisions = Arc::new(CachedAuthorizer::new(authorizer, user));
+        let authorizer = Arc::clone(&decisions) as Arc<dyn Authorizer>;
+        Ok(Self { namespace, authorizer, decisions, ends: attributes.ends, resource })
+    }
+
+    /// Asks a webhook on whose answer an evaluation depends, which must be repeated then. `None` if there is none.
+    pub fn pending(&self) -> Option<BoxFuture<'_, ()>> {
+        self.decisions.inquiry().pending(self.ends)
     }
 
     /// Returns all variables for one evaluation.

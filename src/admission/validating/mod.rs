@@ -127,12 +127,25 @@ impl Judge<'_, '_> {
             let policy = &one.policy;
             let holds = match &shown.holds {
                 Some(holds) => holds.clone(),
-                None => policy.holds(shown.inputs(&shown.requests.0, &params), &mut self.effort).await,
+                None => loop {
+                    let before = self.effort.left();
+                    let holds = policy.holds(shown.inputs(&shown.requests.0, &params), &mut self.effort).await;
+                    let Some(asking) = shown.variables.pending() else { break holds };
+                    asking.await;
+                    self.effort.restore(before);
+                },
             };
             if policy.spec().param_kind.is_none() {
                 shown.holds = Some(holds.clone()); // the conditions do not depend on the binding
             }
-            let judged = policy.judge(shown.inputs(&shown.requests.1, &params), holds, &mut self.effort).await;
+            let judged = loop {
+                let before = self.effort.left();
+                let inputs = shown.inputs(&shown.requests.1, &params);
+                let judged = policy.judge(inputs, holds.clone(), &mut self.effort).await;
+                let Some(asking) = shown.variables.pending() else { break judged };
+                asking.await;
+                self.effort.restore(before);
+            };
             self.take(policy, binding, judged, collected);
             self.effort.pause().await;
         }

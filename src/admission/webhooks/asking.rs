@@ -53,7 +53,14 @@ impl RegisteredWebhook {
             let labels = metrics.bounded([kind, name, operation, phase]);
             metrics.meter().counter(family, &labels).increment(1);
         };
-        match self.conditions.matches(variables.inputs(seen, &request, &Value::Null), &[], effort).await {
+        let matched = loop {
+            let before = effort.left();
+            let matched = self.conditions.matches(variables.inputs(seen, &request, &Value::Null), &[], effort).await;
+            let Some(asking) = variables.pending() else { break matched };
+            asking.await;
+            effort.restore(before);
+        };
+        match matched {
             MatchResult::Yes => Ok(true),
             MatchResult::No(_) => {
                 count(families::MATCH_CONDITION_EXCLUSIONS);

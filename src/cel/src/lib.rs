@@ -4,6 +4,7 @@
 //! [`check::Checked::of`] is the only way from a text to a checked expression. Expressions at the bounds of [`limits`]
 //! need much stack; code that recurses over one calls [`with_room`] for that.
 
+pub mod access;
 pub mod check;
 pub mod cost;
 pub mod device;

@@ -13,27 +13,20 @@ pub(super) const AUTHENTICATION: Section = Section {
             "Answer requests without credentials, as the user system:anonymous.",
         ),
         acts("api-audiences", Kind::Strings, "", "Audiences that tokens must be meant for."),
-        refused(
-            "authentication-config",
-            Kind::Text,
-            "",
-            "File that says how users authenticate.",
-            "users would not be found, or found otherwise than it says: it is not read",
-        ),
-        accepted(
+        acts("authentication-config", Kind::Text, "", "File that says how users authenticate."),
+        acts(
             "authentication-token-webhook-cache-ttl",
             Kind::Duration,
             "2m0s",
             "How long answers about tokens are kept.",
         ),
-        refused(
+        acts(
             "authentication-token-webhook-config-file",
             Kind::Text,
             "",
             "Kubeconfig of the server that is asked about tokens.",
-            "its users could not log in: no server is asked about tokens",
         ),
-        accepted(
+        acts(
             "authentication-token-webhook-version",
             Kind::Text,
             "v1beta1",
@@ -110,18 +103,12 @@ pub(super) const AUTHENTICATION: Section = Section {
 pub(super) const AUTHORIZATION: Section = Section {
     title: "Authorization",
     flags: &[
-        refused(
-            "authorization-config",
-            Kind::Text,
-            "",
-            "File that says who decides what users may do.",
-            "others would decide than it says: it is not read",
-        ),
+        acts("authorization-config", Kind::Text, "", "File that says who decides what users may do."),
         acts(
             "authorization-mode",
             Kind::Strings,
             "",
-            "Who decides what users may do, in order: AlwaysAllow, AlwaysDeny, Node, RBAC.",
+            "Who decides what users may do, in order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook.",
         ),
         refused(
             "authorization-policy-file",
@@ -130,30 +117,24 @@ pub(super) const AUTHORIZATION: Section = Section {
             "File with rules for the mode ABAC.",
             "its rules would not hold: the mode ABAC is not there",
         ),
-        accepted(
+        acts(
             "authorization-webhook-cache-authorized-ttl",
             Kind::Duration,
             "5m0s",
             "How long it is remembered that something is allowed.",
         ),
-        accepted(
+        acts(
             "authorization-webhook-cache-unauthorized-ttl",
             Kind::Duration,
             "30s",
             "How long it is remembered that something is not allowed.",
         ),
-        refused(
+        acts(
             "authorization-webhook-config-file",
             Kind::Text,
             "",
             "Kubeconfig of the server that decides for the mode Webhook.",
-            "it would not be asked: the mode Webhook is not there",
         ),
-        accepted(
-            "authorization-webhook-version",
-            Kind::Text,
-            "v1beta1",
-            "API version of the questions to that server.",
-        ),
+        acts("authorization-webhook-version", Kind::Text, "v1beta1", "API version of the questions to that server."),
     ],
 };

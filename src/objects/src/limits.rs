@@ -308,58 +308,55 @@ pub const TLS_SESSIONS: usize = 10_240;
 
 /// Bytes of a bearer token; longer ones do not authenticate.
 pub const TOKEN_BYTES: usize = 65_536;
-
 /// Verified tokens that are cached.
 pub const TOKEN_CACHE_ENTRIES: usize = 16_384;
-
+/// Answers of a webhook about tokens that are kept.
+pub const TOKEN_ANSWERS: usize = 16_384;
+/// How often files that say who authenticates and authorizes are looked at for changes.
+pub const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// Answers of a webhook about what users may do that are kept.
+pub const ACCESS_ANSWERS: usize = 8_192;
+/// Questions about one request that webhooks are asked.
+pub const QUESTIONS: usize = 1_024;
+/// Different tokens about which a webhook is asked at once.
+pub const TOKENS_ASKED_AT_ONCE: usize = 1_024;
+/// Bytes of an answer of a webhook about a token or a request.
+pub const REVIEW_ANSWER_BYTES: usize = 1 << 20;
+/// Bytes of such an answer that is kept, about; longer ones are asked for again.
+pub const REVIEW_KEPT_BYTES: usize = 8_192;
 /// How long an OpenID issuer has to answer one request.
 pub const OPENID_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Longest answer of an OpenID issuer, in bytes.
 pub const OPENID_ANSWER_BYTES: usize = 1 << 20;
-
 /// Shortest time between two fetches of the keys of an OpenID issuer, so that tokens with false signatures cause few.
 pub const OPENID_FETCH_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Uses of tokens in Secrets that wait until they are recorded there.
 pub const LEGACY_TOKEN_USES: usize = 16_384;
-
 /// Bytes of a file with certificates, keys or tokens.
 pub const CREDENTIAL_FILE_BYTES: u64 = 4 * 1_048_576;
-
 /// Bytes of a configuration file.
 pub const CONFIG_FILE_BYTES: u64 = 1_048_576;
-
 /// Bytes of a list that are encoded at a time; the next ones follow when the connection has taken these.
 pub const LIST_CHUNK_BYTES: usize = 131_072;
-
 /// Bytes of large objects that a list reads at a time. About as much stays in memory for a client that stops reading.
 pub const LIST_READ_BYTES: usize = 524_288;
-
 /// Bytes from which on a part of an answer is sent as it is stored, without a copy, so that a slow client holds no copy
 /// of it.
 pub const SHARED_BYTES_MIN: usize = 16_384;
-
 /// Bytes of encoded answers of all streams that clients have not taken. Above this, each stream encodes
 /// [`UNSENT_CHUNK_BYTES`] at a time.
 pub const UNSENT_BYTES: usize = 64 << 20;
-
 /// Bytes of encoded answers that clients have not taken, above which lists that must be encoded as a whole, such as
 /// those in YAML, are refused: clients must try again.
 pub const WHOLE_ANSWERS_BYTES: usize = 256 << 20;
-
 /// Bytes that a stream encodes at a time while many wait for their clients.
 pub const UNSENT_CHUNK_BYTES: usize = 4_096;
-
 /// Bytes that the streams of one HTTP/2 connection may hand to it before it sends; they wait while its socket is full.
 pub const CONNECTION_UNSENT_BYTES: usize = 131_072;
-
 /// How long a client may read nothing of an answer whose time is over, before its connection is closed.
 pub const READER_STALL: Duration = Duration::from_secs(30);
-
 /// How long a thread may not respond before this is logged.
 pub const STALL: Duration = Duration::from_millis(200);
-
 /// How often the watchdog checks threads.
 pub const WATCHDOG_INTERVAL: Duration = Duration::from_millis(100);
 

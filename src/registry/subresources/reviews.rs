@@ -1,5 +1,7 @@
 //! Answers reviews: questions about users and what they may do. They come by POST, and nothing is stored.
 
+use std::sync::Arc;
+
 use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
@@ -17,38 +19,47 @@ pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
 /// Answers a `TokenReview`.
 pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let mut reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
-        if let Err(Refused { retry: Some(retry), .. }) = reviewed {
-            match (retry, call.tokens.authenticator.openid()) {
-                (Retry::WithNewKeys, Some(openid)) => openid.fetch_keys().await,
+        let authenticator = call.tokens.authenticator;
+        let mut owner = review::token_owner(authenticator, &call.body)?;
+        if let Err(Refused { retry: Some(retry), .. }) = owner {
+            match retry {
+                Retry::WithNewKeys(issuer) => issuer.fetch_keys().await,
                 // This replica may be behind in the groups that have the objects to which the token is bound.
-                _ => call.registry.catch_up().await?,
+                Retry::AfterCatchingUp => call.registry.catch_up().await?,
             }
-            reviewed = review::token_review(call.tokens.authenticator, &mut call.body)?;
+            owner = review::token_owner(authenticator, &call.body)?;
         }
-        call.caller.warnings.extend(reviewed.ok().and_then(|owner| owner.warning).map(str::to_owned));
+        if let Err(refused) = owner {
+            let (token, audiences) = (call.body.str_at(&["spec", "token"]), review::audiences(&call.body));
+            owner = authenticator.ask_for(token.as_bytes(), &audiences, refused).await;
+        }
+        review::token_review(&owner, &mut call.body);
+        call.caller.warnings.extend(owner.ok().and_then(|owner| owner.warning).map(str::to_owned));
         Ok(Acted::Document(call.body))
     })
 }
 
 /// Answers a `SubjectAccessReview`.
-pub(super) fn access(mut call: Call<'_>) -> Pending<'_, Acted> {
-    let reviewed = review::access_review(&call.registry.authorizer, AccessReview::Anybody, &mut call.body);
-    answered(reviewed, call)
+pub(super) fn access(call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(reviewed(AccessReview::Anybody, call))
 }
 
 /// Answers a `SelfSubjectAccessReview`.
-pub(super) fn own_access(mut call: Call<'_>) -> Pending<'_, Acted> {
-    let reviewed =
-        review::access_review(&call.registry.authorizer, AccessReview::Own(&call.caller.user), &mut call.body);
-    answered(reviewed, call)
+pub(super) fn own_access(call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(async move {
+        let user = Arc::clone(&call.caller.user);
+        reviewed(AccessReview::Own(&user), call).await
+    })
 }
 
 /// Answers a `LocalSubjectAccessReview`.
-pub(super) fn local_access(mut call: Call<'_>) -> Pending<'_, Acted> {
-    let local = AccessReview::Local(call.target.namespace);
-    let reviewed = review::access_review(&call.registry.authorizer, local, &mut call.body);
-    answered(reviewed, call)
+pub(super) fn local_access(call: Call<'_>) -> Pending<'_, Acted> {
+    Box::pin(reviewed(AccessReview::Local(call.target.namespace), call))
+}
+
+async fn reviewed(kind: AccessReview<'_>, mut call: Call<'_>) -> Result<Acted, ApiError> {
+    review::access_review(&call.registry.authorizer, kind, &mut call.body, call.caller.ends).await?;
+    Ok(Acted::Document(call.body))
 }
 
 /// Answers a `SelfSubjectRulesReview`: what the user may do in a namespace, as far as the rules can be listed.

@@ -38,9 +38,35 @@ pub fn escape(property: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
+/// Returns the name of a property that expressions call like this; `None` if both are the same.
+pub fn unescape(name: &str) -> Option<String> {
+    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = word.filter(|word| RESERVED.contains(word)) {
+        return Some(word.to_owned());
+    }
+    let (mut unescaped, mut rest) = (String::with_capacity(name.len()), name);
+    while let Some(first) = rest.chars().next() {
+        let (length, sign) = match SIGNS.iter().find(|(_, escaped)| rest.starts_with(escaped)) {
+            Some((sign, escaped)) => (escaped.len(), *sign),
+            None => (first.len_utf8(), &rest[..first.len_utf8()]),
+        };
+        unescaped.push_str(sign);
+        rest = &rest[length..];
+    }
+    (unescaped != name).then_some(unescaped)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escaped_names_are_read_back() {
+        for property in ["a-b.c/d", "a__b", "if", "a.b"] {
+            assert_eq!(unescape(&escape(property).unwrap()).as_deref(), Some(property));
+        }
+        assert_eq!((unescape("a_b"), unescape("__x__")), (None, None));
+    }
 
     #[test]
     fn properties_are_escaped_unless_they_are_names() {

@@ -11,7 +11,7 @@ pub mod compiled;
 pub mod correlation;
 pub mod declared;
 pub mod definition;
-mod escape;
+pub(crate) mod escape;
 pub mod field_path;
 pub mod formats;
 mod found;

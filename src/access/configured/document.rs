@@ -1,0 +1,125 @@
+//! Reads a configuration of `apiserver.config.k8s.io` or `apiserver.k8s.io` strictly: unknown fields are errors.
+
+use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
+
+use crate::field::quote;
+use crate::webhooks::typed::kind;
+
+/// Where the reference's decoders come from, as their errors say.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
+/// The form of a value.
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    /// A text.
+    Text,
+    /// A truth value.
+    Bool,
+    /// A list.
+    List(&'static Form),
+    /// An object: the name of its type, and its fields.
+    Object(&'static str, &'static [(&'static str, Form)]),
+}
+
+impl Form {
+    /// Returns Go's name for the type.
+    fn called(self) -> String {
+        match self {
+            Self::Text => "string".to_owned(),
+            Self::Bool => "bool".to_owned(),
+            Self::List(of) => format!("[]{}", of.called()),
+            Self::Object(name, _) => format!("v1.{name}"),
+        }
+    }
+}
+
+/// The place of a value in the document.
+struct Place {
+    /// With the indices of lists.
+    path: String,
+    /// The name of the type with this member, and the path without indices, as Go's errors have it.
+    member: String,
+}
+
+/// Reads a document of this kind, in one of these versions.
+///
+/// # Errors
+/// It is no such document, in the words of Kubernetes.
+pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Value, String> {
+    let parsed = yaml::parse(text.as_bytes()).map_err(|error| error.to_string())?.value;
+    let (version, stated) = (parsed.str_at(&["apiVersion"]), parsed.str_at(&["kind"]));
+    if stated.is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{text}'"));
+    }
+    if version.is_empty() {
+        return Err(format!("Object 'apiVersion' is missing in '{text}'"));
+    }
+    if stated != kind || !versions.contains(&version) {
+        let (kind, version) = (quote(stated), quote(version));
+        return Err(format!("no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""));
+    }
+    let mut unknown = Vec::new();
+    check(&parsed, form, &Place { path: String::new(), member: String::new() }, &mut unknown)?;
+    match &unknown[..] {
+        [] => Ok(parsed),
+        unknown => Err(format!("strict decoding error: {}", unknown.join(", "))),
+    }
+}
+
+fn check(value: &Value, form: Form, place: &Place, unknown: &mut Vec<String>) -> Result<(), String> {
+    let wrong = || {
+        let (kind, member) = (kind(value), &place.member);
+        Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
+    };
+    match form {
+        _ if value.is_null() => Ok(()),
+        Form::Text if value.as_str().is_none() => wrong(),
+        Form::Bool if value.as_bool().is_none() => wrong(),
+        Form::Text | Form::Bool => Ok(()),
+        Form::List(of) => {
+            let Some(items) = value.as_array() else { return wrong() };
+            items.iter().enumerate().try_for_each(|(at, item)| {
+                let place = Place { path: format!("{}[{at}]", place.path), member: place.member.clone() };
+                check(item, *of, &place, unknown)
+            })
+        }
+        Form::Object(of, fields) => {
+            let Some(members) = value.as_object() else { return wrong() };
+            let above = place.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
+            let is_root = place.path.is_empty();
+            for (name, member) in members.iter() {
+                let path = if is_root { name.to_owned() } else { format!("{}.{name}", place.path) };
+                match fields.iter().find(|(own, _)| *own == name) {
+                    Some((_, form)) => {
+                        let place = Place { path, member: format!("{of}.{above}{name}") };
+                        check(member, *form, &place, unknown)?;
+                    }
+                    None if is_root && matches!(name, "apiVersion" | "kind") => {}
+                    None => unknown.push(format!("unknown field {}", quote(&path))),
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_read_strictly() {
+        const FORM: Form =
+            Form::Object("X", &[("on", Form::Bool), ("all", Form::List(&Form::Object("Y", &[("a", Form::Text)])))]);
+        let read = |text: &str| read(text, "X", &["g/v1"], FORM).map(|_| ());
+        assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], on: true}"), Ok(()));
+        let unknown = "strict decoding error: unknown field \"all[0].b\", unknown field \"c\"";
+        assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{b: 1}], c: 2}"), Err(unknown.into()));
+        let wrong = "json: cannot unmarshal number into Go struct field Y.all.a of type string";
+        assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: 1}]}"), Err(wrong.into()));
+        let other = "no kind \"X\" is registered for version \"g/v2\" in scheme \"pkg/runtime/scheme.go:111\"";
+        assert_eq!(read("{apiVersion: g/v2, kind: X}"), Err(other.into()));
+        assert_eq!(read("{apiVersion: g/v1}"), Err("Object 'Kind' is missing in '{apiVersion: g/v1}'".into()));
+    }
+}

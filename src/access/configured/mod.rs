@@ -1,0 +1,13 @@
+//! Who authenticates and authorizes: by flags, or by the files of `--authentication-config` and
+//! `--authorization-config` (KEP-3331, KEP-3221).
+
+mod authorizers;
+mod conditions;
+mod document;
+mod issuers;
+mod jwt;
+mod reload;
+
+pub use authorizers::{Authorizers, AuthorizersError};
+pub use issuers::{Authentication, AuthenticationError};
+pub use reload::FollowedFile;

@@ -1,0 +1,35 @@
+//! Webhooks that authenticate tokens and authorize requests (Kubernetes documentation, "Webhook Token Authentication"
+//! and "Webhook Mode"). Kubeconfigs name them.
+
+mod access;
+mod asked_once;
+pub mod conditions;
+mod question;
+mod token;
+
+use std::time::Duration;
+
+pub use access::{AccessWebhook, AccessWebhookSettings};
+pub use token::{TokenAnswer, TokenWebhook};
+
+/// The wait before a failed call is repeated.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The time for one call, unless configured.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why a webhook cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// The kubeconfig cannot be used.
+    #[error(transparent)]
+    Kubeconfig(#[from] crate::pki::KubeconfigError),
+    /// The version of its reviews is unknown.
+    #[error("unsupported authentication webhook version {0:?}, supported versions are \"v1\", \"v1beta1\"")]
+    TokenVersion(String),
+    /// The same of another kind of reviews.
+    #[error("unsupported webhook authorizer version {0:?}, supported versions are \"v1\", \"v1beta1\"")]
+    AccessVersion(String),
+    /// A match condition does not compile.
+    #[error("{0}")]
+    Condition(String),
+}

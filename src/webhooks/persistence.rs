@@ -1,0 +1,74 @@
+//! Calls that are repeated as long as their failure may pass. Kubernetes asks those webhooks like this that
+//! kubeconfigs name.
+
+use std::time::{Duration, Instant};
+
+use flotilla_proto::value::Value;
+use rand::Rng;
+
+use super::{Backend, CallError};
+use crate::outbound::Outbound;
+
+/// The number of calls, and by how much each wait is longer than the one before.
+const ATTEMPTS: u32 = 5;
+const FACTOR: f64 = 1.5;
+/// The most by which chance makes a wait longer.
+const JITTER: f64 = 0.2;
+
+/// How a webhook is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Persistence {
+    /// The time for one call.
+    pub timeout: Duration,
+    /// Bytes of the longest answer.
+    pub bytes_max: usize,
+    /// The wait before the second call.
+    pub first_wait: Duration,
+    /// When the webhook must have answered. `None` if only the number of calls and the time of each is bounded.
+    pub ends: Option<Instant>,
+}
+
+impl Backend {
+    /// Sends a review and returns the answer. Repeats the call, after waits that grow, if its failure may pass. `tell`
+    /// learns of each call and the time that it took.
+    ///
+    /// # Errors
+    /// Why the last call failed.
+    pub async fn ask_persistently(
+        &self,
+        outbound: &Outbound,
+        review: &Value,
+        how: Persistence,
+        mut tell: impl FnMut(Result<&Value, &CallError>, Duration),
+    ) -> Result<Value, CallError> {
+        let mut wait = how.first_wait;
+        let mut attempts = 1..ATTEMPTS;
+        loop {
+            let began = Instant::now();
+            let left = how.ends.map_or(how.timeout, |ends| ends.saturating_duration_since(began));
+            let asked = self.ask(outbound, review, how.timeout, how.bytes_max);
+            let late = || CallError::unreachable("context deadline exceeded".to_owned());
+            let answered = tokio::time::timeout(left, asked).await.unwrap_or_else(|_| Err(late()));
+            tell(answered.as_ref(), began.elapsed());
+            let failed = match answered {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if !is_passing(&failed) || attempts.next().is_none() {
+                return Err(failed);
+            }
+            let jittered = wait.mul_f64(1.0 + JITTER * rand::rng().random::<f64>());
+            if how.ends.is_some_and(|ends| Instant::now() + jittered >= ends) {
+                return Err(failed);
+            }
+            tokio::time::sleep(jittered).await;
+            wait = wait.mul_f64(FACTOR);
+        }
+    }
+}
+
+/// Returns whether a call that failed may succeed later.
+fn is_passing(failed: &CallError) -> bool {
+    let is_refused = matches!(failed.code, 429 | 500..) && failed.code != 503;
+    is_refused || failed.message.ends_with("connection reset by peer")
+}
