@@ -13,8 +13,8 @@ use figment::{Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
 use super::{
-    AuditOptions, AuthorizationMode, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions, TokenOptions,
-    is_member_address, is_member_name,
+    AuditOptions, AuthorizationMode, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions,
+    TokenOptions, is_member_address, is_member_name,
 };
 use crate::limits::{self, CONFIG_FILE_BYTES};
 
@@ -107,10 +107,10 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
     apart.extend(options_of::<RequestOptions>());
     apart.extend(options_of::<TokenOptions>());
     let mut config: Config = layers.of(|option| !apart.contains(option)).extract().map_err(wrong)?;
-    config.audit = layers.part().map_err(wrong)?;
-    config.tls = layers.part().map_err(wrong)?;
-    config.requests = layers.part().map_err(wrong)?;
-    config.tokens = layers.part().map_err(wrong)?;
+    config.audit = layers.part(file)?;
+    config.tls = layers.part(file)?;
+    config.requests = layers.part(file)?;
+    config.tokens = layers.part(file)?;
     check(&config)?;
     Ok(config)
 }
@@ -127,9 +127,9 @@ struct Layers {
 
 impl Layers {
     /// Returns the options of a part.
-    fn part<A: clap::Args + DeserializeOwned>(&self) -> Result<A, figment::Error> {
+    fn part<A: clap::Args + DeserializeOwned>(&self, file: Option<&Path>) -> Result<A, ConfigError> {
         let own = options_of::<A>();
-        self.of(|option| own.contains(option)).extract()
+        self.of(|option| own.contains(option)).extract().map_err(|error| ConfigError::value(&error, file))
     }
 
     /// Returns the layers of some options. Keys of the file that are no options count as options.
