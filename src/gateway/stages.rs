@@ -117,19 +117,26 @@ async fn pass_further(
     // The stages hand it on, and a future that owns it would have a copy at each stage.
     let routed = Box::new(route(router, request, head).await?);
     bound(gateway, head, &routed, caller, progress)?;
-    let mut acts = act_as(gateway, head, &routed, caller);
-    while caller.inquiry.asks(caller.ends).await {
-        acts = act_as(gateway, head, &routed, caller);
+    // Decisions that wait for webhooks have a future of their own, which others do not pay for.
+    let acts = act_as(gateway, head, &routed, caller);
+    match caller.inquiry.is_open() {
+        false => judge(gateway, acts)?,
+        true => {
+            drop(acts);
+            Box::pin(act_as_asked(gateway, head, &routed, caller)).await?;
+        }
     }
-    judge(gateway, acts)?;
     if let Some(waiting) = take_seat(gateway, head, &routed, caller, progress)? {
         Box::pin(wait(gateway, head, &routed, waiting, caller, progress)).await?;
     }
-    let mut allowed = authorize(gateway, head, &routed, caller);
-    while caller.inquiry.asks(caller.ends).await {
-        allowed = authorize(gateway, head, &routed, caller);
+    let allowed = authorize(gateway, head, &routed, caller);
+    match caller.inquiry.is_open() {
+        false => take(gateway, allowed, progress)?,
+        true => {
+            drop(allowed);
+            Box::pin(authorize_asked(gateway, head, &routed, caller, progress)).await?;
+        }
     }
-    take(gateway, allowed, progress)?;
     Ok(serve(gateway, router, head, routed, payload, caller, progress).await?)
 }
 
@@ -325,6 +332,17 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
     allowed.unwrap_or(Ok(()))
 }
 
+/// Asks webhooks until it is known whether the user may act for the other, and replaces the user then.
+async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
+    loop {
+        caller.inquiry.asks(caller.ends).await;
+        let acts = act_as(gateway, head, routed, caller);
+        if !caller.inquiry.is_open() {
+            return judge(gateway, acts);
+        }
+    }
+}
+
 /// Takes a seat among the requests in progress. Returns the wait for it if none is free.
 fn take_seat(
     gateway: &Gateway,
@@ -392,6 +410,23 @@ fn authorize(
 ) -> Option<Result<(), Unauthorized>> {
     let authorizer = &gateway.registry.authorizer;
     with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes))
+}
+
+/// Asks webhooks until it is known whether the request is authorized.
+async fn authorize_asked(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &mut Caller,
+    progress: &mut Progress,
+) -> Result<(), Refusal> {
+    loop {
+        caller.inquiry.asks(caller.ends).await;
+        let allowed = authorize(gateway, head, routed, caller);
+        if !caller.inquiry.is_open() {
+            return take(gateway, allowed, progress);
+        }
+    }
 }
 
 /// Takes the decision of authorization.
