@@ -20,7 +20,7 @@ fn wrong_authorizers_are_refused_in_the_words_of_kubernetes() {
             "authorizers[0].type: Unsupported value: \"X\": supported values: \"ABAC\", \"AlwaysAllow\", \"AlwaysDeny\", \
              \"Node\", \"RBAC\", \"Webhook\"",
         ),
-        ("[{type: RBAC, name: rbac}, {type: RBAC, name: second}]", "authorizers[1].type: Duplicate value: \"RBAC\""),
+        ("[{type: RBAC, name: rbac}, {type: RBAC, name: other}]", "authorizers[1].type: Duplicate value: \"RBAC\""),
         (
             "[{type: RBAC, name: x}]",
             "[expected name rbac for authorizer RBAC instead of x, missing required types: [Node]]",

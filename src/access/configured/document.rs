@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn documents_are_read_strictly() {
         const FORM: Form =
-            Form::Object("X", &[("is_set", Form::Bool), ("all", Form::List(&Form::Object("Y", &[("a", Form::Text)])))]);
+            Form::Object("X", &[("is", Form::Bool), ("all", Form::List(&Form::Object("Y", &[("a", Form::Text)])))]);
         let read = |text: &str| read(text, "X", &["g/v1"], FORM).map(|_| ());
-        assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], is_set: true}"), Ok(()));
+        assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], is: true}"), Ok(()));
         let unknown = "strict decoding error: unknown field \"all[0].b\", unknown field \"c\"";
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{b: 1}], c: 2}"), Err(unknown.into()));
         let wrong = "json: cannot unmarshal number into Go struct field Y.all.a of type string";
