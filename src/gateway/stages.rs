@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Addr;
-use actix_web::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT};
+use actix_web::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS};
 use actix_web::{HttpRequest, HttpResponse, web};
 use flotilla_cluster::Standing;
 use flotilla_proto::duration;
@@ -49,6 +49,8 @@ use crate::wall_clock;
 enum Refusal {
     /// The reason that this `Status` states.
     Status(ApiError),
+    /// The user may not do this, as this `Status` states.
+    Forbidden(ApiError),
     /// Too many requests are in progress.
     NoSeat,
     /// An authorizer could not decide. Holds the error.
@@ -93,6 +95,11 @@ pub(super) async fn pass(
     match passed {
         Ok(response) => response,
         Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
+        Err(Refusal::Forbidden(error)) => {
+            let mut response = refuse(gateway, head, &error, &caller.warnings);
+            response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            response
+        }
         Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
         Err(Refusal::Undecided(why)) => answer::respond_text(500, &format!("{}: {why}\n", internal_error(head))),
     }
@@ -333,7 +340,7 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
 }
 
 /// Asks webhooks until it is known whether the user may act for the other, and replaces the user then.
-async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
+async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> Result<(), Refusal> {
     loop {
         caller.inquiry.asks(caller.ends).await;
         let acts = act_as(gateway, head, routed, caller);
@@ -435,17 +442,20 @@ fn take(gateway: &Gateway, allowed: Option<Result<(), Unauthorized>>, progress: 
     progress.authorized(gateway, allowed.is_ok());
     match allowed {
         Ok(()) => Ok(()),
-        Err(Unauthorized::Refused(refused)) => Ok(judge(gateway, Err(refused))?),
+        Err(Unauthorized::Refused(refused)) => judge(gateway, Err(refused)),
         Err(Unauthorized::Undecided(why)) => Err(Refusal::Undecided(why)),
     }
 }
 
 /// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
 /// for lack of one.
-fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> ApiResult<()> {
+fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> Result<(), Refusal> {
     allowed.or_else(|refused| {
         gateway.beginning.check(&gateway.registry, false)?;
-        Err(refused)
+        match refused.code {
+            403 => Err(Refusal::Forbidden(refused)),
+            _ => Err(refused.into()),
+        }
     })
 }
 

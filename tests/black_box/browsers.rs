@@ -54,3 +54,10 @@ fn patterns_that_could_match_a_part_of_a_host_end_the_start() {
     let refusal = directory.try_start_with(&["--cors-allowed-origins=console.example"]).err().expect("a refusal");
     assert!(refusal.messages.contains("does not pin to start/end of host"), "{}", refusal.messages);
 }
+
+#[test]
+fn browsers_must_not_guess_the_type_of_a_refusal_of_authorization() {
+    let directory = DataDir::new();
+    let refused = directory.start().connect_anonymously().get("/api/v1/namespaces");
+    assert_eq!((refused.status, refused.header("x-content-type-options")), (403, Some("nosniff")));
+}
