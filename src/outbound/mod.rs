@@ -41,6 +41,7 @@ pub use long::LongTarget;
 pub use peer::{Identity, Peer, Secure, Trust};
 pub use transport::Stream;
 pub use unpooled::{Switched, Unpooled};
+pub use wording::PLAIN_SERVER;
 
 use crate::limits;
 use crate::prometheus::Meter;

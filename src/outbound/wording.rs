@@ -11,6 +11,9 @@ use time::format_description::well_known::Rfc3339;
 use super::Error;
 use super::error::NAMELESS;
 
+/// Go's text for a server that answers a TLS handshake without TLS.
+pub const PLAIN_SERVER: &str = "http: server gave HTTP response to HTTPS client";
+
 /// Describes why a handshake with the peer of this name failed.
 pub fn handshake(error: &io::Error, name: &ServerName<'_>, ends: &str) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
@@ -18,9 +21,7 @@ pub fn handshake(error: &io::Error, name: &ServerName<'_>, ends: &str) -> String
             format!("tls: failed to verify certificate: x509: {}", certificate(why, name))
         }
         Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {}", alert_text(*alert)),
-        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            "http: server gave HTTP response to HTTPS client".into()
-        }
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => PLAIN_SERVER.into(),
         Some(rustls::Error::General(text)) => text.clone(),
         Some(other) => format!("tls: {other}"),
         None => broken(error, ends),

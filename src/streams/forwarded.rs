@@ -3,7 +3,8 @@
 use actix_web::HttpRequest;
 use actix_web::http::header::HeaderMap as ClientHeaders;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
 
 use super::{ForwardedRequest, websocket};
@@ -11,9 +12,11 @@ use crate::access::{CONSOLE_COOKIE, says_who_asks};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
-/// Headers that concern a single connection (RFC 9110, section 7.6.1), and that Go's proxies drop.
-const OF_CONNECTIONS: [&str; 9] = [
+/// Headers that concern a single connection (RFC 9110, section 7.6.1), and that Go's proxies drop. This server itself
+/// answers `Expect`.
+const OF_CONNECTIONS: [&str; 10] = [
     "connection",
+    "expect",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
@@ -53,6 +56,19 @@ pub fn of_request(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     }
     add_client(&mut headers, request);
     Ok(headers)
+}
+
+/// Names the host that the client has named, as servers behind nodes, pods and services see it in Kubernetes.
+pub fn name_host(headers: &mut HeaderMap, request: &HttpRequest) {
+    if let Ok(host) = HeaderValue::from_str(client_host(request)) {
+        headers.insert(HOST, host);
+    }
+}
+
+/// Returns the host that the client has named. Empty if it has named none.
+pub fn client_host(request: &HttpRequest) -> &str {
+    let host = request.headers().get("host").and_then(|value| value.to_str().ok());
+    host.or_else(|| request.uri().authority().map(|authority| authority.as_str())).unwrap_or("")
 }
 
 /// Returns the headers of a request to upgrade the connection: as [`of_request`], with `Connection: Upgrade`.
@@ -186,6 +202,7 @@ mod tests {
                 .insert_header(("Connection", "upgrade, x-a, Content-Length"))
                 .insert_header(("Upgrade", "SPDY/3.1"))
                 .insert_header(("Content-Length", "5"))
+                .insert_header(("Expect", "100-continue"))
                 .insert_header(("Transfer-Encoding", "chunked"))
                 .insert_header(("X-A", "1"))
                 .insert_header(("X-B", "2"))
@@ -197,6 +214,17 @@ mod tests {
             (&headers["connection"], &headers["upgrade"], headers.len()),
             (&HeaderValue::from_static("Upgrade"), &HeaderValue::from_static("SPDY/3.1"), 3)
         );
+    }
+
+    #[test]
+    fn the_host_is_that_of_the_client() {
+        let mut headers = HeaderMap::new();
+        let request = TestRequest::get().uri("https://b.example:1/x").to_http_request();
+        name_host(&mut headers, &request);
+        assert_eq!(headers[HOST], "b.example:1");
+        let request = TestRequest::get().insert_header(("Host", "a.example")).to_http_request();
+        name_host(&mut headers, &request);
+        assert_eq!((client_host(&request), &headers[HOST]), ("a.example", &HeaderValue::from_static("a.example")));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::{Destination, ForwardedRequest, forwarded, html, upgrade};
 use crate::answer::CACHING;
 use crate::limits;
-use crate::outbound::{self, Answer, Body, Error};
+use crate::outbound::{self, Answer, Body, Error, PLAIN_SERVER};
 use crate::status::{ApiError, ApiResult};
 
 /// Headers that state which origins may use a server. This server decides that by itself.
@@ -51,13 +51,15 @@ pub async fn answer(
     }
     let through = LinkRewriter::of(passing, to, &location);
     let mut headers = forwarded::of_request(passing)?;
-    if let Ok(uri) = HeaderValue::from_str(&through.forwarded_uri(&location)) {
+    forwarded::name_host(&mut headers, request);
+    let shown = if location.is_empty() { "/" } else { &location };
+    if let Ok(uri) = HeaderValue::from_str(&through.forwarded_uri(shown)) {
         headers.insert("x-forwarded-uri", uri);
     }
     let answer = ask(passing, to, &with_query(&location, query), headers, payload).await?;
     let answer = answer.map_err(|error| match error {
         Error::Forbidden => ApiError::bad_request(error.to_string()),
-        error => ApiError::new(503, "ServiceUnavailable", format!("error trying to reach service: {error}")),
+        error => ApiError::new(503, "ServiceUnavailable", format!("error trying to reach service: {}", told(&error))),
     })?;
     let (mut head, body) = answer.into_parts();
     for name in CORS {
@@ -75,6 +77,16 @@ pub async fn answer(
     respond(passing, head, body)
 }
 
+/// Returns an error in the words of Kubernetes' proxies, which make TLS handshakes apart from HTTP.
+fn told(error: &Error) -> String {
+    match error {
+        Error::Handshake(why) if why == PLAIN_SERVER => {
+            "tls: first record does not look like a TLS handshake".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Forwards a request with the client's body.
 ///
 /// # Errors
@@ -88,7 +100,13 @@ pub async fn ask(
 ) -> ApiResult<Result<http::Response<Answer>, Error>> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
     let body = match body_length(passing.request)? {
-        Length::None => outbound::empty(),
+        Length::None => {
+            // As Go's client, which names the length of such requests even if it is zero.
+            if matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+            outbound::empty()
+        }
         Length::Bytes(length) => {
             headers.insert(CONTENT_LENGTH, length.into());
             body_of(payload)
@@ -155,6 +173,7 @@ fn body_of(mut payload: web::Payload) -> Body {
 pub fn respond(passing: &ForwardedRequest<'_>, mut head: Parts, body: Answer) -> ApiResult<HttpResponse> {
     forwarded::drop_of_connection(&mut head.headers);
     let mut response = HttpResponse::build(StatusCode::from_u16(head.status.as_u16()).map_err(ApiError::internal)?);
+    response.insert_header(CACHING);
     let length = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = passing.lasting(BodyDataStream::new(body));
     let mut response = match length {
@@ -192,7 +211,7 @@ async fn page(
     forwarded::drop_of_connection(&mut head.headers);
     head.headers.remove(CONTENT_LENGTH);
     let mut response = HttpResponse::build(StatusCode::from_u16(head.status.as_u16()).map_err(ApiError::internal)?);
-    let mut response = response.body(body);
+    let mut response = response.insert_header(CACHING).body(body);
     forwarded::copy(&head.headers, response.headers_mut());
     Ok(response.map_into_boxed_body())
 }
@@ -246,9 +265,7 @@ impl<'r> LinkRewriter<'r> {
         let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
         let path = decode(passing.path);
         let prefix = path.strip_suffix(&decode(location)).unwrap_or(&path).to_owned();
-        let host = passing.request.headers().get("host").and_then(|value| value.to_str().ok());
-        let client_host = host.or_else(|| passing.request.uri().authority().map(|it| it.as_str())).unwrap_or("");
-        Self { prefix, client_host, host: to.peer.address() }
+        Self { prefix, client_host: forwarded::client_host(passing.request), host: to.peer.address() }
     }
 
     fn forwarded_uri(&self, location: &str) -> String {

@@ -3,8 +3,9 @@
 use actix_web::HttpResponse;
 use actix_web::body::BodyStream;
 use actix_web::http::StatusCode;
-use http::header::HeaderMap;
+use http::header::{HOST, HeaderMap};
 use http::response::Parts;
+use http::uri::Authority;
 use http::{Method, Request, Response};
 use http_body_util::BodyDataStream;
 use tokio::time::Instant;
@@ -24,7 +25,9 @@ const LONG_BYTES: usize = 60_000;
 /// The other server cannot be reached, or its answer is neither an upgrade nor an error.
 pub async fn answer(passing: &ForwardedRequest<'_>, to: &Destination) -> ApiResult<HttpResponse> {
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
-    match ask(passing, to, method, forwarded::of_upgrade(passing)?).await? {
+    let mut headers = forwarded::of_upgrade(passing)?;
+    forwarded::name_host(&mut headers, passing.request);
+    match ask(passing, to, method, headers).await? {
         Unpooled::Switched(head, peer) => switch(passing, &head, peer),
         Unpooled::Answered(answer) => refused(passing, answer),
     }
@@ -64,7 +67,8 @@ pub async fn ask(
     })
 }
 
-/// Returns a request to another server, for this path and query.
+/// Returns a request to another server, for this path and query. The host is that of the headers, else the address of
+/// the server.
 ///
 /// # Errors
 /// The request cannot be represented.
@@ -78,7 +82,9 @@ pub fn request(
     let scheme = if to.peer.secure.is_some() { "https" } else { "http" };
     let path = if path.is_empty() { "/" } else { path };
     let (path, long) = if path.len() > LONG_BYTES { ("/", Some(LongTarget(path.to_owned()))) } else { (path, None) };
-    let uri = format!("{scheme}://{}{path}", to.peer.address());
+    let stated = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    let host = stated.map_or_else(|| to.peer.address(), |host| host.to_string());
+    let uri = format!("{scheme}://{host}{path}");
     let mut request = Request::builder().method(method).uri(uri).body(body).map_err(ApiError::internal)?;
     *request.headers_mut() = headers;
     if let Some(long) = long {

@@ -27,6 +27,11 @@ impl NumberError {
         Self { function, text: text.to_owned(), fault }
     }
 
+    /// Returns the error of a function whose result does not fit into fewer bits.
+    pub fn range(function: &'static str, text: &str) -> Self {
+        Self::new(function, text, NumberFault::Range)
+    }
+
     /// Returns what is wrong.
     pub fn fault(&self) -> NumberFault {
         self.fault
