@@ -28,6 +28,11 @@ impl Decision {
         Self { verdict: Verdict::Allow, reason, error: String::new() }
     }
 
+    /// The user may not, whatever others say, because of an error.
+    pub const fn deny(error: String) -> Self {
+        Self { verdict: Verdict::Deny, reason: String::new(), error }
+    }
+
     /// Nothing says that the user may.
     pub const fn no_opinion(reason: String) -> Self {
         Self { verdict: Verdict::NoOpinion, reason, error: String::new() }

@@ -39,6 +39,8 @@ pub struct Inquiry(Mutex<Option<Box<State>>>);
 struct State {
     answers: HashMap<(u64, Key), Decision>,
     open: Option<Question>,
+    /// Whether the request has raised more questions than are asked. All others are answered with a refusal then.
+    is_exhausted: bool,
 }
 
 impl Clone for Inquiry {
@@ -50,7 +52,10 @@ impl Clone for Inquiry {
 impl Inquiry {
     /// Returns the answer of a webhook in this inquiry.
     pub(super) fn answer(&self, webhook: &AccessWebhook, key: &Key) -> Option<Decision> {
-        self.0.lock().as_ref()?.answers.get(&(webhook.number(), *key)).cloned()
+        let state = self.0.lock();
+        let state = state.as_ref()?;
+        let known = state.answers.get(&(webhook.number(), *key)).cloned();
+        known.or_else(|| state.is_exhausted.then(|| Decision::deny("the request raises too many questions".to_owned())))
     }
 
     /// Leaves a question. If there is one already, does nothing: once it is answered, all is decided again.
@@ -73,10 +78,11 @@ impl Inquiry {
             let Some(question) = question else { return };
             let (number, key) = (question.webhook.number(), question.key);
             let is_bounded = self.0.lock().as_ref().is_none_or(|state| state.answers.len() < limits::QUESTIONS);
-            let decision = match is_bounded {
-                true => Arc::clone(&question.webhook).ask(question, ends).await,
-                false => question.webhook.failed("the request raises too many questions".to_owned()),
-            };
+            if !is_bounded {
+                self.0.lock().get_or_insert_default().is_exhausted = true;
+                return;
+            }
+            let decision = Arc::clone(&question.webhook).ask(question, ends).await;
             self.0.lock().get_or_insert_default().answers.insert((number, key), decision);
         }))
     }

@@ -175,7 +175,10 @@ impl Destination {
                 Taken { is_refused: self.is_strict, later: None }
             }
             Way::Webhook(webhook, runtime, sends) => {
-                let Ok(permit) = Arc::clone(sends).try_acquire_owned() else {
+                // A large event takes the place of several.
+                let places = 1 + line.len() / (limits::AUDIT_WAITING_BYTES / limits::AUDIT_SENT_EVENTS);
+                let places = u32::try_from(places.min(limits::AUDIT_SENT_EVENTS)).unwrap_or(u32::MAX);
+                let Ok(permit) = Arc::clone(sends).try_acquire_many_owned(places) else {
                     self.failed.add(1, &"too many wait");
                     return Taken { is_refused: self.is_strict, later: None };
                 };

@@ -59,6 +59,11 @@ fn wrong_values_are_named() {
     assert!(error.contains("10.0.0.0/16") && error.contains("service-cluster-ip-range"), "{error}");
     let error = load_from(&["--config", "/does/not/exist.toml"]).unwrap_err().to_string();
     assert!(error.contains("/does/not/exist.toml"), "{error}");
+    let (_dir, path) = file("timeout.toml", "request-timeout-seconds = 0");
+    let error = load_from(&["--config", path.to_str().unwrap()]).unwrap_err().to_string();
+    assert!(error.contains("request-timeout-seconds: must be from 1"), "{error}");
+    assert!(load_from(&["--min-request-timeout=9999999999"]).is_err());
+    assert!(load_from(&["--history-bytes", "0"]).is_err());
     assert!(load_from(&["--history-seconds", "0"]).unwrap_err().to_string().contains("history-seconds"));
 }
 

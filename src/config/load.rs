@@ -234,6 +234,9 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.history_seconds == 0 {
         return refuse("history-seconds", "must be at least 1");
     }
+    if config.history_bytes == 0 {
+        return refuse("history-bytes", "must be at least 1");
+    }
     if config.groups > 0 && config.shards.largest() == 0 {
         return refuse("groups", "needs shards: without them there is nothing for further groups to replicate");
     }
@@ -255,6 +258,13 @@ fn check(config: &Config) -> Result<(), ConfigError> {
 /// Checks the options of requests by the rules of kube-apiserver.
 fn check_requests(options: &RequestOptions) -> Result<(), ConfigError> {
     let refuse = |option, why: String| Err(ConfigError::Invalid { option, why });
+    let longest = limits::WATCH_TIME_MAX.as_secs();
+    if !(1..=longest).contains(&options.request_timeout_seconds) {
+        return refuse("request-timeout-seconds", format!("must be from 1 to {longest}"));
+    }
+    if options.min_request_timeout > longest {
+        return refuse("min-request-timeout", format!("must be at most {longest}"));
+    }
     if !(0.0..=0.02).contains(&options.goaway_chance) {
         return refuse("goaway-chance", "cannot be less than 0 or greater than 0.02".to_owned());
     }

@@ -233,8 +233,7 @@ pub struct Config {
     pub history_seconds: u64,
 
     /// Bytes of memory that the history of one resource may take; older changes are dropped sooner then.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30,
-          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub history_bytes: usize,
 
     /// Seconds for which an event lives after it was written last; 0 for ever.

@@ -9,7 +9,7 @@ use super::defaults;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
     /// Seconds that a request other than a watch may take; then it gets 504.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub request_timeout_seconds: u64,
 
     /// Shortest duration, in seconds, of a watch without `timeoutSeconds`; the longest is twice that.

@@ -13,6 +13,7 @@ use actix_web::rt::task::JoinHandle;
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
 use metrics::Gauge;
+use tokio::time::{Sleep, sleep};
 
 use super::Gateway;
 use super::head::Head;
@@ -325,6 +326,8 @@ struct Streamed {
     work: Work,
     /// Whether all parts of the body are taken.
     is_over: bool,
+    /// When the body ends although its events are not sent.
+    late: Option<Pin<Box<Sleep>>>,
 }
 
 impl Streamed {
@@ -341,7 +344,7 @@ impl Streamed {
         let work = Work::new(Stage::Sending, "GET", exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
         let expiry = exchange.progress.ends.map(|ends| exchange.expire(ends, Rc::clone(&body), outlet.clone()));
-        Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work, is_over: false }
+        Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work, is_over: false, late: None }
     }
 }
 
@@ -349,8 +352,14 @@ impl Streamed {
     /// Ends the body, once the events are sent that the client waits for.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
         if let Some(audited) = self.exchange.progress.audited.as_mut().filter(|audited| audited.is_awaited()) {
+            // The client has taken all: it is not late any more.
+            self.expiry.take().iter().for_each(JoinHandle::abort);
             audited.end();
-            ready!(audited.poll_sent(cx));
+            let timeout = self.exchange.gateway.request_timeout;
+            let late = self.late.get_or_insert_with(|| Box::pin(sleep(timeout)));
+            if audited.poll_sent(cx).is_pending() && late.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
         }
         Poll::Ready(None)
     }

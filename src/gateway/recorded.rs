@@ -1,6 +1,7 @@
 //! What the audit log learns of a request on its way through the stages.
 
 use std::future::poll_fn;
+use std::time::Instant;
 
 use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -110,6 +111,8 @@ pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
     let ends = progress.ends.unwrap_or_else(|| progress.began + gateway.request_timeout);
     let sent = timeout_at(ends.into(), poll_fn(|cx| audited.poll_sent(cx)));
     let _ = sent.await; // then the answer comes before its event
+    // The time of waiting is not that of the client, who has to read the answer.
+    progress.ends = progress.ends.map(|ends| ends.max(Instant::now() + gateway.request_timeout));
 }
 
 /// Learns what the handling of a request has found.

@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::Addr;
 use actix_web::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS};
@@ -214,28 +214,14 @@ async fn authenticate(
         found => found,
     };
     let found = match (found, credentials) {
+        // This takes no seat: strangers could take them all while the webhook is slow. Its questions have a bound.
         (Err(refused), Some(credentials)) if refused.is_unasked => {
-            Box::pin(ask_about_token(gateway, credentials, refused, progress)).await?
+            Box::pin(gateway.authenticator.ask(credentials, refused)).await
         }
         (found, _) => found,
     };
     progress.identified(gateway, found.as_ref().ok().map(|found| &*found.user.name));
     Ok(found?)
-}
-
-/// Asks the webhook about a token that nothing else knows.
-async fn ask_about_token(
-    gateway: &Gateway,
-    credentials: &[u8],
-    refused: Refused,
-    progress: &mut Progress,
-) -> ApiResult<Result<Authenticated, Refused>> {
-    if !progress.take_seat(gateway, Lane::ReadOnly) {
-        return Err(ApiError::unavailable("too many requests wait to be authenticated", 1));
-    }
-    let asked = gateway.authenticator.ask(credentials, refused).await;
-    progress.leave_seat(gateway);
-    Ok(asked)
 }
 
 /// Does what may make another attempt at an authentication succeed.
@@ -472,14 +458,21 @@ async fn serve(
     let Some(ends) = progress.ends else {
         return Box::pin(answer(gateway, router, head, routed, payload, caller, progress)).await;
     };
+    // A future that is ready at once would be answered although its time is over.
+    if Instant::now() >= ends {
+        return Ok(give_up(gateway, progress));
+    }
     let answered = {
         let answering = pin!(answer(gateway, router, head, routed, payload, caller, progress));
         tokio::time::timeout_at(ends.into(), answering).await
     };
-    answered.unwrap_or_else(|_| {
-        progress.terminated(gateway, 504);
-        Ok(answer::timed_out(gateway.registry.store.may_have_others()))
-    })
+    answered.unwrap_or_else(|_| Ok(give_up(gateway, progress)))
+}
+
+/// Gives up a request whose time is over.
+fn give_up(gateway: &Gateway, progress: &mut Progress) -> HttpResponse {
+    progress.terminated(gateway, 504);
+    answer::timed_out(gateway.registry.store.may_have_others())
 }
 
 /// Answers a request by its route.

@@ -133,6 +133,9 @@ impl Writer<'_> {
                 self.check(of)
             };
             let tried: Vec<Result<(), String>> = verbs.iter().map(may).collect();
+            if self.caller.inquiry.is_open() {
+                return; // all is decided again once the question is answered
+            }
             if tried.iter().any(Result::is_ok) {
                 continue;
             }

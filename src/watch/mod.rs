@@ -67,11 +67,12 @@ pub async fn begin(
 /// Returns how long a watch lasts: as its client asks, else a random time between `least` and its double, so that
 /// watches do not all end at once. As long as its client wants if `least` is zero.
 fn lifetime(asked: Option<i64>, least: Duration) -> Duration {
-    match asked {
+    let lifetime = match asked {
         Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),
         _ if least.is_zero() => limits::WATCH_TIME_MAX,
         _ => least.mul_f64(rand::rng().random_range(1.0..2.0)),
-    }
+    };
+    lifetime.min(limits::WATCH_TIME_MAX) // a time beyond what clocks can show would panic
 }
 
 /// Returns which changes may concern a watch, so that others do not wake it.
@@ -151,6 +152,15 @@ fn lost(after: Revision, Compacted { floor }: Compacted) -> ApiError {
 mod tests {
     use super::*;
     use crate::selector::{FieldSelector, LabelSelector};
+
+    #[test]
+    fn watches_last_as_asked_or_between_the_least_time_and_its_double() {
+        let seconds = |asked, least| lifetime(asked, Duration::from_secs(least)).as_secs();
+        let most = limits::WATCH_TIME_MAX.as_secs();
+        assert_eq!((seconds(Some(7), 10), seconds(Some(i64::MAX), 10)), (7, most));
+        assert_eq!((seconds(None, 0), seconds(Some(0), 0)), (most, most));
+        assert!((0..100).all(|_| (10..20).contains(&seconds(Some(-1), 10))));
+    }
 
     #[test]
     fn a_selection_by_name_alone_needs_no_comparison() {

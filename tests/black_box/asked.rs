@@ -342,3 +342,56 @@ fn concurrent_requests_are_decided_by_a_slow_webhook() {
         assert!(asking.into_iter().all(|one| one.join().expect("an answer") == 200));
     });
 }
+
+#[test]
+fn a_short_timeout_does_not_switch_a_webhook_off() {
+    let webhook = Webhook::start(move |review| {
+        thread::sleep(std::time::Duration::from_millis(700));
+        Reply::Document(json!({"apiVersion": review["apiVersion"], "kind": "SubjectAccessReview",
+            "status": {"allowed": false, "denied": true}}))
+    });
+    let data = DataDir::new();
+    let file = flag("authorization-webhook-config-file", &of(&data, "access", &webhook));
+    let server = data.start_with(&["--authorization-mode=Webhook,RBAC", &file]);
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let binding = json!({
+        "metadata": {"name": "reader"}, "subjects": [{"kind": "User", "name": "ann"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    });
+    let mut admin = server.connect();
+    admin.post(roles, &binding).expect(201);
+    admin.post(MAPS, &json!({"metadata": {"name": "a"}})).expect(201);
+    // A webhook that fails has no opinion, and then the role would decide.
+    for _ in 0..5 {
+        let path = format!("{MAPS}/a?resourceVersion=0&timeout=100ms");
+        let (status, text) = acting(&server, "ann", "GET", &path, &Value::Null);
+        assert!([403, 504].contains(&status), "{status} {text}");
+        let (status, text) = acting(&server, "ann", "DELETE", &format!("{MAPS}/a?timeout=100ms"), &Value::Null);
+        assert!([403, 504].contains(&status), "{status} {text}");
+    }
+    admin.get(&format!("{MAPS}/a")).expect(200);
+}
+
+#[test]
+fn questions_beyond_a_bound_are_refused_and_not_left_to_others() {
+    // It denies what is asked about the owner `last`, which comes after all that are asked.
+    let webhook = Webhook::start(move |review| {
+        let denied = review["spec"]["resourceAttributes"]["name"] == "last";
+        Reply::Document(json!({"apiVersion": review["apiVersion"], "kind": "SubjectAccessReview",
+            "status": {"allowed": !denied, "denied": denied}}))
+    });
+    let data = DataDir::new();
+    let file = flag("authorization-webhook-config-file", &of(&data, "access", &webhook));
+    let plugin = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
+    let server = data.start_with(&["--authorization-mode=Webhook,RBAC", &file, plugin]);
+    let owner = |name: String| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "blockOwnerDeletion": true});
+    let owned = |count: usize, last: &str| {
+        let owners = (0..count).map(|number| owner(format!("o{number}"))).chain([owner(last.to_owned())]);
+        json!({"metadata": {"name": format!("owned-{count}-{last}"), "ownerReferences": owners.collect::<Vec<_>>()}})
+    };
+    assert_eq!(acting(&server, "ann", "POST", MAPS, &owned(3, "fine")).0, 201);
+    assert_eq!(acting(&server, "ann", "POST", MAPS, &owned(3, "last")).0, 403);
+    let (status, text) = acting(&server, "ann", "POST", MAPS, &owned(400, "last"));
+    assert_eq!(status, 403, "{text}");
+    assert!(webhook.asked().len() < 400, "the questions are bounded");
+}

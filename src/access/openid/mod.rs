@@ -59,6 +59,21 @@ impl OpenIdError {
     }
 }
 
+/// A token that was read and not verified.
+struct Token<'t> {
+    parts: Unverified<'t>,
+    claims: Claims,
+}
+
+impl<'t> Token<'t> {
+    /// Reads a token. `None` if it is no token with claims.
+    fn parse(token: &'t [u8]) -> Option<Self> {
+        let parts = Unverified::parse(token)?;
+        let claims = Claims::parse(&parts.payload)?;
+        Some(Self { parts, claims })
+    }
+}
+
 /// A token whose signature and claims are right.
 #[derive(Debug)]
 struct Verified {
@@ -85,20 +100,28 @@ impl OpenId {
         Self { settings, provider, keys: ArcSwapOption::empty(), verified: DashMap::new(), fetched: Mutex::default() }
     }
 
-    /// Returns the user of a token. `None` if the token is not one of this provider. `digest` is the SHA-256 digest of
-    /// the token.
+    /// Returns the user of a token that was verified before. `None` if it was not. `digest` is the SHA-256 digest of the
+    /// token.
+    ///
+    /// # Errors
+    /// The token is not valid any more.
+    pub fn known(&self, digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
+        let known = self.verified.get(digest)?;
+        let valid = known.validity.check(now).map_err(OpenIdError::Token);
+        Some(valid.map(|()| Arc::clone(&known.user)))
+    }
+
+    /// Returns the user of a token. `None` if the token is not one of this provider.
     ///
     /// # Errors
     /// The token names this provider, but is not valid.
-    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
-        if let Some(known) = self.verified.get(digest) {
-            let valid = known.validity.check(now).map_err(OpenIdError::Token);
-            return Some(valid.map(|()| Arc::clone(&known.user)));
+    fn user(&self, token: &Token<'_>, digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
+        let Token { parts, claims } = token;
+        if !claims.is_of(&self.settings.url) {
+            return None;
         }
-        let parts = Unverified::parse(token)?;
-        let claims = Claims::parse(&parts.payload).filter(|claims| claims.is_of(&self.settings.url))?;
         let Some(keys) = self.keys.load_full() else { return Some(Err(OpenIdError::NoKeys)) };
-        let verified = self.verify(&keys, &parts, &claims, now);
+        let verified = self.verify(&keys, parts, claims, now);
         Some(verified.map(|user| {
             let user = Arc::new(user);
             self.remember(*digest, Verified { user: Arc::clone(&user), validity: claims.validity() }, &keys);

@@ -92,6 +92,10 @@ impl AccessWebhook {
         attributes: &Attributes<'_>,
         inquiry: &Inquiry,
     ) -> Decision {
+        // All is decided again once the open question is answered.
+        if inquiry.is_open() {
+            return Decision::no_opinion(String::new());
+        }
         let spec = question::spec(user, attributes);
         let key = answers::key(&json::to_vec(&spec));
         if let Some(answer) = inquiry.answer(self, &key) {
@@ -164,7 +168,9 @@ impl AccessWebhook {
                     let labels = [("name", &*self.settings.name), ("result", result)];
                     self.meter.counter(families::ACCESS_WEBHOOK_FAIL_OPEN, &labels).increment(1);
                 }
-                self.failed(why)
+                // A client could switch the webhook off by a short timeout of its request.
+                let is_over = ends.is_some_and(|ends| Instant::now() >= ends);
+                if is_over { Decision::deny(why) } else { self.failed(why) }
             }
         }
     }

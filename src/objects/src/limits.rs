@@ -317,7 +317,7 @@ pub const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Answers of a webhook about what users may do that are kept.
 pub const ACCESS_ANSWERS: usize = 8_192;
 /// Questions about one request that webhooks are asked.
-pub const QUESTIONS: usize = 1_024;
+pub const QUESTIONS: usize = 256;
 /// Different tokens about which a webhook is asked at once.
 pub const TOKENS_ASKED_AT_ONCE: usize = 1_024;
 /// Bytes of an answer of a webhook about a token or a request.

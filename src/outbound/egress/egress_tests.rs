@@ -112,6 +112,8 @@ async fn a_proxy_of_http_connects_to_the_address_or_says_why_not() {
     let place = Place::Address { host: "127.0.0.1".into(), port, tls: None };
     let proxy = Proxy { protocol: Protocol::HttpConnect, place };
     exchange(proxy.dial(&echo().await).await.unwrap()).await;
+    let forged = proxy.dial("127.0.0.1:1 HTTP/1.1\r\nX: y\r\n\r\n:80").await.err().unwrap().to_string();
+    assert!(forged.ends_with("invalid host"), "{forged}");
     let refused = proxy.dial("127.0.0.1:1").await.err().unwrap().to_string();
     let text =
         format!("proxy error from 127.0.0.1:{port} while dialing 127.0.0.1:1, code 503: 503 Service Unavailable");

@@ -87,6 +87,11 @@ impl Proxy {
     /// # Errors
     /// The proxy cannot be reached, or it cannot reach the address. The text is that of Go's client.
     pub async fn dial(&self, address: &str) -> Result<Box<dyn Duplex>, Error> {
+        // The address of a node is any text. In the head of a request it could add lines and name another address.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%[]".contains(&byte);
+        if !address.bytes().all(is_plain) {
+            return Err(Error::Dial(format!("dial tcp: address {address:?}: invalid host")));
+        }
         let dialled = tokio::time::timeout(limits::DIAL_TIMEOUT, async {
             let stream = self.place.connect().await?;
             match self.protocol {

@@ -1,7 +1,9 @@
 //! A connection through a konnectivity server: a call in gRPC, whose messages contain the bytes of the connection.
 
 use std::convert::Infallible;
-use std::task::Poll;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
@@ -11,8 +13,11 @@ use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf, ReadHalf, WriteHalf,
+};
 use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::packet::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketType, Payload};
 use crate::limits;
@@ -34,6 +39,8 @@ const PACKETS: usize = 4;
 /// The server does not speak this protocol, or cannot reach the address.
 pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<dyn Duplex>, Error> {
     let failed = |why: &dyn std::fmt::Display| Error::Dial(format!("the call of the proxy failed: {why}"));
+    let over = CancellationToken::new();
+    let stream = Cut { io: stream, over: Box::pin(over.clone().cancelled_owned()) };
     let handshake = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits::OUTBOUND_PING_INTERVAL)
@@ -65,8 +72,69 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
     let mut packets = Packets { body: answer.into_body(), received: BytesMut::new() };
     let connection = dialled(&mut packets, random).await?;
     let (near, far) = tokio::io::duplex(2 * DATA_BYTES);
-    tokio::spawn(carry(far, up, packets, connection));
-    Ok(Box::new(near))
+    let gone = CancellationToken::new();
+    let carried = Carried { up, packets, connection, gone: gone.clone() };
+    tokio::spawn(async move {
+        carry(far, carried).await;
+        drop(over.drop_guard());
+    });
+    Ok(Box::new(Near { io: near, _gone: gone.drop_guard() }))
+}
+
+/// The connection of the proxy. It fails once the tunnel is over, so that none of its tasks remains, whatever they wait
+/// for.
+struct Cut {
+    io: Box<dyn Duplex>,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl AsyncRead for Cut {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.over.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Cut {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// This server's side of the tunnel. Dropping it ends the tunnel.
+struct Near {
+    io: DuplexStream,
+    _gone: DropGuard,
+}
+
+impl AsyncRead for Near {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Near {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
 }
 
 /// Waits for the answer to the request for a connection; returns its id.
@@ -110,19 +178,33 @@ impl Packets {
     }
 }
 
+/// The proxy's side of a tunnel.
+struct Carried {
+    up: mpsc::Sender<Bytes>,
+    packets: Packets,
+    connection: i64,
+    /// Tells that this server's side is dropped.
+    gone: CancellationToken,
+}
+
 /// Carries the bytes of a connection until one side closes it.
-async fn carry(far: DuplexStream, up: mpsc::Sender<Bytes>, mut packets: Packets, connection: i64) {
+async fn carry(far: DuplexStream, carried: Carried) {
+    let Carried { up, mut packets, connection, gone } = carried;
     let (mut reader, mut writer) = tokio::io::split(far);
     let mut receiving = std::pin::pin!(receive(&mut packets, &mut writer));
     tokio::select! {
         () = &mut receiving => return,
         () = send(&mut reader, &up, connection) => {}
+        () = gone.cancelled() => {}
     }
     // The proxy answers once it has closed the connection; bytes may arrive before that.
-    let close = Packet::framed(PacketType::CloseRequest, Payload::CloseRequest(CloseRequest { connection }));
-    if up.send(close).await.is_ok() {
-        let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, receiving).await;
-    }
+    let closing = async {
+        let close = Packet::framed(PacketType::CloseRequest, Payload::CloseRequest(CloseRequest { connection }));
+        if up.send(close).await.is_ok() {
+            receiving.await;
+        }
+    };
+    let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, closing).await;
 }
 
 /// Sends what this server writes, until it closes the connection.
