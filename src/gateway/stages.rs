@@ -53,6 +53,8 @@ enum Refusal {
     Forbidden(ApiError),
     /// Too many requests are in progress.
     NoSeat,
+    /// The time of the request is over.
+    TimedOut,
     /// An authorizer could not decide. Holds the error.
     Undecided(String),
 }
@@ -101,6 +103,7 @@ pub(super) async fn pass(
             response
         }
         Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
+        Err(Refusal::TimedOut) => give_up(gateway, progress),
         Err(Refusal::Undecided(why)) => answer::respond_text(500, &format!("{}: {why}\n", internal_error(head))),
     }
 }
@@ -329,10 +332,19 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
 async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> Result<(), Refusal> {
     loop {
         caller.inquiry.asks(caller.ends).await;
+        in_time(caller)?;
         let acts = act_as(gateway, head, routed, caller);
         if !caller.inquiry.is_open() {
             return judge(gateway, acts);
         }
+    }
+}
+
+/// Refuses a request whose time is over.
+fn in_time(caller: &Caller) -> Result<(), Refusal> {
+    match caller.ends.is_some_and(|ends| Instant::now() >= ends) {
+        true => Err(Refusal::TimedOut),
+        false => Ok(()),
     }
 }
 
@@ -415,6 +427,7 @@ async fn authorize_asked(
 ) -> Result<(), Refusal> {
     loop {
         caller.inquiry.asks(caller.ends).await;
+        in_time(caller)?;
         let allowed = authorize(gateway, head, routed, caller);
         if !caller.inquiry.is_open() {
             return take(gateway, allowed, progress);

@@ -47,7 +47,7 @@ fn sent(webhook: &Webhook, id: &str) -> Vec<Value> {
 }
 
 /// Waits until something holds.
-fn until(what: &str, holds: impl Fn() -> bool) {
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(began.elapsed() < Duration::from_secs(120), "not in time: {what}");
@@ -269,9 +269,14 @@ fn events_tell_of_patches_and_of_slow_requests() {
     let mut post = |id: &str| {
         let map = json!({"metadata": {"name": id}, "data": {"a": "b"}}).to_string();
         let headers = [("Audit-ID", id), ("Content-Type", "application/json")];
-        client.call("POST", MAPS, &headers, map.as_bytes()).expect("an answer").status
+        client.call("POST", MAPS, &headers, map.as_bytes()).expect("an answer")
     };
-    assert_eq!(post("patched"), 201);
+    let mut probes = 0;
+    until("the webhook is called", || {
+        probes += 1;
+        post(&format!("probe-{probes}")).expect(201)["data"]["b"].is_string()
+    });
+    post("patched").expect(201);
     let annotations = events(&log, "patched", 2)[1]["annotations"].clone();
     let mutated = r#"{"configuration":"hooks","webhook":"b.example.com","mutated":true}"#;
     assert_eq!(annotations["mutation.webhook.admission.k8s.io/round_0_index_1"], mutated);
@@ -283,7 +288,7 @@ fn events_tell_of_patches_and_of_slow_requests() {
         let took = annotations[format!("apiserver.latency.k8s.io/{part}")].as_str().expect("a time");
         assert!(took.ends_with('s'), "{took}");
     }
-    assert_eq!(post("refused"), 400);
+    assert_eq!(post("refused").status, 400);
     let annotations = events(&log, "refused", 2)[1]["annotations"].clone();
     let mutated = r#"{"configuration":"hooks","webhook":"b.example.com","mutated":false}"#;
     assert_eq!(annotations["mutation.webhook.admission.k8s.io/round_0_index_1"], mutated);
