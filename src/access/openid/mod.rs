@@ -100,8 +100,8 @@ impl OpenId {
         Self { settings, provider, keys: ArcSwapOption::empty(), verified: DashMap::new(), fetched: Mutex::default() }
     }
 
-    /// Returns the user of a token that was verified before. `None` if it was not. `digest` is the SHA-256 digest of the
-    /// token.
+    /// Returns the user of a token that was verified before. `None` if it was not. `digest` is the SHA-256 digest of
+    /// the token.
     ///
     /// # Errors
     /// The token is not valid any more.
