@@ -30,7 +30,7 @@ fn a_request_that_takes_too_long_is_aborted() {
 #[test]
 fn the_time_of_requests_and_of_watches_is_configured() {
     let directory = DataDir::new();
-    let server = directory.start_with(&["--request-timeout-seconds=1", "--min-request-timeout=1"]);
+    let server = directory.start_with(&["--request-timeout-seconds=3", "--min-request-timeout=1"]);
     let mut slow = server.connect();
     let head = "HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
     slow.send(format!("POST {CONFIG_MAPS} {head}").as_bytes()).expect("a part of a request");
