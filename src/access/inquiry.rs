@@ -74,17 +74,20 @@ impl Inquiry {
             return None;
         }
         Some(Box::pin(async move {
-            let question = self.0.lock().as_mut().and_then(|state| state.open.take());
-            let Some(question) = question else { return };
+            let Some(question) = self.take() else { return };
             let (number, key) = (question.webhook.number(), question.key);
-            let is_bounded = self.0.lock().as_ref().is_none_or(|state| state.answers.len() < limits::QUESTIONS);
-            if !is_bounded {
-                self.0.lock().get_or_insert_default().is_exhausted = true;
-                return;
-            }
             let decision = Arc::clone(&question.webhook).ask(question, ends).await;
             self.0.lock().get_or_insert_default().answers.insert((number, key), decision);
         }))
+    }
+
+    /// Takes the open question. `None` if the request has raised too many: then it is answered with a refusal.
+    fn take(&self) -> Option<Question> {
+        let mut state = self.0.lock();
+        let state = state.get_or_insert_default();
+        let question = state.open.take()?;
+        state.is_exhausted = state.answers.len() >= limits::QUESTIONS;
+        (!state.is_exhausted).then_some(question)
     }
 
     /// Asks the question that is open, if there is one, and returns whether there was: then all must be decided again.

@@ -74,14 +74,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
         self.prepare_within(&write, document).await?;
-        loop {
-            let mut changed = document.clone();
-            let admitted = self.mutate_within(&write, &mut changed);
-            if !caller.inquiry.asks(caller.ends).await {
-                *document = changed;
-                return admitted;
-            }
-        }
+        caller.inquiry.settled(caller.ends, |_| self.mutate_within(&write, document)).await
     }
 
     /// Lets the plugins within the server refuse a document that policies and webhooks have seen.

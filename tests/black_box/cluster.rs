@@ -116,8 +116,12 @@ fn led(server: &Server, name: &str) -> usize {
     member["leads"].as_array().expect("groups").len()
 }
 
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn until(what: &str, holds: impl FnMut() -> bool) {
+    until_within(PATIENCE, what, holds);
+}
+
+pub fn until_within(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: not in time");
         sleep(Duration::from_millis(20));

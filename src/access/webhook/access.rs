@@ -131,7 +131,7 @@ impl AccessWebhook {
     }
 
     /// Returns the decision for the case that the webhook cannot be asked.
-    pub(in crate::access) fn failed(&self, error: String) -> Decision {
+    fn failed(&self, error: String) -> Decision {
         Decision { verdict: self.settings.on_error, reason: String::new(), error }
     }
 
@@ -164,13 +164,15 @@ impl AccessWebhook {
             }
             Err(why) => {
                 tracing::error!(webhook = self.settings.name, why, "the webhook for authorization could not be asked");
-                if self.settings.on_error == Verdict::NoOpinion && ends.is_none_or(|ends| Instant::now() < ends) {
+                // A client could switch the webhook off by a short timeout of its request.
+                if ends.is_some_and(|ends| Instant::now() >= ends) {
+                    return Decision::deny(why);
+                }
+                if self.settings.on_error == Verdict::NoOpinion {
                     let labels = [("name", &*self.settings.name), ("result", result)];
                     self.meter.counter(families::ACCESS_WEBHOOK_FAIL_OPEN, &labels).increment(1);
                 }
-                // A client could switch the webhook off by a short timeout of its request.
-                let is_over = ends.is_some_and(|ends| Instant::now() >= ends);
-                if is_over { Decision::deny(why) } else { self.failed(why) }
+                self.failed(why)
             }
         }
     }
