@@ -10,9 +10,9 @@ use crate::error::Outcome;
 use crate::eval::Program;
 use crate::schema::compiled::STORED_MINOR;
 use crate::schema::declared::{Declared, Kind, Objects};
-use crate::schema::escape::unescape;
 use crate::syntax::{Expr, ExprKind, Loop};
 use crate::types::Type;
+use crate::value::escape::unescape;
 use crate::value::{Tree, Value};
 
 /// The cost limit of one evaluation.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::escape::escape;
 use super::structural::Schema;
 use crate::cost::{Node, SizeRange, SizeSource, Step};
 use crate::types::Type;
+use crate::value::escape;
 
 /// Most bytes of a request: they bound the sizes that a schema leaves open.
 const REQUEST_BYTES: i64 = 3 << 20;

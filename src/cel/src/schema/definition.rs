@@ -6,10 +6,10 @@ use flotilla_golang::strconv::quote;
 
 use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
-use super::escape::escape;
 use super::limits::{RULE_COST, SCHEMA_COST, Total, VIOLATION_BYTES, complaint};
 use super::structural::{Rule, Schema};
 use super::violation::{Kind, Violation};
+use crate::value::escape;
 
 const NOT_EMPTY: &str = "must be non-empty if specified";
 const NO_LINES: &str = "must not contain line breaks";

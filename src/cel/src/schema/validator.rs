@@ -10,16 +10,14 @@ use flotilla_proto::value::{Map, Value as Tree};
 use super::compiled::{Compiled, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
-use super::escape::escape;
 use super::found::{Found, Stopped};
 use super::limits::{CALL_COST, MESSAGE_BYTES};
-use super::shape::shape;
 use super::structural::Schema;
 use super::variables::Variables;
 use super::violation::{Kind, Violation, shown};
 use crate::error::Error;
 use crate::eval::Program;
-use crate::value::{Shape, Value};
+use crate::value::{Shape, Value, escape};
 
 const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
 
@@ -29,7 +27,8 @@ const NO_BUDGET: &str = "validation failed due to running out of cost budget, no
 pub struct Validator {
     kind: Box<str>,
     is_correlatable: bool,
-    shape: Shape,
+    /// Whether it describes whole objects of the API.
+    is_resource: bool,
     rules: Vec<Compiled>,
     /// Whether the schema has rules but no type in CEL.
     is_untyped: bool,
@@ -120,8 +119,7 @@ impl Validator {
         Some(Self {
             kind: schema.kind.clone(),
             is_correlatable: schema.is_correlatable(),
-            // Values without rules are never read.
-            shape: if rules.is_empty() { Shape::default() } else { shape(schema, is_resource) },
+            is_resource,
             is_untyped: declared.is_none() && !schema.rules.is_empty(),
             uses_old_self: rules.iter().any(|rule| rule.uses_old_self),
             rules,
@@ -244,7 +242,8 @@ impl Validator {
             found.error(invalid(NO_BUDGET.to_owned()))?;
             return Err(Stopped);
         }
-        let variables = Variables::new(&self.shape, place.new, place.old, self.uses_old_self);
+        let variables =
+            Variables::new(Shape::at(place.schema, self.is_resource), place.new, place.old, self.uses_old_self);
         for compiled in &self.rules {
             if let Some(error) = &compiled.error {
                 found.error(invalid(format!("rule compile error: {error}")))?;

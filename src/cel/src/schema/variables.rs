@@ -16,7 +16,7 @@ pub(super) struct Variables<'a> {
 
 impl<'a> Variables<'a> {
     /// Reads the values at a position; `uses_old_self` is whether any rule asks for the old one.
-    pub(super) fn new(shape: &'a Shape, new: &'a Tree, old: Option<&'a Tree>, uses_old_self: bool) -> Self {
+    pub(super) fn new(shape: Shape<'a>, new: &'a Tree, old: Option<&'a Tree>, uses_old_self: bool) -> Self {
         let read = |tree: &'a Tree| Value::of_shaped_tree(tree, shape);
         Self { new: read(new), old: old.filter(|_| uses_old_self).map(read), has_old: uses_old_self }
     }

@@ -1,6 +1,9 @@
 //! Equality of values.
 
-use super::shape::{ListType, Shape, ShapeKind};
+use flotilla_proto::structural::ListType;
+
+use super::escape::escape;
+use super::shape::ShapeKind;
 use super::{List, Map, Value, compare};
 use crate::error::{Error, Outcome};
 
@@ -58,10 +61,10 @@ impl Comparison {
         if a.len() != b.len() {
             return Ok(false);
         }
-        match a.shape().map(|shape| &shape.list_type) {
-            Some(ListType::Set) => super::sets::same_set(a, b),
-            Some(ListType::Map(keys)) => super::sets::same_keys(a, b, keys, self),
-            Some(ListType::Atomic) | None => {
+        match a.schema().and_then(|schema| Some((schema, schema.list_type?))) {
+            Some((_, ListType::Set)) => super::sets::same_set(a, b),
+            Some((schema, ListType::Map)) => super::sets::same_keys(a, b, schema.list_map_keys(), self),
+            Some((_, ListType::Atomic)) | None => {
                 for (a, b) in a.iter().zip(b.iter()) {
                     if !self.values(&a?, &b?)? {
                         return Ok(false);
@@ -76,7 +79,9 @@ impl Comparison {
         if a.len() != b.len() || a.object() != b.object() {
             return Ok(false);
         }
-        if let (Map::Tree(a_map, Some(Shape { kind: ShapeKind::Object(_) | ShapeKind::Empty, .. })), b) = (a, b) {
+        if let Map::Tree(a_map, Some(shape)) = a
+            && !matches!(shape.kind(), ShapeKind::Map(_))
+        {
             return self.objects(a, a_map, b);
         }
         for (key, value) in a.iter() {
@@ -90,14 +95,13 @@ impl Comparison {
 
     /// Compares objects with declared fields; undeclared members are compared as trees.
     fn objects(&mut self, a: &Map<'_>, a_map: &flotilla_proto::value::Map, b: &Map<'_>) -> Outcome<bool> {
-        let declared = |map: &Map<'_>, property: &str| match map {
-            Map::Tree(_, Some(Shape { kind: ShapeKind::Object(fields), .. })) => {
-                fields.of_property(property).map(|field| field.name.clone())
-            }
-            _ => None,
+        let is_declared = |map: &Map<'_>, property: &str| match map {
+            Map::Tree(_, Some(shape)) if shape.has_fields() => shape.property(property).is_some(),
+            _ => false,
         };
         for (property, value) in a_map.iter() {
-            if let Some(name) = declared(a, property) {
+            if is_declared(a, property) {
+                let name = escape(property).unwrap_or(property.into());
                 match (a.find_field(&name)?, b.find_field(&name)?) {
                     (None, None) => {}
                     (Some(a), Some(b)) if self.values(&a, &b)? => {}

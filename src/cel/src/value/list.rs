@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::shape::ListShape;
+use flotilla_proto::structural::Structural;
+
+use super::shape::Shape;
 use super::tree::{plain, shaped};
 use super::{Tree, Value};
 use crate::error::Outcome;
@@ -10,12 +12,12 @@ use crate::error::Outcome;
 /// A list: from a tree, created by an expression, or a concatenation of two others.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// From a tree; without a shape the items read as JSON.
-    Tree(&'a [Tree], Option<&'a ListShape>),
+    /// From a tree; without a schema the items read as JSON.
+    Tree(&'a [Tree], Option<&'a Structural>),
     /// Created by an expression.
     Made(Arc<Vec<Value<'a>>>),
     /// The result of `+` on sets and on lists with keys: it compares as they do.
-    Merged(Arc<Vec<Value<'a>>>, &'a ListShape),
+    Merged(Arc<Vec<Value<'a>>>, &'a Structural),
     /// The result of `+` on other lists, without a copy.
     Joined(Arc<Joined<'a>>),
 }
@@ -50,14 +52,14 @@ impl<'a> List<'a> {
 
     /// Returns whether a schema determines how its items read.
     pub fn is_shaped(&self) -> bool {
-        self.shape().is_some()
+        self.schema().is_some()
     }
 
-    /// Returns its shape; `None` without a schema.
-    pub(super) fn shape(&self) -> Option<&'a ListShape> {
+    /// Returns its schema. `None` for a list of plain JSON or of an expression.
+    pub(super) fn schema(&self) -> Option<&'a Structural> {
         match self {
-            Self::Tree(_, shape) => *shape,
-            Self::Merged(_, shape) => Some(shape),
+            Self::Tree(_, schema) => *schema,
+            Self::Merged(_, schema) => Some(schema),
             Self::Made(_) | Self::Joined(_) => None,
         }
     }
@@ -89,7 +91,7 @@ impl<'a> List<'a> {
             };
         }
         match list {
-            Self::Tree(items, shape) => items.get(at).map(|item| read(item, *shape)),
+            Self::Tree(items, schema) => items.get(at).map(|item| read(item, *schema)),
             Self::Made(items) | Self::Merged(items, _) => items.get(at).cloned().map(Ok),
             Self::Joined(_) => None,
         }
@@ -108,9 +110,9 @@ impl<'a> List<'a> {
     }
 }
 
-fn read<'a>(item: &'a Tree, shape: Option<&'a ListShape>) -> Outcome<Value<'a>> {
-    match shape {
-        Some(shape) => shaped(item, &shape.items),
+fn read<'a>(item: &'a Tree, list: Option<&'a Structural>) -> Outcome<Value<'a>> {
+    match list.and_then(|list| list.items.as_deref()) {
+        Some(items) => shaped(item, Shape::of(items)),
         None => Ok(plain(item)),
     }
 }

@@ -1,5 +1,6 @@
 //! Maps, and objects with declared fields.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Map as TreeMap;
 
+use super::escape::escape;
 use super::shape::{Shape, ShapeKind};
 use super::tree::{plain, shaped};
 use super::{Text, Tree, Value};
@@ -19,7 +21,7 @@ const SCANNED_MAX: usize = 8;
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
     /// From a tree; the shape says whether it has declared fields; without a shape values read as JSON.
-    Tree(&'a TreeMap, Option<&'a Shape>),
+    Tree(&'a TreeMap, Option<Shape<'a>>),
     /// Created by an expression.
     Made(Arc<Entries<'a>>),
 }
@@ -247,13 +249,13 @@ impl<'a> Map<'a> {
             return self.find(&Value::String(Text::Borrowed(key)));
         };
         let Some(shape) = shape else { return Ok(map.get(key).map(plain)) };
-        match &shape.kind {
-            ShapeKind::Object(fields) => {
-                let Some(field) = fields.get(key) else { return Ok(None) };
-                let Some(value) = map.get(&field.property).filter(|value| !value.is_null()) else { return Ok(None) };
-                shaped(value, &field.shape).map(Some)
+        match shape.kind() {
+            ShapeKind::Object => {
+                let Some((property, shape)) = shape.field(key) else { return Ok(None) };
+                let Some(value) = map.get(&property).filter(|value| !value.is_null()) else { return Ok(None) };
+                shaped(value, shape).map(Some)
             }
-            ShapeKind::Map(values) => map.get(key).map(|value| shaped(value, values)).transpose(),
+            ShapeKind::Map(values) => map.get(key).map(|value| shaped(value, Shape::of(values))).transpose(),
             _ => Ok(None),
         }
     }
@@ -290,14 +292,18 @@ impl<'a> Iterator for MapEntries<'a> {
     }
 }
 
-fn member<'a>(key: &'a str, value: &'a Tree, shape: Option<&'a Shape>) -> Option<(Value<'a>, Outcome<Value<'a>>)> {
+fn member<'a>(key: &'a str, value: &'a Tree, shape: Option<Shape<'a>>) -> Option<(Value<'a>, Outcome<Value<'a>>)> {
     let borrowed = |key| Value::String(Text::Borrowed(key));
-    match shape.map(|shape| &shape.kind) {
-        None => Some((borrowed(key), Ok(plain(value)))),
-        Some(ShapeKind::Object(fields)) => {
-            fields.of_property(key).map(|field| (borrowed(&field.name), shaped(value, &field.shape)))
+    let Some(shape) = shape else { return Some((borrowed(key), Ok(plain(value)))) };
+    match shape.kind() {
+        ShapeKind::Object => {
+            let name = match escape(key) {
+                Some(Cow::Owned(name)) => Value::String(Text::Shared(name.into())),
+                Some(Cow::Borrowed(_)) | None => borrowed(key),
+            };
+            shape.property(key).map(|of| (name, shaped(value, of)))
         }
-        Some(ShapeKind::Map(values)) => Some((borrowed(key), shaped(value, values))),
-        Some(_) => None,
+        ShapeKind::Map(values) => Some((borrowed(key), shaped(value, Shape::of(values)))),
+        _ => None,
     }
 }

@@ -4,6 +4,8 @@
 mod compare;
 mod depth;
 mod equal;
+pub(crate) mod escape;
+pub mod formats;
 mod list;
 mod map;
 mod opaque;
@@ -18,11 +20,12 @@ use std::sync::Arc;
 pub use compare::compare;
 pub use depth::Depths;
 pub use equal::equal;
+pub use escape::escape;
 pub use list::{List, ListItems};
 pub use map::{Entries, Key, Map, MapEntries};
 pub use opaque::Opaque;
 pub(crate) use sets::add as add_lists;
-pub use shape::{Field, Fields, ListShape, ListType, Shape, ShapeKind};
+pub use shape::Shape;
 pub use text::Text;
 pub use time::{Duration, Timestamp};
 
@@ -31,7 +34,7 @@ use crate::types::Type;
 /// A node of an object's tree.
 pub type Tree = flotilla_proto::value::Value;
 
-/// A value. `'a` is the lifetime of the trees, shapes and constants that it borrows of.
+/// A value. `'a` is the lifetime of the trees, schemas and constants that it borrows of.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
     /// `null`.

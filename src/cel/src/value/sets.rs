@@ -3,8 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use flotilla_proto::structural::{ListType, Structural};
+use flotilla_proto::value::Str;
+
 use super::equal::Comparison;
-use super::shape::{ListShape, ListType};
+use super::escape::escape;
 use super::{Key, List, Map, Value};
 use crate::error::{Error, Outcome};
 
@@ -20,7 +23,7 @@ pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
 }
 
 /// Returns whether every item of `b` is equal to the one of `a` with the same keys.
-pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String], comparison: &mut Comparison) -> Outcome<bool> {
+pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[Str], comparison: &mut Comparison) -> Outcome<bool> {
     let mut have = HashMap::new();
     for item in a.iter() {
         let item = item?;
@@ -38,12 +41,11 @@ pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[String], comparison:
 
 /// `a + b` for a list of a schema: a union of sets, a merge by keys, or one behind the other.
 pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
-    let Some(shape) = a.shape() else {
-        return Ok(Value::List(List::join(a.clone(), b.clone())));
-    };
-    match &shape.list_type {
-        ListType::Atomic => Ok(Value::List(List::join(a.clone(), b.clone()))),
-        ListType::Set => {
+    let joined = || Ok(Value::List(List::join(a.clone(), b.clone())));
+    let Some(schema) = a.schema() else { return joined() };
+    match schema.list_type {
+        Some(ListType::Atomic) | None => joined(),
+        Some(ListType::Set) => {
             let mut items = a.to_vec()?;
             let mut have: HashSet<Key<'_>> = items.iter().map(Key::of).collect();
             for item in b.iter() {
@@ -52,13 +54,14 @@ pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
                     items.push(item);
                 }
             }
-            Ok(Value::List(List::Merged(Arc::new(items), shape)))
+            Ok(Value::List(List::Merged(Arc::new(items), schema)))
         }
-        ListType::Map(keys) => merge(a, b, shape, keys),
+        Some(ListType::Map) => merge(a, b, schema),
     }
 }
 
-fn merge<'a>(a: &List<'a>, b: &List<'a>, shape: &'a ListShape, keys: &[String]) -> Outcome<Value<'a>> {
+fn merge<'a>(a: &List<'a>, b: &List<'a>, schema: &'a Structural) -> Outcome<Value<'a>> {
+    let keys = schema.list_map_keys();
     let mut items = a.to_vec()?;
     let mut places = HashMap::new();
     for (at, item) in items.iter().enumerate() {
@@ -71,10 +74,10 @@ fn merge<'a>(a: &List<'a>, b: &List<'a>, shape: &'a ListShape, keys: &[String]) 
             None => items.push(item),
         }
     }
-    Ok(Value::List(List::Merged(Arc::new(items), shape)))
+    Ok(Value::List(List::Merged(Arc::new(items), schema)))
 }
 
-fn identity<'a>(item: &Value<'a>, keys: &[String]) -> Outcome<Vec<Option<Key<'a>>>> {
+fn identity<'a>(item: &Value<'a>, keys: &[Str]) -> Outcome<Vec<Option<Key<'a>>>> {
     let Value::Map(map) = item else {
         return Err(Error::new("unexpected data format for element of array with x-kubernetes-list-type=map"));
     };
@@ -82,5 +85,6 @@ fn identity<'a>(item: &Value<'a>, keys: &[String]) -> Outcome<Vec<Option<Key<'a>
 }
 
 fn find<'a>(map: &Map<'a>, key: &str) -> Outcome<Option<Key<'a>>> {
-    Ok(map.find_field(key)?.map(|value| Key::of(&value)))
+    let name = escape(key).unwrap_or(key.into());
+    Ok(map.find_field(&name)?.map(|value| Key::of(&value)))
 }

@@ -1,23 +1,28 @@
-//! Shapes: how the nodes of a tree read as values, by a schema. A definition's shapes are built once; values borrow
-//! them.
+//! Shapes: how the nodes of a tree read as values, by a schema. Values borrow the schema by which objects are pruned
+//! and validated, so that a server keeps no second form of it.
 
-use super::Value;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use flotilla_proto::structural::{Structural, ValueType};
+use flotilla_proto::value;
+
+use super::{Value, escape, formats};
 use crate::error::Outcome;
 
 /// How one node reads.
-#[derive(Clone, Debug, Default)]
-pub struct Shape {
-    /// Whether `null` is a value rather than an error.
-    pub nullable: bool,
-    /// How all other nodes read.
-    pub kind: ShapeKind,
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'a> {
+    schema: &'a Structural,
+    /// Whether it describes whole objects of the API, which have `apiVersion`, `kind` and `metadata`.
+    is_resource: bool,
 }
 
 /// The kind of a shape.
-#[derive(Clone, Debug, Default)]
-pub enum ShapeKind {
-    /// Any value, read as JSON: numbers without a fraction are ints.
-    #[default]
+#[derive(Clone, Copy)]
+pub(super) enum ShapeKind<'a> {
+    /// Any value, read as JSON: numbers without a fraction are ints. No expression uses such a value by itself. It only
+    /// matters when values that contain it are compared.
     Plain,
     /// A boolean.
     Boolean,
@@ -32,83 +37,100 @@ pub enum ShapeKind {
     /// An integer or a string.
     IntOrString,
     /// A list.
-    List(Box<ListShape>),
+    List,
+    /// A list whose items have no schema, so that it cannot be read.
+    Untyped,
     /// An object whose properties are declared.
-    Object(Fields),
-    /// An object of any keys with values of one shape.
-    Map(Box<Shape>),
+    Object,
+    /// An object of any keys with values of one schema.
+    Map(&'a Structural),
     /// An object in which nothing is declared.
     Empty,
-    /// A schema by which no value can be read; using such a value is this error.
-    Invalid(String),
 }
 
-/// A list and how it compares and merges.
-#[derive(Clone, Debug)]
-pub struct ListShape {
-    /// The items.
-    pub items: Shape,
-    /// As `x-kubernetes-list-type` says.
-    pub list_type: ListType,
+impl<'a> Shape<'a> {
+    /// Returns how the values of a schema read.
+    pub const fn of(schema: &'a Structural) -> Self {
+        Self { schema, is_resource: schema.embedded }
+    }
+
+    /// Returns how whole objects of the API read, or values within them.
+    pub const fn at(schema: &'a Structural, is_resource: bool) -> Self {
+        Self { schema, is_resource: is_resource || schema.embedded }
+    }
+
+    /// Returns whether `null` is a value rather than an error.
+    pub(super) const fn is_nullable(self) -> bool {
+        self.schema.nullable
+    }
+
+    /// Returns the schema.
+    pub(super) const fn schema(self) -> &'a Structural {
+        self.schema
+    }
+
+    pub(super) fn kind(self) -> ShapeKind<'a> {
+        if self.schema.int_or_string {
+            return ShapeKind::IntOrString;
+        }
+        match self.schema.of {
+            Some(ValueType::Object) if self.has_fields() => ShapeKind::Object,
+            Some(ValueType::Object) => self.schema.additional.schema().map_or(ShapeKind::Empty, ShapeKind::Map),
+            Some(ValueType::Array) if self.schema.items.is_some() => ShapeKind::List,
+            Some(ValueType::Array) => ShapeKind::Untyped,
+            Some(ValueType::String) => match self.schema.rules().format() {
+                "duration" => ShapeKind::Formatted(formats::duration),
+                "date" => ShapeKind::Formatted(formats::date),
+                "date-time" => ShapeKind::Formatted(formats::date_time),
+                "byte" => ShapeKind::Formatted(formats::bytes),
+                _ => ShapeKind::Text,
+            },
+            Some(ValueType::Number) => ShapeKind::Number,
+            Some(ValueType::Integer) => ShapeKind::Integer,
+            Some(ValueType::Boolean) => ShapeKind::Boolean,
+            None => ShapeKind::Plain,
+        }
+    }
+
+    /// Returns whether objects have declared properties.
+    pub(super) const fn has_fields(self) -> bool {
+        self.is_resource || !self.schema.properties.is_empty()
+    }
+
+    /// Returns a declared property. `None` if there is none of this name.
+    pub(super) fn property(self, property: &str) -> Option<Self> {
+        let stated = || self.schema.property(property);
+        let schema = match property {
+            "apiVersion" | "kind" | "metadata" if self.is_resource && !states_meta(self.schema) => meta(property),
+            _ => stated()?,
+        };
+        Some(Self::of(schema))
+    }
+
+    /// Returns a declared property and its name, by the name that expressions have for it. Properties that are called
+    /// like words of the language may also be named by these words.
+    pub(super) fn field<'n>(self, name: &'n str) -> Option<(Cow<'n, str>, Self)> {
+        let property = escape::property(name)?;
+        let shape = self.property(&property)?;
+        Some((property, shape))
+    }
 }
 
-/// The identity of a list's items.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListType {
-    /// Their positions.
-    Atomic,
-    /// Their values.
-    Set,
-    /// The values of these keys, as CEL escapes their names.
-    Map(Vec<String>),
+/// Returns whether a schema of resources itself declares what rules may read of every resource.
+fn states_meta(schema: &Structural) -> bool {
+    let is_text = |schema: Option<&Structural>| schema.is_some_and(|schema| schema.of == Some(ValueType::String));
+    let metadata = schema.property("metadata").filter(|metadata| metadata.of == Some(ValueType::Object));
+    let has_names =
+        metadata.is_some_and(|meta| is_text(meta.property("name")) && is_text(meta.property("generateName")));
+    is_text(schema.property("kind")) && is_text(schema.property("apiVersion")) && has_names
 }
 
-/// Declared properties.
-#[derive(Clone, Debug, Default)]
-pub struct Fields {
-    /// Sorted by [`Field::name`].
-    fields: Vec<Field>,
-}
-
-/// A declared property.
-#[derive(Clone, Debug)]
-pub struct Field {
-    /// Its name in expressions, escaped.
-    pub name: Box<str>,
-    /// Its name in objects.
-    pub property: Box<str>,
-    /// How its value reads.
-    pub shape: Shape,
-}
-
-impl Fields {
-    /// Returns the fields in order of their names, from any order.
-    pub fn new(mut fields: Vec<Field>) -> Self {
-        fields.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { fields }
-    }
-
-    /// Returns the field of this name in expressions. Fields that are called like words of the language (`__if__`) may
-    /// be named by these words.
-    pub fn get(&self, name: &str) -> Option<&Field> {
-        self.find(name).or_else(|| self.find(&format!("__{name}__")))
-    }
-
-    fn find(&self, name: &str) -> Option<&Field> {
-        let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        self.fields.get(at)
-    }
-
-    /// Returns the field of this name in objects.
-    pub fn of_property(&self, property: &str) -> Option<&Field> {
-        // Nearly every name is the same in both forms.
-        self.find(property)
-            .filter(|field| &*field.property == property)
-            .or_else(|| self.fields.iter().find(|field| &*field.property == property))
-    }
-
-    /// Returns all of them, by name.
-    pub fn iter(&self) -> std::slice::Iter<'_, Field> {
-        self.fields.iter()
-    }
+/// Returns what every resource declares of a member.
+fn meta(member: &str) -> &'static Structural {
+    static TEXT: LazyLock<Structural> = LazyLock::new(|| Structural::of(&value!({"type": "string"})));
+    static METADATA: LazyLock<Structural> = LazyLock::new(|| {
+        let names = value!({"generateName": {"type": "string"}, "name": {"type": "string"}});
+        Structural::of(&value!({"type": "object", "properties": (names)}))
+    });
+    if member == "metadata" { &METADATA } else { &TEXT }
 }

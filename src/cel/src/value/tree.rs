@@ -11,7 +11,7 @@ impl<'a> Value<'a> {
     }
 
     /// Reads a node by its schema. `Err` if it does not fit the schema.
-    pub fn of_shaped_tree(node: &'a Tree, shape: &'a Shape) -> Outcome<Self> {
+    pub fn of_shaped_tree(node: &'a Tree, shape: Shape<'a>) -> Outcome<Self> {
         shaped(node, shape)
     }
 }
@@ -28,18 +28,18 @@ pub(super) fn plain(node: &Tree) -> Value<'_> {
     }
 }
 
-pub(super) fn shaped<'a>(node: &'a Tree, shape: &'a Shape) -> Outcome<Value<'a>> {
-    Ok(match (&shape.kind, node) {
+pub(super) fn shaped<'a>(node: &'a Tree, shape: Shape<'a>) -> Outcome<Value<'a>> {
+    Ok(match (shape.kind(), node) {
         (ShapeKind::Plain, node) => plain(node),
-        (_, Tree::Null) if shape.nullable => Value::Null,
+        (_, Tree::Null) if shape.is_nullable() => Value::Null,
         (_, Tree::Null) => return Err(Error::new("invalid data, got null for schema with nullable=false")),
         (ShapeKind::Text | ShapeKind::IntOrString, Tree::Str(text)) => Value::String(Text::Borrowed(text)),
         (ShapeKind::Integer | ShapeKind::IntOrString, Tree::Int(number)) => Value::Int(*number),
         (ShapeKind::Boolean, Tree::Bool(truth)) => Value::Bool(*truth),
         (ShapeKind::Number, Tree::Int(number)) => Value::Double(*number as f64),
         (ShapeKind::Number, Tree::Float(number)) => Value::Double(number.get()),
-        (ShapeKind::List(shape), Tree::Array(items)) => Value::List(List::Tree(items, Some(shape))),
-        (ShapeKind::Object(_) | ShapeKind::Map(_) | ShapeKind::Empty, Tree::Object(map)) => {
+        (ShapeKind::List, Tree::Array(items)) => Value::List(List::Tree(items, Some(shape.schema()))),
+        (ShapeKind::Object | ShapeKind::Map(_) | ShapeKind::Empty, Tree::Object(map)) => {
             Value::Map(Map::Tree(map, Some(shape)))
         }
         (ShapeKind::Formatted(read), Tree::Str(text)) => read(text)?,
@@ -47,7 +47,7 @@ pub(super) fn shaped<'a>(node: &'a Tree, shape: &'a Shape) -> Outcome<Value<'a>>
     })
 }
 
-fn unfit(kind: &ShapeKind, node: &Tree) -> Error {
+fn unfit(kind: ShapeKind<'_>, node: &Tree) -> Error {
     let got = match node {
         Tree::Bool(_) => "bool",
         Tree::Int(_) => "int64",
@@ -61,14 +61,14 @@ fn unfit(kind: &ShapeKind, node: &Tree) -> Error {
         ShapeKind::IntOrString => {
             "invalid data, expected XIntOrString value to be either a string or integer".to_owned()
         }
-        ShapeKind::List(_) => "invalid data, expected an array for the provided schema with type=array".to_owned(),
-        ShapeKind::Object(_) | ShapeKind::Map(_) | ShapeKind::Empty => {
+        ShapeKind::List => "invalid data, expected an array for the provided schema with type=array".to_owned(),
+        ShapeKind::Object | ShapeKind::Map(_) | ShapeKind::Empty => {
             "invalid data, expected a map for the provided schema with type=object".to_owned()
         }
         ShapeKind::Number => format!("invalid data, expected float, got {got}"),
         ShapeKind::Integer => format!("invalid data, expected int, got {got}"),
         ShapeKind::Boolean => format!("invalid data, expected bool, got {got}"),
-        ShapeKind::Invalid(text) => text.clone(),
+        ShapeKind::Untyped => "invalid array type, expected Items with a non-empty Schema".to_owned(),
         _ => format!("invalid data, expected string, got {got}"),
     })
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flotilla_cel::check::Provider;
-use flotilla_cel::schema::escape;
 use flotilla_cel::types::Type;
+use flotilla_cel::value::escape;
 use flotilla_proto::schema::{self, Kind, Ref, Shape};
 
 /// Path steps to the items of a list and to the entries of a map.

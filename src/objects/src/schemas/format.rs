@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use flotilla_cel::library::form;
-use flotilla_cel::schema::formats;
+use flotilla_cel::value::formats;
 use flotilla_golang::url::Url;
 use flotilla_proto::structural::{Structural, ValueType};
 use regex::Regex;

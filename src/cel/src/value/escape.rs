@@ -38,6 +38,17 @@ pub fn escape(property: &str) -> Option<Cow<'_, str>> {
     Some(escaped.into())
 }
 
+/// Returns the property that expressions call by this name, or by this word of the language. `None` if no property has
+/// the name.
+pub(super) fn property(name: &str) -> Option<Cow<'_, str>> {
+    if !name.contains("__") && !name.contains(['-', '.', '/']) {
+        return Some(name.into());
+    }
+    let property = unescape(name).map_or(Cow::Borrowed(name), Cow::Owned);
+    let is_named_so = escape(&property).as_deref().unwrap_or(&property) == name;
+    is_named_so.then_some(property)
+}
+
 /// Returns the name of a property that expressions call like this; `None` if both are the same.
 pub fn unescape(name: &str) -> Option<String> {
     let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
@@ -66,6 +77,23 @@ mod tests {
             assert_eq!(unescape(&escape(property).unwrap()).as_deref(), Some(property));
         }
         assert_eq!((unescape("a_b"), unescape("__x__")), (None, None));
+    }
+
+    #[test]
+    fn a_property_is_found_by_its_escaped_name_and_words_also_as_they_are() {
+        for (name, of) in [
+            ("a", Some("a")),
+            ("a__dash__b", Some("a-b")),
+            ("a-b", None),
+            ("a b", Some("a b")),
+            ("a-é", Some("a-é")),
+            ("if", Some("if")),
+            ("__if__", Some("if")),
+            ("__a__", None),
+            ("__underscores__a", Some("__a")),
+        ] {
+            assert_eq!(property(name).as_deref(), of, "{name}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use flotilla_golang::strconv::quote;
 
+use super::{Duration, Timestamp, Value};
 use crate::error::{Error, Outcome};
-use crate::value::{Duration, Timestamp, Value};
 
 const SECOND: i64 = 1_000_000_000;
 
