@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn each_line_gives_a_token_its_user() {
         let file =
             TokenFile::parse("# who\n\na1,ann,u-1\nb2,bob,u-2,\"dev, ops\"\n\"c\"\"3\",cy,,one\n,nobody,x\n").unwrap();
         let ann = file.user(&key(b"a1")).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines() {
+    fn a_malformed_line_is_refused_with_its_number() {
         assert_eq!(TokenFile::parse("a,b").unwrap_err().0, 1);
         assert_eq!(TokenFile::parse("a,b,c\nd,\"e,f").unwrap_err().0, 2);
         assert_eq!(TokenFile::parse("a,\"b\"c,d").unwrap_err().0, 1);

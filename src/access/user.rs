@@ -55,7 +55,8 @@ impl User {
         self
     }
 
-    /// Returns the node of a service account's pod, as its token says; `None` for other users.
+    /// Returns the node of a service account's pod, which the token names. `None` if the user is no service account, or
+    /// its token names no node.
     pub fn node(&self) -> Option<&str> {
         self.account()?;
         match self.extra.get(NODE_NAME).map(Vec::as_slice) {

@@ -82,7 +82,7 @@ impl Impersonation {
             let attempt = Attempt { authorizer, by, mode, inquiry };
             let allowed = attempt.request(attributes).and_then(|()| attempt.user(self));
             if inquiry.is_open() {
-                break; // a webhook must be asked before anything can be said
+                break; // a webhook must be asked first
             }
             match allowed {
                 Ok(user) => {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_counts() {
+    fn the_first_of_several_users_or_uids_counts() {
         let headers = [("Impersonate-User", "ann"), ("impersonate-user", "bob"), ("Impersonate-Uid", "1")];
         let user = target(&[&headers[..], &[("Impersonate-Uid", "2")]].concat());
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "1"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_act_for() {
+    fn groups_uid_or_extra_without_a_user_are_refused() {
         assert_eq!(parse(&[("Accept", "x"), ("Impersonate-User", "")]), Ok(None));
         let headers = [("Impersonate-Group", "g"), ("Impersonate-Group", "h"), ("Impersonate-Extra-Scopes", "a")];
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_permission() {
+    fn impersonation_without_permission_is_refused() {
         let pods = Attributes::Resource(ResourceAttributes {
             verb: "list",
             resource: "pods",

@@ -24,7 +24,7 @@ pub struct Found {
     pub revision: u64,
     /// UID.
     pub uid: CompactString,
-    /// When its deletion was requested, else `None`.
+    /// When its deletion was requested. `None` if it was not.
     pub deleted_at: Option<SystemTime>,
     /// The service account of a pod; empty for other kinds.
     pub service_account: CompactString,

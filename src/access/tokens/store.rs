@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_of_an_object() {
+    fn the_properties_that_verification_needs_are_read() {
         let pod = br#"{"metadata":{"uid":"u","deletionTimestamp":"1970-01-01T00:01:00Z"},
             "spec":{"serviceAccountName":"a","nodeName":"n"},"data":{"token":"YWI="}}"#;
         let found = read(pod, 7).unwrap();
