@@ -1,4 +1,4 @@
-//! Levels, queues and waiting requests as text, for people who look for the reason of a refusal.
+//! Levels, queues and waiting requests as text, for people who investigate refusals.
 
 use super::Fairness;
 use super::flow::Reason;

@@ -7,7 +7,7 @@ pub struct Share {
     pub shares: u32,
     /// How many of its seats others may use while it does not, in percent.
     pub lendable_percent: u32,
-    /// How many further seats it may borrow, in percent of its own. `None` for as many as there are.
+    /// How many further seats it may borrow, in percent of its own. `None` if it may borrow all that others lend.
     pub borrowing_percent: Option<u32>,
 }
 
@@ -18,7 +18,7 @@ pub struct Limit {
     pub nominal: u32,
     /// Those of its own seats that others may use while it does not.
     pub lendable: u32,
-    /// The most seats that it can have, with those that it borrows.
+    /// The most seats that it can have, borrowed ones included.
     pub most: u32,
 }
 
