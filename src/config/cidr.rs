@@ -71,7 +71,7 @@ impl Cidr {
         Self::new(address, self.prefix).is_some_and(|range| range == *self)
     }
 
-    /// Returns the address `offset` after the first; `None` if it is outside the range.
+    /// Returns the address `offset` after the first. `None` if it is outside the range.
     pub fn nth(&self, offset: u128) -> Option<IpAddr> {
         if self.host_bits() < 128 && offset >> self.host_bits() != 0 {
             return None;
