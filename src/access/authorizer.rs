@@ -256,7 +256,6 @@ impl Authorizer {
     }
 
     fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
-        // Only users with the name of a node are looked up.
         let nodes = self.nodes.as_ref().filter(|_| node_of(user).is_some())?;
         Some(nodes.decide(user, attributes))
     }

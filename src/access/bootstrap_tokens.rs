@@ -46,7 +46,7 @@ impl BootstrapTokens {
         split(token).is_some()
     }
 
-    /// Returns the user of a token; `None` if it is not valid.
+    /// Returns the user of a token. `None` if the token is not valid.
     pub fn user(&self, token: &[u8], now: SystemTime) -> Option<User> {
         let (id, secret) = split(token)?;
         let object = self.0.get(Key::namespaced(NAMESPACE, &format!("bootstrap-token-{id}")).as_str())?;

@@ -61,7 +61,7 @@ impl TrustedProxy {
 }
 
 impl FrontProxy {
-    /// Reads the configuration; `None` when no authority is configured.
+    /// Reads the configuration. `None` if no authority is configured.
     ///
     /// # Errors
     /// The file of authorities cannot be used.
@@ -107,7 +107,7 @@ impl FrontProxy {
         names.any(|own| is_alike(header, own)) || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
     }
 
-    /// Returns the user in the headers of a trusted proxy's request; `None` if they name no user.
+    /// Returns the user in the headers of a trusted proxy's request. `None` if they name no user.
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let values = |name: &String| {
             let values = headers.get_all(name.as_str()).map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -17,7 +17,7 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// Key of the extra value in which a service account's token names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns namespace and name of the service account with this user name; `None` for other users.
+/// Returns namespace and name of the service account with this user name. `None` if it is no service account's name.
 pub fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     let fit = names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
@@ -65,7 +65,7 @@ impl User {
         }
     }
 
-    /// Returns namespace and name of the service account; `None` for other users.
+    /// Returns namespace and name of the service account. `None` if the user is none.
     pub fn account(&self) -> Option<(&str, &str)> {
         account(&self.name)
     }

@@ -48,7 +48,7 @@ impl Later {
 #[derive(Debug)]
 pub struct Destination {
     format: AuditFormat,
-    /// Bytes of an event, at most. `None` for any number.
+    /// Most bytes of an event. `None` if they are unlimited.
     event_bytes: Option<usize>,
     /// Whether requests are refused if their events are lost.
     is_strict: bool,

@@ -64,7 +64,8 @@ pub struct Audited {
     pub(super) user: Option<Arc<User>>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
-    /// Resource, namespace, name, UID, group, version, resource version and subresource; `None` for other paths.
+    /// Resource, namespace, name, UID, group, version, resource version and subresource. `None` if the path is that of
+    /// no resource.
     pub(super) of: Option<[String; 8]>,
     /// Whether the request is long-running.
     lasts: bool,

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::limits;
 use crate::prometheus::{Meter, families};
 
-/// The events that are lost in one part of auditing.
+/// The lost events of one part of auditing.
 pub struct Losses {
     counter: metrics::Counter,
     plugin: &'static str,

@@ -160,7 +160,7 @@ impl Audit {
         for destination in &self.destinations {
             let taken = destination.take(draft);
             all.is_refused |= taken.is_refused;
-            all.later = all.later.or(taken.later); // there is one webhook
+            all.later = all.later.or(taken.later); // requests wait for the webhook alone
         }
         all
     }

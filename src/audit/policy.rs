@@ -100,7 +100,7 @@ pub struct Asked<'a> {
     pub verb: &'a str,
     /// The path, decoded.
     pub path: &'a str,
-    /// The objects that the request is about; `None` for other paths.
+    /// The objects that the request is about. `None` if the path is that of no resource.
     pub of: Option<Of<'a>>,
 }
 

@@ -55,11 +55,11 @@ impl Reason {
 /// The answer to a request for a seat.
 #[derive(Debug)]
 pub enum Entered {
-    /// It has one.
+    /// The request has a seat.
     Seated(Seat),
-    /// It waits.
+    /// The request waits.
     Waits(Box<Waiting>),
-    /// It gets none.
+    /// The request gets no seat.
     Refused,
 }
 

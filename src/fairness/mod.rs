@@ -162,5 +162,5 @@ fn compile(
     kept.counts = counts;
     pool.set(configured);
     let catch_all = all.iter().map(|(_, flow)| flow).find(|flow| flow.schema == CATCH_ALL).cloned();
-    Schemas::new(all, catch_all.expect("it was added if it was missing"))
+    Schemas::new(all, catch_all.expect("catch-all exists even without its object"))
 }

@@ -37,9 +37,9 @@ impl Seat {
 /// The answer to a request for a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It has one.
+    /// The request has a seat.
     Seat(Seat),
-    /// It waits.
+    /// The request waits.
     Place(Place),
     /// Its queue is full, or too many requests wait in the server.
     QueueFull,
@@ -101,7 +101,7 @@ impl Pool {
         let Some(place) = queues.push(hash, waiter()) else { return Taken::QueueFull };
         level.note_waiting(true);
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // Whoever gave back a seat before `note_waiting` has offered it to nobody.
+        // A seat that was given back before `note_waiting` was offered to no request.
         self.hand_out(level, &mut queues, |level| self.take(level));
         Taken::Place(place)
     }

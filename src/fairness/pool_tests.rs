@@ -73,7 +73,7 @@ fn a_seat_passes_to_the_next_request() {
 }
 
 #[test]
-fn without_queues_nobody_waits() {
+fn without_queues_no_request_waits() {
     let one = level("one", limit(1, 0, 1), 0, 0);
     let pool = pool(&[&one]);
     let first = seat(&pool, &one);
@@ -105,7 +105,7 @@ fn seats_are_lent_and_come_back() {
 }
 
 #[test]
-fn higher_limits_let_more_in() {
+fn higher_limits_give_seats_to_waiting_requests() {
     let one = level("one", limit(0, 0, 0), 1, 9);
     let pool = pool(&[&one]);
     let mut waiting: Vec<_> = (0..3).map(|_| wait(&pool, &one, 0).1).collect();
@@ -147,9 +147,9 @@ fn notice(requests: &mut HashMap<u64, (usize, Request)>) {
 }
 
 /// Random requests, ends, departures and changes of limits: limits hold, no free seat stays unused while a request
-/// could have it, and nobody is forgotten.
+/// could have it, and no request is forgotten.
 #[test]
-fn limits_hold_and_nobody_is_forgotten() {
+fn limits_hold_and_no_request_is_forgotten() {
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut any = |most: u32| random.random_range(0..=most);
@@ -212,7 +212,7 @@ fn limits_hold_and_nobody_is_forgotten() {
     }
 }
 
-/// Threads that take and give back seats at the same time leave none taken and nobody waiting.
+/// After threads have taken and given back seats at the same time, no seat is taken and no request waits.
 #[test]
 fn threads_lose_no_seat() {
     let levels = [level("a", limit(2, 2, 4), 2, 100), level("b", limit(1, 0, 3), 2, 100)];

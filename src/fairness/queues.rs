@@ -314,7 +314,7 @@ mod tests {
         assert!((45..=55).contains(&of_idle), "{of_idle} of 100");
     }
 
-    /// Many flows, random arrivals, service times and departures, in simulated time: nobody waits for ever.
+    /// Many flows, random arrivals, service times and departures, in simulated time: no request waits for ever.
     #[test]
     fn no_flow_starves() {
         for seed in 0..50 {

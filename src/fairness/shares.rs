@@ -22,7 +22,7 @@ pub struct Limit {
     pub most: u32,
 }
 
-/// Divides the seats of the server among levels. Parts are rounded up, so that their sum may be a little larger.
+/// Divides the seats of the server among levels. Parts are rounded up: their sum may be a little larger than `total`.
 pub fn divide(total: usize, shares: &[Share]) -> Vec<Limit> {
     let sum: f64 = shares.iter().map(|share| f64::from(share.shares)).sum();
     let limit = |share: &Share| {

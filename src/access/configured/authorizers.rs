@@ -82,7 +82,7 @@ enum Settings {
 #[derive(Debug)]
 pub struct Authorizers {
     all: Vec<Settings>,
-    /// The file that they come from; `None` if they come from flags.
+    /// The file that they come from. `None` if they come from flags.
     file: Option<FollowedFile>,
     outbound: Outbound,
     meter: Arc<Meter>,

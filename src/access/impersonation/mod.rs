@@ -28,7 +28,7 @@ pub struct Impersonation {
 
 impl Impersonation {
     /// Parses the headers of a request. Header names may have any case. Invalid UTF-8 in values becomes U+FFFD, so that
-    /// an invalid name never counts as absent. Of several users or UIDs the first counts. `None` when the request does
+    /// an invalid name never counts as absent. Of several users or UIDs the first counts. `None` if the request does
     /// not impersonate.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Impersonation {
         }
     }
 
-    /// Returns the name of the node to act as; `None` if the user is no node.
+    /// Returns the name of the node to act as. `None` if the user is no node.
     fn node(&self) -> Option<&str> {
         let name = self.user.strip_prefix(nodes::USER_PREFIX)?;
         names::dns1123_subdomain(name).is_empty().then_some(name)
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_beyond_ascii_are_names() {
+    fn names_may_be_beyond_ascii() {
         assert_eq!(target(&[("Impersonate-User", "ren\u{e9}e")]).name, "ren\u{e9}e");
         let latin = Impersonation::parse([("Impersonate-User", &b"ren\xe9e"[..])].into_iter()).unwrap().unwrap();
         assert_eq!(latin.user, "ren\u{fffd}e");

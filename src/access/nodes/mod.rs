@@ -37,7 +37,7 @@ impl fmt::Debug for Nodes {
 /// `Ok` if the request is allowed. `Err` has the reason of the refusal, which may be empty.
 type Verdict = Result<(), String>;
 
-/// Returns the name of the node that a user is; `None` if it is no node.
+/// Returns the name of the node that a user is. `None` if the user is no node.
 pub fn node_of(user: &User) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member(GROUP))
 }

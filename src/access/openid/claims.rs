@@ -67,7 +67,7 @@ impl Claims {
         stated == issuer || (stated, issuer) == GOOGLE
     }
 
-    /// Checks that the subject, if the token has one, is a text.
+    /// Checks that the subject, if the token has one, is a string.
     ///
     /// # Errors
     /// The message of the refusal.

@@ -130,7 +130,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Publishes changes, many successive ones together.
+    /// Publishes changes, successive ones together.
     async fn publish(&self) {
         loop {
             self.changed.notified().await;

@@ -51,7 +51,7 @@ impl std::fmt::Debug for Rbac {
 }
 
 impl Rbac {
-    /// Returns the binding that allows a user to do something; `None` if there is none.
+    /// Returns a binding that allows a request of a user. `None` if there is none.
     pub fn find(&self, user: &User, attributes: &Attributes<'_>) -> Option<Arc<Binding>> {
         self.visit(user, attributes.namespace(), |binding, rules| {
             let allows = rules.is_some_and(|rules| rules.iter().any(|rule| rule.allows(attributes)));

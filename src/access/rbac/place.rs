@@ -22,7 +22,7 @@ pub struct Place {
 type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
 
 impl Place {
-    /// Returns the rules of a role; `None` if there is none.
+    /// Returns the rules of a role. `None` if the role does not exist.
     pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
         self.roles.get(name)
     }

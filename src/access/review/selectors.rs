@@ -94,7 +94,7 @@ pub(super) fn read(attributes: &Value) -> Selected {
     selected
 }
 
-/// Formats a requirement on a field as text; `None` unless it compares with exactly one value.
+/// Formats a requirement on a field as text. `None` if it does not compare with exactly one value.
 fn field_text(requirement: &Value) -> Option<String> {
     let sign = match requirement.str_at(&["operator"]) {
         "In" => "=",

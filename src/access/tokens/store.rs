@@ -66,7 +66,7 @@ impl BoundObjects for StoreObjects {
     }
 }
 
-/// Returns what verification needs of a stored object; `None` when it cannot be decoded.
+/// Returns the properties of a stored object that verification needs. `None` if the object cannot be decoded.
 fn read(bytes: &[u8], revision: u64) -> Option<Found> {
     let value = json::parse(bytes).ok()?;
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok().map(SystemTime::from);

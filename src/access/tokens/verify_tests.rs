@@ -104,7 +104,7 @@ fn a_token_identifies_its_service_account() {
 }
 
 #[test]
-fn a_missing_bound_object_ends_the_token() {
+fn a_token_is_invalid_without_its_bound_object() {
     let world = World::new();
     world.objects.put(BoundKind::Pod, "ns/p", found("u-p", 1));
     world.objects.put(BoundKind::Node, "/n", found("u-n", 1));

@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl TokenWebhook {
-    /// Reads the kubeconfig that the configuration names; `None` if it names none.
+    /// Reads the kubeconfig that the configuration names. `None` if it names none.
     ///
     /// # Errors
     /// The kubeconfig cannot be used, or the version of the reviews is unknown.

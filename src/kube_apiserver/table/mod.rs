@@ -13,7 +13,7 @@ mod storage;
 /// The type of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A truth value; true without one.
+    /// A truth value; a flag without one is true.
     Bool,
     /// A whole number.
     Int,
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Returns the value that a flag without one stands for; `None` if the value is required.
+    /// Returns the value of a flag that is given without one. `None` if the flag needs a value.
     pub const fn alone(self) -> Option<&'static str> {
         match self {
             Self::Bool | Self::Version => Some("true"),

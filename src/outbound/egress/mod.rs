@@ -76,7 +76,7 @@ enum Place {
     Address {
         host: String,
         port: u16,
-        /// The TLS settings. `None` for a connection without TLS.
+        /// The TLS settings. `None` if the connection is without TLS.
         tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     },
 }
