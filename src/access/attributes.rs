@@ -9,7 +9,7 @@ use crate::status::{ApiError, Details};
 pub enum Attributes<'a> {
     /// An operation on objects.
     Resource(ResourceAttributes<'a>),
-    /// Another request, identified by its path.
+    /// Any other request, identified by its path.
     Path {
         /// The HTTP method in lower case.
         verb: &'a str,
@@ -25,7 +25,7 @@ pub struct ResourceAttributes<'a> {
     pub verb: &'a str,
     /// API group; empty for the core group.
     pub group: &'a str,
-    /// Version of the group; `*` for any, and empty if nobody says.
+    /// Version of the group; `*` for any version, empty if it is not stated.
     pub version: &'a str,
     /// Resource, as `pods`.
     pub resource: &'a str,
@@ -35,9 +35,9 @@ pub struct ResourceAttributes<'a> {
     pub namespace: &'a str,
     /// Name of the object; may be empty.
     pub name: &'a str,
-    /// The field selector of a request that selects, as text; may be empty or invalid.
+    /// The request's field selector, as text; may be empty or invalid.
     pub fields: &'a str,
-    /// The label selector, likewise.
+    /// The request's label selector, as text; may be empty or invalid.
     pub labels: &'a str,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Returns 403: the user lacks the permission. `reason` may be empty.
+/// Returns the error 403 of a user who lacks the permission. `reason` may be empty.
 pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let mut why = format!("User {} cannot {} ", quote(&user.name), attributes.verb());
     match attributes {
@@ -95,7 +95,8 @@ pub fn forbidden(user: &User, attributes: &Attributes<'_>, reason: &str) -> ApiE
     }
 }
 
-/// Appends the reason, and escapes text from the request for clients that show messages as HTML, as the reference does.
+/// Escapes text from the request, since clients may show messages as HTML, and appends the reason. The reference does
+/// both.
 fn with_reason(why: &str, reason: &str) -> String {
     let mut message = String::with_capacity(why.len() + reason.len() + 2);
     for c in why.chars() {
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages() {
+    fn a_refusal_names_user_verb_and_target() {
         let user = User::anonymous();
         let scale = Attributes::Resource(ResourceAttributes {
             verb: "get",

@@ -1,4 +1,4 @@
-//! Authenticates requests: finds the user for their credentials.
+//! Authenticates requests: finds the user to whom their credentials belong.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,13 +33,13 @@ pub struct Authenticated {
 pub struct TokenOwner {
     /// The user.
     pub user: Arc<User>,
-    /// Those of the requested audiences that the token is issued for.
+    /// The requested audiences for which the token is issued.
     pub audiences: Vec<String>,
     /// A text for a `Warning` header.
     pub warning: Option<&'static str>,
 }
 
-/// Which requests without credentials are allowed.
+/// The requests that are allowed without credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Anonymous {
     /// None.
@@ -66,7 +66,7 @@ impl Anonymous {
 /// The methods of authentication besides client certificates, static tokens and tokens of service accounts.
 #[derive(Debug)]
 pub struct AuthenticationMethods {
-    /// Which requests without credentials are allowed.
+    /// The requests that are allowed without credentials.
     pub anonymous: Anonymous,
     /// Tokens with which nodes join.
     pub bootstrap: Option<BootstrapTokens>,
@@ -74,7 +74,7 @@ pub struct AuthenticationMethods {
     pub proxy: Option<Arc<FrontProxy>>,
     /// The OpenID Connect providers whose tokens are accepted.
     pub issuers: Arc<Issuers>,
-    /// The webhook that is asked about tokens which nothing else knows.
+    /// The webhook that is asked about a token if nothing else knows it.
     pub webhook: Option<TokenWebhook>,
 }
 
@@ -87,10 +87,10 @@ impl Default for AuthenticationMethods {
 
 /// Finds the user of a request.
 ///
-/// Tries in this order: headers of a trusted front proxy; a trusted client certificate; a bearer token, which may be a
-/// static one, one of a service account, a bootstrap token, one of a provider, or one that a webhook knows. An unknown
-/// token and an untrusted client certificate are errors even where anonymous requests are allowed. A request without
-/// credentials is anonymous.
+/// Tries in this order: a trusted client certificate; a bearer token, which may be a static one, one of a service
+/// account, a bootstrap token, one of a provider, or one that a webhook knows. A request without credentials is
+/// anonymous. A token that nothing knows is an error even where anonymous requests are allowed, and so is an untrusted
+/// client certificate without a valid token. The gateway has tried the headers of a trusted front proxy before.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,
@@ -126,10 +126,10 @@ impl Authenticator {
         self.methods.proxy.as_ref()
     }
 
-    /// Returns the user of a request for a path on a connection. `authorization` is the value of that header.
+    /// Returns the user of a request for `path`. `authorization` is the value of the header `Authorization`.
     ///
     /// # Errors
-    /// The request has credentials, but none is valid.
+    /// The request has credentials and none is valid, or it has none and needs them.
     pub fn authenticate(
         &self,
         connection: &ConnectionIdentity,
@@ -171,7 +171,7 @@ impl Authenticator {
         &self.service_accounts
     }
 
-    /// Returns the owner of a token that is issued for one of `audiences`, or for the API if there are none.
+    /// Returns the owner of a token that is issued for one of `audiences`, or for the API if `audiences` is empty.
     ///
     /// # Errors
     /// The token is not valid.
@@ -238,8 +238,8 @@ impl Authenticator {
         }
     }
 
-    /// Asks the webhook about the token of a request that was refused without it. `authorization` is the value of that
-    /// header.
+    /// Asks the webhook about the token of a request that was refused before the webhook was asked. `authorization` is
+    /// the value of the header `Authorization`.
     ///
     /// # Errors
     /// The webhook does not know the token, or cannot be asked.
@@ -249,7 +249,7 @@ impl Authenticator {
         Ok(Authenticated { user, warning })
     }
 
-    /// Asks the webhook about a token that was refused without it: see [`Authenticator::review`].
+    /// Asks the webhook about a token that [`Authenticator::review`] refused before the webhook was asked.
     ///
     /// # Errors
     /// As for [`Authenticator::ask`].
@@ -261,15 +261,16 @@ impl Authenticator {
 }
 
 impl Authenticator {
-    /// Returns the owner of a bootstrap token, which is issued for the API; `None` if it is not valid.
+    /// Returns the owner of a bootstrap token, which is always issued for the API. `None` if the token is not valid, or
+    /// if other audiences are wanted.
     fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<TokenOwner> {
         let user = self.methods.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
         meant.then(|| self.of_api(Arc::new(user)))
     }
 
-    /// Returns the owner of a token of the OpenID Connect provider, which is issued for the API. `None` if the token is
-    /// not one of the provider.
+    /// Returns the owner of a token of an OpenID Connect provider, which is always issued for the API. `None` if the
+    /// token is of no configured provider, or if other audiences are wanted.
     fn openid_user(
         &self,
         token: &[u8],
@@ -287,22 +288,22 @@ impl Authenticator {
         &self.methods.issuers
     }
 
-    /// Returns a user whose token is issued for the API.
+    /// Returns the owner of a token that is issued for the API.
     fn of_api(&self, user: Arc<User>) -> TokenOwner {
         TokenOwner { user, audiences: self.audiences().to_vec(), warning: None }
     }
 }
 
-/// The error of a token that is unknown.
+/// The error for a token that nothing knows.
 const UNKNOWN: &str = "invalid bearer token";
 
 /// Why authentication failed.
 #[derive(Debug, Clone)]
 pub struct Refused {
     why: Vec<String>,
-    /// What may make another attempt succeed. `None` if nothing does.
+    /// What must be done before another attempt can succeed. `None` if nothing would help.
     pub retry: Option<Retry>,
-    /// Whether the webhook must be asked before this is the last word.
+    /// Whether the webhook was not asked yet. Its answer may still accept the token.
     pub is_unasked: bool,
 }
 
@@ -311,7 +312,8 @@ impl Refused {
         Self { why: vec![why.to_owned()], retry: None, is_unasked: false }
     }
 
-    /// A token that is unknown as such, and not valid as something else.
+    /// Refuses a token that one method recognized as invalid and no other method knows. The reference states both
+    /// errors.
     fn also(why: String) -> Self {
         Self { why: vec![UNKNOWN.to_owned(), why], retry: None, is_unasked: false }
     }
@@ -321,7 +323,7 @@ impl Refused {
         aggregate(self.why.clone())
     }
 
-    /// Returns the owner that a webhook names, or why the token is refused also by its answer.
+    /// Returns the owner if the webhook's answer names one. Otherwise adds the webhook's reason to the refusal.
     fn unless(mut self, answer: TokenAnswer) -> Result<TokenOwner, Self> {
         self.is_unasked = false;
         match answer {
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn order() {
+    fn a_certificate_comes_before_a_token_and_a_token_before_anonymous() {
         let pem = rcgen::KeyPair::generate().unwrap().serialize_pem();
         let key = SigningKey::parse(&pem).unwrap();
         let keys = KeySet::new(&key, KeySet::default());

@@ -29,11 +29,11 @@ pub struct Permissions {
     pub rules: Vec<Rule>,
     /// Whether the user may have further permissions.
     pub incomplete: bool,
-    /// What could not be determined; may be empty.
+    /// The errors of authorizers whose permissions could not be listed; may be empty.
     pub error: String,
 }
 
-/// An authorizer of the chain.
+/// An authorizer of the chain, with the counters of its decisions.
 #[derive(Debug, Clone)]
 pub struct Link {
     step: Step,
@@ -41,7 +41,7 @@ pub struct Link {
     denied: Counter,
 }
 
-/// What an authorizer decides by.
+/// An authorizer.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Everybody may do everything (`AlwaysAllow`).
@@ -52,7 +52,7 @@ pub enum Step {
     Node,
     /// Roles and bindings decide (`RBAC`).
     Rbac,
-    /// A webhook decides (`Webhook`), which has a name.
+    /// The webhook of this name decides (`Webhook`).
     Webhook(String, Arc<AccessWebhook>),
 }
 
@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Returns the authorizer, whose decisions are counted by `meter`.
+    /// Returns the authorizer with counters of `meter`.
     pub fn counted(self, meter: &Meter) -> Link {
         let kind = self.kind();
         let name = if let Self::Webhook(name, _) = &self { name.clone() } else { kind.to_lowercase() };
@@ -114,7 +114,7 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Creates an authorizer with this chain. `nodes` is for the step of that name.
+    /// Creates an authorizer with this chain. `nodes` decides for [`Step::Node`].
     pub fn new(nodes: Nodes, chain: Chain) -> Self {
         Self { nodes: Some(Arc::new(nodes)), chain: Arc::new(ArcSwap::from_pointee(chain)), ..Self::default() }
     }
@@ -124,13 +124,13 @@ impl Authorizer {
         self.chain.store(Arc::new(chain));
     }
 
-    /// Returns whether a webhook may decide, so that the bases of a decision can be outside this server.
+    /// Returns whether the chain has a webhook. Decisions then depend on more than the stored objects.
     pub fn asks_outside(&self) -> bool {
         self.chain.load().0.iter().any(|link| matches!(link.step, Step::Webhook(..)))
     }
 
-    /// Returns whether the user may do it, as far as no webhook comes before whoever allows it. This is the fast path
-    /// of [`Authorizer::decide`]: it takes no memory.
+    /// Returns whether an authorizer before the first webhook allows the request. This is the fast path of
+    /// [`Authorizer::decide`]: it allocates nothing.
     pub fn allows_at_once(&self, user: &User, attributes: &Attributes<'_>) -> bool {
         if user.is_member(MASTERS) {
             return true;
@@ -148,23 +148,23 @@ impl Authorizer {
                 return true;
             }
         }
-        self.is_about_beginning(attributes)
+        self.is_early_health_check(attributes)
     }
 
-    /// Returns whether the user may do it; see [`Authorizer::decide`].
+    /// Returns whether the user may make the request; see [`Authorizer::decide`].
     pub fn allows(&self, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> bool {
         self.allows_at_once(user, attributes)
             || self.asks_outside() && self.decide(user, attributes, inquiry).is_allowed()
     }
 
-    /// Returns whether the request is a health check on a server that has no roles yet. A member may have to wait for
-    /// them, and is monitored meanwhile.
-    fn is_about_beginning(&self, attributes: &Attributes<'_>) -> bool {
+    /// Returns whether the request is a health check of a server that has no roles yet. A member may have to wait for
+    /// its roles, and must answer health checks meanwhile.
+    fn is_early_health_check(&self, attributes: &Attributes<'_>) -> bool {
         matches!(attributes, Attributes::Path { verb: "get", path } if HEALTH.contains(path)) && self.rbac.is_empty()
     }
 
-    /// Decides whether the user may do it, and gives the reason. If a webhook must be asked first, decides nothing and
-    /// leaves the question in the inquiry: the caller asks it and decides again.
+    /// Decides whether the user may make the request, and states the reason. If a webhook must be asked first, leaves
+    /// the question in the inquiry and decides nothing: the caller asks the question and calls again.
     pub fn decide(&self, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
         if user.is_member(MASTERS) {
             return Decision::allow(String::new());
@@ -187,7 +187,7 @@ impl Authorizer {
             reasons.extend(Some(decision.reason).filter(|reason| !reason.is_empty()));
             errors.extend(Some(decision.error).filter(|error| !error.is_empty()));
         }
-        if self.is_about_beginning(attributes) {
+        if self.is_early_health_check(attributes) {
             return Decision::allow(String::new());
         }
         Decision { error: aggregate(errors), ..Decision::no_opinion(reasons.join("\n")) }
@@ -203,7 +203,7 @@ impl Authorizer {
                 None => Decision::no_opinion(String::new()),
             },
             Step::Rbac => match self.rbac.find(user, attributes) {
-                Some(binding) => Decision::allow(binding.grounds(user)),
+                Some(binding) => Decision::allow(binding.reason_for(user)),
                 None => {
                     let missing = self.rbac.unresolved(user, attributes.namespace());
                     let is_clear = missing.is_empty();
@@ -214,7 +214,7 @@ impl Authorizer {
         }
     }
 
-    /// Returns `Ok` if the user may do it; see [`Authorizer::decide`].
+    /// Returns `Ok` if the user may make the request; see [`Authorizer::decide`].
     ///
     /// # Errors
     /// 403 when the user may not.
@@ -256,13 +256,12 @@ impl Authorizer {
     }
 
     fn as_node(&self, user: &User, attributes: &Attributes<'_>) -> Option<Result<(), String>> {
-        // Only users with the name of a node are looked up.
         let nodes = self.nodes.as_ref().filter(|_| node_of(user).is_some())?;
         Some(nodes.decide(user, attributes))
     }
 }
 
-/// The rules of somebody who may do everything.
+/// Returns rules that allow everything.
 fn everything() -> Value {
     value!({"rules": [
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -294,7 +293,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn masters_and_others() {
+    fn system_masters_may_do_everything_and_others_what_roles_allow() {
         let none = Inquiry::default();
         let authorizer = with_roles(&[("ann", value!([{"verbs": ["get"], "nonResourceURLs": ["/metrics"]}]))]);
         let (get, post) =
@@ -314,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn health_is_told_before_there_are_roles() {
+    fn health_checks_are_answered_before_roles_exist() {
         let none = Inquiry::default();
         let get = |path| Attributes::Path { verb: "get", path };
         let authorizer = Authorizer::default();
@@ -325,7 +324,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn missing_roles_are_told() {
+    fn a_refusal_names_missing_roles() {
         let (authorizer, mut editor) = (Authorizer::default(), Editor::default());
         for name in ["x", "y"] {
             let binding = value!({

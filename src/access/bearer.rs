@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers() {
+    fn a_token_follows_the_scheme_and_one_space() {
         for none in ["", " ", "Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4=", "Negotiate abc", "token"] {
             assert_eq!(Bearer::parse(none.as_bytes()), Bearer::None, "{none:?}");
         }

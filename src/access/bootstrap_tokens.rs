@@ -1,5 +1,4 @@
-//! Authenticates nodes that join by tokens in Secrets (Kubernetes documentation, "Authenticating with Bootstrap
-//! Tokens").
+//! Authenticates joining nodes by tokens in Secrets (Kubernetes documentation, "Authenticating with Bootstrap Tokens").
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +16,14 @@ use time::format_description::well_known::Rfc3339;
 use super::user::User;
 use crate::unreadable;
 
-/// Type of such Secrets.
+/// Type of a Secret that holds a bootstrap token.
 const TYPE: &str = "bootstrap.kubernetes.io/token";
-/// Namespace of such Secrets.
+/// Namespace of these Secrets.
 const NAMESPACE: &str = "kube-system";
-/// Group of all users of such tokens, and the beginning of further groups, before a colon.
+/// Group of every user of a bootstrap token. The names of further groups begin with it and a colon.
 const GROUP: &str = "system:bootstrappers";
 
-/// Longest name of a group after that colon, in bytes.
+/// Longest part of a group's name after that colon, in bytes.
 const GROUP_BYTES: usize = 256;
 
 /// Authenticates bootstrap tokens.
@@ -47,7 +46,7 @@ impl BootstrapTokens {
         split(token).is_some()
     }
 
-    /// Returns the user of a token; `None` if it is not valid.
+    /// Returns the user of a token. `None` if the token is not valid.
     pub fn user(&self, token: &[u8], now: SystemTime) -> Option<User> {
         let (id, secret) = split(token)?;
         let object = self.0.get(Key::namespaced(NAMESPACE, &format!("bootstrap-token-{id}")).as_str())?;
@@ -72,7 +71,7 @@ fn split(token: &[u8]) -> Option<(&str, &str)> {
     (fits(id, 6) && fits(secret, 16)).then_some((id, secret))
 }
 
-/// Returns the user that a Secret gives the bearer of its token, or why the token is refused.
+/// Returns the user to whom a Secret assigns the token with this id and secret, or why the token is refused.
 fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User, &'static str> {
     let data = |key: &str| {
         let bytes = STANDARD.decode(found.str_at(&["data", key])).unwrap_or_default();
@@ -84,10 +83,10 @@ fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User,
     if found.str_at(&["type"]) != TYPE {
         return Err("its Secret has another type");
     }
-    // Compares digests, so that the time it takes reveals nothing about the secret.
+    // Compares digests: the time that this takes reveals nothing about the secret.
     let hash = |text: &str| digest(&SHA256, text.as_bytes());
     if hash(&data("token-secret")).as_ref() != hash(secret).as_ref() || data("token-id") != id {
-        return Err("its secret is another one");
+        return Err("its Secret has another id or secret");
     }
     let expires = data("expiration");
     let is_over = |time: OffsetDateTime| SystemTime::from(time) <= now;
@@ -101,7 +100,7 @@ fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User,
     let extra = data("auth-extra-groups");
     for group in extra.split(',').filter(|_| !extra.is_empty()) {
         if !is_group(group) {
-            return Err("it names a group that bootstrap tokens cannot give");
+            return Err("its Secret names a group that bootstrap tokens cannot assign");
         }
         groups.insert(group.to_owned());
     }
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens() {
+    fn a_token_is_split_into_id_and_secret() {
         assert_eq!(split(b"abcdef.0123456789abcdef"), Some(("abcdef", SECRET)));
         for other in ["abcde.0123456789abcdef", "abcdef.0123456789abcde", "Abcdef.0123456789abcdef", "abcdef", ""] {
             assert_eq!(split(other.as_bytes()), None, "{other}");
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn users() {
+    fn a_valid_secret_assigns_user_and_groups() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(60);
         let user = |of: &[(&str, &str)]| judge(&secret(of), "abcdef", SECRET, now);
         let found = user(&[("auth-extra-groups", "system:bootstrappers:b,system:bootstrappers:a")]).unwrap();

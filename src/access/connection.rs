@@ -13,7 +13,7 @@ use super::front_proxy::FrontProxy;
 use super::user::User;
 use crate::pki::ClientRoots;
 
-/// Key in [`User::extra`] of the credential with which a user authenticated.
+/// Key in [`User::extra`] of the id of the credential with which the user authenticated.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The identity in the client certificate of a connection.
@@ -34,7 +34,7 @@ pub enum ConnectionIdentity {
 }
 
 impl ConnectionIdentity {
-    /// Judges the certificate chain of a client, which begins with the client's own certificate.
+    /// Verifies the certificate chain of a client, which begins with the client's own certificate.
     pub fn of_chain(chain: &[CertificateDer<'_>], roots: &ClientRoots, now: UnixTime) -> Self {
         let Some(leaf) = chain.first() else {
             return Self::None;
@@ -48,7 +48,7 @@ impl ConnectionIdentity {
         }
     }
 
-    /// Returns the user; `None` if there is none or the certificate has expired meanwhile.
+    /// Returns the user. `None` if there is none, or if the certificate has expired since.
     pub fn user(&self, now: SystemTime) -> Option<&Arc<User>> {
         match self {
             Self::User { user, not_after } if now <= *not_after => Some(user),
@@ -57,8 +57,8 @@ impl ConnectionIdentity {
     }
 }
 
-/// Returns a function for each new TLS connection. It stores the [`ConnectionIdentity`] for `HttpRequest::conn_data`,
-/// and a [`super::TrustedProxy`] if the client is a front proxy.
+/// Returns the function that is called for each new TLS connection. It stores the [`ConnectionIdentity`] for
+/// `HttpRequest::conn_data`, and a [`super::TrustedProxy`] if the client is a front proxy.
 pub fn identify(
     roots: Arc<ClientRoots>,
     proxy: Option<Arc<FrontProxy>>,
@@ -72,8 +72,8 @@ pub fn identify(
     }
 }
 
-/// Returns the user that a certificate names: the last common name, and all organizations in order. `None` without a
-/// name.
+/// Returns the user that a certificate names: the last common name, and all organizations in order. `None` if the
+/// certificate cannot be parsed or has no common name.
 fn of_certificate(leaf: &CertificateDer<'_>) -> Option<ConnectionIdentity> {
     let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
     let subject = parsed.subject();

@@ -1,44 +1,44 @@
 //! The outcome of authorization.
 
-/// What an authorizer says.
+/// The opinion of an authorizer about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The user may.
+    /// The request is allowed.
     Allow,
-    /// The user may not, whatever others say.
+    /// The request is denied. No further authorizer is asked.
     Deny,
-    /// Others decide; if none allows it, the user may not.
+    /// The next authorizer decides. If none allows the request, it is refused.
     NoOpinion,
 }
 
-/// A decision of authorization.
+/// The decision of an authorizer, or of all together, about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the user may.
+    /// The opinion.
     pub verdict: Verdict,
-    /// Why. It is for reviews and the audit log, and ends the message of a refusal; may be empty.
+    /// The reason, for reviews, the audit log and the end of a refusal's message; may be empty.
     pub reason: String,
-    /// What kept an authorizer from deciding. Empty if nothing did.
+    /// The error that kept an authorizer from deciding; empty if there was none.
     pub error: String,
 }
 
 impl Decision {
-    /// The user may.
+    /// Allows the request.
     pub const fn allow(reason: String) -> Self {
         Self { verdict: Verdict::Allow, reason, error: String::new() }
     }
 
-    /// The user may not, whatever others say, because of an error.
+    /// Denies the request because of an error.
     pub const fn deny(error: String) -> Self {
         Self { verdict: Verdict::Deny, reason: String::new(), error }
     }
 
-    /// Nothing says that the user may.
+    /// Neither allows nor denies the request.
     pub const fn no_opinion(reason: String) -> Self {
         Self { verdict: Verdict::NoOpinion, reason, error: String::new() }
     }
 
-    /// Returns whether the user may.
+    /// Returns whether the request is allowed.
     pub const fn is_allowed(&self) -> bool {
         matches!(self.verdict, Verdict::Allow)
     }

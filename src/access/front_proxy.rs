@@ -25,15 +25,15 @@ pub struct FrontProxy {
     prefixes: Vec<String>,
 }
 
-/// Headers that identify the user, to this server or from it to aggregated servers, in every configuration.
+/// Headers that identify the user in every configuration: to this server, or from it to aggregated servers.
 const USUAL: [&str; 4] = ["authorization", "x-remote-user", "x-remote-uid", "x-remote-group"];
-/// Prefixes of further such headers.
+/// Prefixes of further headers of this kind.
 const USUAL_PREFIXES: [&str; 2] = ["x-remote-extra-", "impersonate-"];
 
-/// Returns whether a header identifies the user, by its usual or its configured name. Only this server may act on such
-/// headers, so they are not passed on. Treats `_` and `-` as equal, since servers that turn headers into variables do
-/// so.
-pub fn says_who_asks(header: &str, proxy: Option<&FrontProxy>) -> bool {
+/// Returns whether a header identifies the user, by its usual or its configured name. Such headers are not passed on,
+/// because only this server may act on them. Treats `_` and `-` as equal, as servers do that turn headers into
+/// variables.
+pub fn identifies_user(header: &str, proxy: Option<&FrontProxy>) -> bool {
     let is_usual = USUAL.iter().any(|own| is_alike(header, own));
     is_usual
         || USUAL_PREFIXES.iter().any(|prefix| begins_alike(header, prefix))
@@ -61,7 +61,7 @@ impl TrustedProxy {
 }
 
 impl FrontProxy {
-    /// Reads the configuration; `None` when no authority is configured.
+    /// Reads the configuration. `None` if no authority is configured.
     ///
     /// # Errors
     /// The file of authorities cannot be used.
@@ -86,7 +86,8 @@ impl FrontProxy {
         &self.roots
     }
 
-    /// Judges the certificate chain of a client, its own certificate first. `None` if it is no trusted proxy.
+    /// Verifies the certificate chain of a client, which begins with its own certificate. `None` if the client is no
+    /// trusted proxy.
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<TrustedProxy> {
         let leaf = chain.first()?;
         self.roots.verify(chain, now).ok()?;
@@ -106,7 +107,7 @@ impl FrontProxy {
         names.any(|own| is_alike(header, own)) || self.prefixes.iter().any(|prefix| begins_alike(header, prefix))
     }
 
-    /// Returns the user in the headers of a trusted proxy's request; `None` if they name no user.
+    /// Returns the user in the headers of a trusted proxy's request. `None` if they name no user.
     pub fn user(&self, headers: &HeaderMap) -> Option<User> {
         let values = |name: &String| {
             let values = headers.get_all(name.as_str()).map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -157,13 +158,13 @@ mod tests {
     fn identity_headers_are_recognized_in_any_spelling() {
         let proxy = proxy();
         for usual in ["Authorization", "X_REMOTE_USER", "x-remote_group", "x-remote-extra-a", "impersonate_uid"] {
-            assert!(says_who_asks(usual, None) && says_who_asks(usual, Some(&proxy)), "{usual}");
+            assert!(identifies_user(usual, None) && identifies_user(usual, Some(&proxy)), "{usual}");
         }
         for own in ["x-other", "X_Other", "x-more-b", "x_more_b"] {
-            assert!(!says_who_asks(own, None) && says_who_asks(own, Some(&proxy)), "{own}");
+            assert!(!identifies_user(own, None) && identifies_user(own, Some(&proxy)), "{own}");
         }
         for other in ["x-remote-users", "x-remote-address", "x-others", "x-more", "accept"] {
-            assert!(!says_who_asks(other, Some(&proxy)), "{other}");
+            assert!(!identifies_user(other, Some(&proxy)), "{other}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! The questions to webhooks that decisions about one request raise, and their answers.
+//! The questions that one request raises for authorization webhooks, and the webhooks' answers.
 //!
-//! A decision is a function of what is known and waits for nobody. One that needs the answer of a webhook leaves its
-//! question here and decides nothing for now. Whoever called for it awaits the answer ([`Inquiry::pending`]) and
-//! decides again: see `docs/decisions/asked-authorizers.md`.
+//! A decision is a function of what is known, and never waits. If it needs an answer that is not known, it leaves the
+//! question here and decides nothing. Its caller awaits the answer ([`Inquiry::pending`]) and makes the decision again:
+//! see `docs/decisions/asked-authorizers.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub struct Question {
     pub webhook: Arc<AccessWebhook>,
     /// What is asked: the specification of a SubjectAccessReview.
     pub spec: Value,
-    /// The digest of what is asked.
+    /// The digest of the specification.
     pub key: Key,
     /// Whether the answer may be kept for other requests.
     pub is_kept: bool,
 }
 
-/// The questions that decisions about one request raise, and their answers. It takes no memory before there are any. A
-/// clone begins without questions.
+/// The open question of a request, and the answers that webhooks gave about it. Allocates nothing before the first
+/// question. A clone begins empty.
 #[derive(Debug, Default)]
 pub struct Inquiry(Mutex<Option<Box<State>>>);
 
@@ -39,7 +39,7 @@ pub struct Inquiry(Mutex<Option<Box<State>>>);
 struct State {
     answers: HashMap<(u64, Key), Decision>,
     open: Option<Question>,
-    /// Whether the request has raised more questions than are asked. All others are answered with a refusal then.
+    /// Whether the request has raised too many questions. Each further one is answered with a refusal.
     is_exhausted: bool,
 }
 
@@ -50,25 +50,28 @@ impl Clone for Inquiry {
 }
 
 impl Inquiry {
-    /// Returns the answer of a webhook in this inquiry.
+    /// Returns a webhook's answer to a question of this request. `None` if the webhook must be asked.
     pub(super) fn answer(&self, webhook: &AccessWebhook, key: &Key) -> Option<Decision> {
         let state = self.0.lock();
         let state = state.as_ref()?;
         let known = state.answers.get(&(webhook.number(), *key)).cloned();
-        known.or_else(|| state.is_exhausted.then(|| Decision::deny("the request raises too many questions".to_owned())))
+        known.or_else(|| {
+            state.is_exhausted.then(|| Decision::deny("the request needs too many decisions of webhooks".to_owned()))
+        })
     }
 
-    /// Leaves a question. If there is one already, does nothing: once it is answered, all is decided again.
+    /// Leaves a question. Does nothing if one is open already: once that is answered, the whole decision is made again.
     pub(super) fn raise(&self, question: Question) {
         self.0.lock().get_or_insert_default().open.get_or_insert(question);
     }
 
-    /// Returns whether a decision waits for an answer, and decided nothing.
+    /// Returns whether a question is open. The decision that left it has decided nothing.
     pub fn is_open(&self) -> bool {
         self.0.lock().as_ref().is_some_and(|state| state.open.is_some())
     }
 
-    /// Asks the question that is open; `None` if there is none. `ends` is the end of the request.
+    /// Returns a future that asks the open question. `None` if no question is open. `ends` is when the request times
+    /// out.
     pub fn pending(&self, ends: Option<Instant>) -> Option<BoxFuture<'_, ()>> {
         if !self.is_open() {
             return None;
@@ -81,7 +84,7 @@ impl Inquiry {
         }))
     }
 
-    /// Takes the open question. `None` if the request has raised too many: then it is answered with a refusal.
+    /// Takes the open question. `None` if no question is open, or if the request has raised too many.
     fn take(&self) -> Option<Question> {
         let mut state = self.0.lock();
         let state = state.get_or_insert_default();
@@ -90,7 +93,7 @@ impl Inquiry {
         (!state.is_exhausted).then_some(question)
     }
 
-    /// Asks the question that is open, if there is one, and returns whether there was: then all must be decided again.
+    /// Asks the open question. Returns whether one was open: then the decision must be made again.
     pub async fn asks(&self, ends: Option<Instant>) -> bool {
         match self.pending(ends) {
             Some(asking) => {
@@ -101,7 +104,7 @@ impl Inquiry {
         }
     }
 
-    /// Calls `decide` until it waits for no answer.
+    /// Asks the questions that `decide` leaves, and calls it again after each, until it leaves none.
     pub async fn settled<T>(&self, ends: Option<Instant>, mut decide: impl FnMut(&Self) -> T) -> T {
         loop {
             let decided = decide(self);

@@ -1,8 +1,9 @@
 //! Authenticates requests and authorizes them.
 //!
-//! The client certificate of a connection is judged once, when the connection opens ([`connection`]). A request may add
-//! a bearer token ([`Authenticator`]). The [`Authorizer`] then decides what that user may do, by [`rbac`] and by
-//! [`nodes`].
+//! The client certificate of a connection is verified once, when the connection opens ([`connection`]). A request may
+//! carry a bearer token, which the [`Authenticator`] verifies. The [`Authorizer`] then decides whether the user may
+//! make the request. It asks its authorizers in order: by default [`nodes`] and [`rbac`]; [`configured`] reads which
+//! others there are.
 
 mod attributes;
 mod authenticator;
@@ -30,7 +31,7 @@ pub use authorizer::{Authorizer, Chain, Permissions, Step};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
 pub use decision::{Decision, Verdict};
-pub use front_proxy::{FrontProxy, TrustedProxy, says_who_asks};
+pub use front_proxy::{FrontProxy, TrustedProxy, identifies_user};
 pub use impersonation::Impersonation;
 pub use inquiry::Inquiry;
 pub use openid::{Issuers, OpenId};
@@ -38,7 +39,7 @@ pub use token_file::{TokenFile, TokenFileError};
 pub use user::{Extra, User};
 pub use webhook::{AccessWebhook, AccessWebhookSettings, TokenWebhook, WebhookError};
 
-/// The beginning of the name of the cookie that identifies a browser to the console. The port follows, because browsers
-/// share the cookies of a host among its ports. With the prefix `__Host-` a browser accepts it only over TLS, from this
-/// host, and for all paths (RFC 6265bis, section 4.1.3.2).
+/// The name of the cookie that identifies a browser to the console, without the port that ends it. The port is part of
+/// the name because browsers share the cookies of a host among its ports. With the prefix `__Host-` a browser accepts
+/// the cookie only over TLS, from this host, and for all paths (RFC 6265bis, section 4.1.3.2).
 pub const CONSOLE_COOKIE: &str = "__Host-flotilla-console-";

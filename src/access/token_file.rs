@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 use super::user::User;
 use crate::pki::{PkiError, read_credential};
 
-/// Users by the digest of their token, so that the time of a lookup reveals nothing about tokens.
+/// Users by the digest of their token: the time of a lookup reveals nothing about tokens.
 #[derive(Debug, Default)]
 pub struct TokenFile(HashMap<[u8; 32], Arc<User>>);
 
@@ -32,8 +32,8 @@ pub enum TokenFileError {
 }
 
 impl TokenFile {
-    /// Reads `token,user,uid[,"group,group"]` line by line. Empty lines and those that start with `#` are skipped;
-    /// so are lines without a token, with a warning in the log.
+    /// Reads `token,user,uid[,"group,group"]` line by line. Skips empty lines, lines that start with `#`, and, with a
+    /// warning in the log, lines without a token.
     ///
     /// # Errors
     /// The file cannot be read, or a line has fewer than three columns or unbalanced quotes.
@@ -66,7 +66,7 @@ impl TokenFile {
         Ok(Self(users))
     }
 
-    /// Returns the user of a token with this SHA-256 digest; `None` if there is none.
+    /// Returns the user of a token with this SHA-256 digest. `None` if there is none.
     pub fn user(&self, key: &[u8; 32]) -> Option<&Arc<User>> {
         self.0.get(key)
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn each_line_gives_a_token_its_user() {
         let file =
             TokenFile::parse("# who\n\na1,ann,u-1\nb2,bob,u-2,\"dev, ops\"\n\"c\"\"3\",cy,,one\n,nobody,x\n").unwrap();
         let ann = file.user(&key(b"a1")).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines() {
+    fn a_malformed_line_is_refused_with_its_number() {
         assert_eq!(TokenFile::parse("a,b").unwrap_err().0, 1);
         assert_eq!(TokenFile::parse("a,b,c\nd,\"e,f").unwrap_err().0, 2);
         assert_eq!(TokenFile::parse("a,\"b\"c,d").unwrap_err().0, 1);

@@ -3,7 +3,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::access::{User, says_who_asks};
+use crate::access::{User, identifies_user};
 use crate::outbound;
 use crate::status::ApiResult;
 use crate::streams::forwarded;
@@ -13,7 +13,8 @@ use crate::streams::forwarded;
 /// # Errors
 /// 431 if the headers exceed the size limit.
 pub fn set(headers: &mut HeaderMap, user: &User) -> ApiResult<()> {
-    let claimed: Vec<HeaderName> = headers.keys().filter(|name| says_who_asks(name.as_str(), None)).cloned().collect();
+    let claimed: Vec<HeaderName> =
+        headers.keys().filter(|name| identifies_user(name.as_str(), None)).cloned().collect();
     for name in claimed {
         headers.remove(name);
     }

@@ -1,4 +1,4 @@
-//! Events that wait for a thread, and the batches in which it takes them.
+//! The queue of events that wait for a thread, and the batches in which the thread takes them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 use crate::config::BatchOptions;
 use crate::limits;
 
-/// The longest time between two batches: nobody waits for more.
+/// The longest time between two batches, however low their rate is.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
-/// An event that waits, or is on its way.
+/// An event that waits, or is being written or sent.
 #[derive(Debug)]
 pub struct Waiting {
     /// The event.
@@ -31,7 +31,7 @@ struct Total {
     bytes: AtomicUsize,
 }
 
-/// The part of an event in the total.
+/// The part of an event in the total. Dropping it subtracts the part.
 #[derive(Debug)]
 struct Held {
     of: Arc<Total>,
@@ -45,7 +45,7 @@ impl Drop for Held {
     }
 }
 
-/// Why an event cannot wait.
+/// Why an event was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// Too many wait.
@@ -63,14 +63,14 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The end of the queue at which events come in.
+/// The sending end of the queue.
 #[derive(Debug)]
 pub struct Queue {
     sender: mpsc::Sender<Waiting>,
     total: Arc<Total>,
 }
 
-/// The end of the queue at which batches go out.
+/// The receiving end of the queue, which forms batches.
 #[derive(Debug)]
 pub struct Batches {
     receiver: mpsc::Receiver<Waiting>,
@@ -79,7 +79,7 @@ pub struct Batches {
     size: (usize, usize),
     wait: Duration,
     throttle: Option<Throttle>,
-    /// An event that had no place in the batch before.
+    /// An event that did not fit into the last batch.
     next: Option<Waiting>,
 }
 
@@ -101,7 +101,7 @@ impl Queue {
     /// Puts an event into the queue.
     ///
     /// # Errors
-    /// It cannot wait.
+    /// Too many events wait, or the thread has ended.
     pub fn put(&self, line: Bytes) -> Result<(), Refused> {
         let bytes = line.len();
         self.total.events.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Queue {
         })
     }
 
-    /// Returns how many events wait or are on their way.
+    /// Returns how many events wait, or are being written or sent.
     pub fn held(&self) -> usize {
         self.total.events.load(Ordering::Relaxed)
     }
@@ -181,10 +181,10 @@ impl Batches {
 
 /// Waits until the server stops.
 pub async fn closed(closing: &mut watch::Receiver<bool>) {
-    let _ = closing.wait_for(|closing| *closing).await; // without its sender, the server stops too
+    let _ = closing.wait_for(|closing| *closing).await; // an error says that the sender is gone: the server stops
 }
 
-/// Lets so many batches pass in a second, and so many at once after a rest.
+/// Limits how many batches pass in a second, and how many pass at once after a rest (a token bucket).
 #[derive(Debug)]
 struct Throttle {
     interval: Duration,
@@ -199,7 +199,7 @@ impl Throttle {
         Self { interval, burst, free: now }
     }
 
-    /// Takes the place of a batch. Returns when it may pass.
+    /// Reserves the turn of a batch. Returns when it may pass.
     fn take(&mut self, now: Instant) -> Instant {
         let ahead = self.interval.saturating_mul(self.burst.saturating_sub(1)).min(LONGEST);
         let passes = now.max(self.free.checked_sub(ahead).unwrap_or(now));

@@ -1,4 +1,4 @@
-//! Where events go: the log, or the webhook; at once, or in batches.
+//! A destination of events: the log or the webhook, at once or in batches.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::outbound::Outbound;
 use crate::prometheus::Meter;
 use crate::webhooks::Backend;
 
-/// What became of an event.
+/// The consequences of an event for its request.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// Whether the request must be refused, since its event is lost.
+    /// Whether the request must be refused because its event is lost.
     pub is_refused: bool,
-    /// What the request waits for.
+    /// What the request waits for. `None` if it waits for nothing.
     pub later: Option<Later>,
 }
 
@@ -48,7 +48,7 @@ impl Later {
 #[derive(Debug)]
 pub struct Destination {
     format: AuditFormat,
-    /// Bytes of an event, at most. `None` for any number.
+    /// Most bytes of an event. `None` if they are unlimited.
     event_bytes: Option<usize>,
     /// Whether requests are refused if their events are lost.
     is_strict: bool,
@@ -56,7 +56,7 @@ pub struct Destination {
     failed: Arc<Losses>,
     buffered: Losses,
     truncate: Losses,
-    /// Is told when the thread ends. `None` without a thread.
+    /// Completes when the thread ends. `None` if there is no thread.
     over: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -88,7 +88,7 @@ impl Destination {
             AuditMode::Batch => {
                 let bytes = options.truncate.map_or(limits::AUDIT_BATCH_BYTES, |(_, bytes)| bytes);
                 let options = match options.max_size {
-                    // No event waits for another, but all that wait for the disk are written at once.
+                    // No event waits for a full batch, but all that wait for the disk are written together.
                     1 => BatchOptions { max_size: options.buffer_size, max_wait: Span::default(), ..*options },
                     _ => *options,
                 };
@@ -101,8 +101,8 @@ impl Destination {
         Ok(Self::new(format, options, way, (failed, over), meter))
     }
 
-    /// Begins to send to a webhook over `outbound`, whose connections belong to it alone: its threads are not those of
-    /// requests. `backoff` is the first wait before events are sent again.
+    /// Begins to send to a webhook. Nothing else uses the connections of `outbound`, because the thread of this webhook
+    /// drives them. `backoff` is the first wait before events are sent again.
     ///
     /// # Errors
     /// The thread that sends cannot be started.
@@ -175,7 +175,7 @@ impl Destination {
                 Taken { is_refused: self.is_strict, later: None }
             }
             Way::Webhook(webhook, runtime, sends) => {
-                // A large event takes the place of several.
+                // A large event counts as several.
                 let places = 1 + line.len() / (limits::AUDIT_WAITING_BYTES / limits::AUDIT_SENT_EVENTS);
                 let places = u32::try_from(places.min(limits::AUDIT_SENT_EVENTS)).unwrap_or(u32::MAX);
                 let Ok(permit) = Arc::clone(sends).try_acquire_many_owned(places) else {
@@ -217,7 +217,7 @@ impl Destination {
         Some(in_form(line))
     }
 
-    /// Returns whether requests wait for what becomes of their events.
+    /// Returns whether requests wait until their events are sent or lost.
     pub const fn is_awaited(&self) -> bool {
         matches!(self.way, Way::Webhook(..))
     }
@@ -230,7 +230,7 @@ impl Destination {
         }
     }
 
-    /// Tells in the log of the events that are lost at the end.
+    /// Logs the events that are lost because the server stops.
     pub fn finish(&self) {
         if let Way::Batches(queue) = &self.way
             && queue.held() > 0
@@ -241,7 +241,7 @@ impl Destination {
     }
 }
 
-/// Starts a thread. What it returns is told when the thread ends.
+/// Starts a thread with a runtime. The receiver that it returns completes when the thread ends.
 fn start(name: &str, run: impl FnOnce(&Runtime) + Send + 'static) -> io::Result<oneshot::Receiver<()>> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let (ends, over) = oneshot::channel::<()>();

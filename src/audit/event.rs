@@ -24,7 +24,7 @@ use crate::wall_clock;
 /// The longest recorded `User-Agent`, in bytes.
 const USER_AGENT_BYTES: usize = 1_024;
 
-/// The time above which the events of a request state its parts, as in the reference.
+/// If a request takes longer than this, its events state the times of its parts, as in the reference.
 const SLOW: Duration = Duration::from_millis(500);
 
 /// What is known of an answer.
@@ -32,20 +32,20 @@ const SLOW: Duration = Duration::from_millis(500);
 pub(super) struct Answered {
     /// The status code; 0 while there is no answer.
     pub(super) code: u16,
-    /// The `Status` that was answered. `None` for answers of other kinds.
+    /// The `Status` that was answered. `None` if the answer is of another kind.
     pub(super) status: Option<Value>,
-    /// The object that was answered, as JSON.
+    /// The object that was answered, as JSON. `None` if it is not recorded.
     pub(super) object: Option<Bytes>,
 }
 
 /// How long parts of a request took.
 #[derive(Debug, Default)]
 pub struct Took {
-    /// To find the user.
+    /// Time to authenticate the user.
     pub authentication: Duration,
-    /// To decide whether the user may.
+    /// Time to authorize the request.
     pub authorization: Duration,
-    /// The wait for a seat.
+    /// Time for which the request waited for a seat.
     pub seat: Duration,
 }
 
@@ -64,7 +64,8 @@ pub struct Audited {
     pub(super) user: Option<Arc<User>>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
-    /// Resource, namespace, name, UID, group, version, resource version and subresource; `None` for other paths.
+    /// Resource, namespace, name, UID, group, version, resource version and subresource. `None` if the path is that of
+    /// no resource.
     pub(super) of: Option<[String; 8]>,
     /// Whether the request is long-running.
     lasts: bool,
@@ -74,9 +75,10 @@ pub struct Audited {
     pub is_broken: bool,
     has_ended: bool,
     pub(super) answered: Answered,
-    /// The answer so far, while it is sent part by part; `None` if it is not recorded.
+    /// The answer so far while it is sent part by part, its media type, and whether it is compressed. `None` if it is
+    /// not recorded.
     passing: Option<(BytesMut, String, bool)>,
-    /// What the client waits for before it gets more of its answer.
+    /// The events that must be sent or lost before the client gets more of its answer.
     later: Vec<Later>,
     /// What the handling of the request has found.
     pub record: Record,
@@ -85,8 +87,8 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// Begins to record a request that arrived at `began`, if the policy says so. `user` is `None` if nobody knows who
-    /// asks; to find that took `authentication`.
+    /// Begins to record a request that arrived at `began`. `None` if the policy does not record it. `user` is `None` if
+    /// authentication failed; `authentication` is the time that it took.
     pub fn begin(
         audit: &Arc<Audit>,
         request: &HttpRequest,
@@ -137,14 +139,14 @@ impl Audited {
         }))
     }
 
-    /// Records that the request was received. Returns false if it must be refused, since that cannot be recorded.
-    /// Requests of unknown users have no such event.
+    /// Records that the request was received. Returns false if the request must be refused because this event is lost.
+    /// A request whose authentication failed has no such event.
     #[must_use]
     pub fn received(&mut self) -> bool {
         self.user.is_none() || self.emit(Stage::RequestReceived)
     }
 
-    /// Learns the head of the answer, and its body if that is whole.
+    /// Notes the head of the answer, and the body unless it is sent part by part.
     pub fn answers(&mut self, code: u16, (media, is_compressed): (&str, bool), body: Option<&[u8]>) {
         self.answered.code = code;
         if self.shows(code, media) {
@@ -163,7 +165,7 @@ impl Audited {
         self.emit(Stage::ResponseStarted);
     }
 
-    /// Learns a part of an answer that is sent part by part.
+    /// Notes a part of an answer that is sent part by part.
     pub fn passes(&mut self, bytes: &[u8]) {
         if let Some((all, ..)) = &mut self.passing {
             if all.len() + bytes.len() > limits::AUDITED_ANSWER_BYTES {
@@ -183,7 +185,7 @@ impl Audited {
             Some(_) => !self.is_remote,
             None => code >= 400 || self.uri.starts_with("/api"),
         };
-        // The reference writes that it has no such representation past auditing.
+        // In the reference, auditing does not see the body of a 406.
         is_object
             && is_shown
             && code != 406
@@ -286,7 +288,7 @@ impl Audited {
         !taken.is_refused
     }
 
-    /// Returns whether the client gets the end of its answer only when the events are sent.
+    /// Returns whether the client gets the end of its answer only when the events are sent or lost.
     pub fn is_awaited(&self) -> bool {
         self.audit.is_awaited()
     }

@@ -11,7 +11,7 @@ use super::policy::{Level, Stage};
 use crate::access::User;
 use crate::field::quote;
 
-/// The beginning of an event that stands alone.
+/// The beginning of an event that is not in a list.
 const HEAD: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1""#;
 
 /// An event that is about to be recorded, in the form that each destination wants.
@@ -34,12 +34,12 @@ impl<'e> Draft<'e> {
         self.whole.get_or_init(|| self.line(false)).clone()
     }
 
-    /// Returns the event without the objects of request and answer. `None` if it never has objects.
+    /// Returns the event without the objects of request and answer. `None` if its level has no objects.
     pub fn truncated(&self) -> Option<Bytes> {
         (self.of.verdict.level >= Level::Request).then(|| self.line(true))
     }
 
-    /// Returns some facts of the event as a line of text.
+    /// Returns the event as a line of text: the format `legacy`.
     pub fn legacy(&self) -> Bytes {
         legacy(self.of, self.stage).into()
     }

@@ -96,7 +96,7 @@ impl LogFile {
         let Out::File(Some(file), bytes) = &mut self.out else { return Ok(()) };
         let before = *bytes;
         if let Err(error) = file.write_all(lines) {
-            // Part of a line would spoil the next one.
+            // A part of a line would corrupt the next line.
             let _ = file.set_len(before);
             self.out = Out::File(None, 0);
             return Err(error);
@@ -111,13 +111,13 @@ impl LogFile {
         fs::rename(&self.path, full_name(&self.path, now))?;
         self.open_again()?;
         if let Some(full) = &self.full {
-            let _ = full.send(()); // without the thread, full files stay
+            let _ = full.send(()); // if the thread has ended, full files stay
         }
         Ok(())
     }
 }
 
-/// Returns the name of a file that became full at a time.
+/// Returns the name of the file that became full at this time.
 fn full_name(path: &Path, at: Timestamp) -> PathBuf {
     let (stem, extension) = parts(path);
     let text = at.to_string().replace(':', "-");
@@ -134,7 +134,7 @@ fn parts(path: &Path) -> (String, String) {
     }
 }
 
-/// Removes and compresses full files, apart from the threads that answer requests.
+/// Removes and compresses full files, on a thread of its own.
 struct Upkeep {
     path: PathBuf,
     rotation: Rotation,
@@ -144,7 +144,7 @@ impl Upkeep {
     fn run(&self, told: &Receiver<()>) {
         loop {
             if let Err(error) = self.tidy() {
-                tracing::warn!(%error, path = %self.path.display(), "old files of the audit log cannot be removed");
+                tracing::warn!(%error, path = %self.path.display(), "full files of the audit log cannot be removed or compressed");
             }
             if told.recv().is_err() {
                 return;
@@ -184,7 +184,7 @@ impl Upkeep {
             if is_old || (files > 0 && at >= files) {
                 fs::remove_file(&path)?;
             } else if compress && path.extension().is_none_or(|extension| extension != "gz") {
-                squeeze(&path)?;
+                compress_file(&path)?;
             }
         }
         Ok(())
@@ -197,7 +197,7 @@ fn is_time(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'T' | b'.'))
 }
 
-fn squeeze(path: &Path) -> io::Result<()> {
+fn compress_file(path: &Path) -> io::Result<()> {
     let mut to = path.as_os_str().to_owned();
     to.push(".gz");
     let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&to)?;
@@ -218,7 +218,7 @@ mod tests {
         let path = dir.join("logs").join("audit.log");
         let rotation = Rotation { bytes: 10, files: 2, days: 1, compress: false };
         drop(LogFile::open(&path, rotation).unwrap());
-        // Without the thread that tidies, which would do so beside this test.
+        // Without the upkeep thread, which would tidy at the same time as this test.
         let mut log = LogFile { path: path.clone(), rotation, out: Out::File(None, 0), full: None };
         log.append(b"0123456789\n").unwrap();
         log.append(b"next\n").unwrap();

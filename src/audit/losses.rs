@@ -1,4 +1,4 @@
-//! Lost events: they are counted, and logged at a bounded rate.
+//! Counts lost events, and logs them at a bounded rate.
 
 use std::fmt::Display;
 use std::time::Instant;
@@ -8,24 +8,24 @@ use parking_lot::Mutex;
 use crate::limits;
 use crate::prometheus::{Meter, families};
 
-/// The events that are lost in one part of auditing.
+/// The lost events of one part of auditing.
 pub struct Losses {
     counter: metrics::Counter,
     plugin: &'static str,
     told: Mutex<Told>,
 }
 
-/// What the log tells of the events.
+/// What was logged of the losses.
 #[derive(Debug, Default)]
 struct Told {
     /// When the last line was logged.
     at: Option<Instant>,
-    /// Events that no line has told of.
+    /// Lost events that no line has stated yet.
     more: u64,
 }
 
 impl Told {
-    /// Returns of how many events a line tells now. `None` if it is too early for a line.
+    /// Adds lost events. Returns how many the next line states. `None` if it is too early for a line.
     fn add(&mut self, count: u64, now: Instant) -> Option<u64> {
         self.more += count;
         if self.at.is_some_and(|at| now.saturating_duration_since(at) < limits::AUDIT_LOSS_INTERVAL) {
@@ -48,7 +48,7 @@ impl Losses {
         Self { counter: meter.counter(families::AUDIT_ERRORS, &[("plugin", plugin)]), plugin, told: Mutex::default() }
     }
 
-    /// Adds events.
+    /// Counts lost events, and logs them unless that was done a moment ago.
     pub fn add(&self, count: u64, why: &dyn Display) {
         self.counter.increment(count);
         let told = self.told.lock().add(count, Instant::now());
@@ -57,7 +57,7 @@ impl Losses {
         }
     }
 
-    /// Logs the events that no line has told of.
+    /// Logs the lost events that no line has stated yet.
     pub fn finish(&self) {
         let more = std::mem::take(&mut self.told.lock().more);
         if more > 0 {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_tells_of_many_events() {
+    fn one_line_states_many_losses() {
         let (mut told, now) = (Told::default(), Instant::now());
         assert_eq!(told.add(1, now), Some(1));
         assert_eq!(told.add(2, now), None);

@@ -1,4 +1,4 @@
-//! Auditing (`audit.k8s.io/v1`): events about requests, as a policy asks for them, in a log and to a webhook.
+//! Auditing (`audit.k8s.io/v1`): records the events of requests that a policy selects, in a log and at a webhook.
 
 mod batch;
 mod destination;
@@ -29,7 +29,7 @@ use crate::webhooks::Backend;
 
 pub use event::Audited;
 
-/// The unit in which the size of a file of the log is stated, in bytes.
+/// Bytes of a megabyte, the unit of `--audit-log-maxsize`.
 const MEGABYTE: u64 = 1_048_576;
 
 /// Why the server cannot record what its flags ask for.
@@ -46,7 +46,7 @@ pub enum AuditError {
     Log {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The failure.
         source: io::Error,
     },
 }
@@ -83,7 +83,7 @@ impl Counts {
     }
 }
 
-/// A policy, and where events go.
+/// The policy, and the destinations of events.
 #[derive(Debug)]
 pub struct Audit {
     policy: Arc<Policy>,
@@ -93,7 +93,7 @@ pub struct Audit {
     closing: watch::Sender<bool>,
 }
 
-/// The policy, the log and the webhook that flags name, before requests are answered.
+/// The policy, the log and the webhook that flags name, as the server reads them before it answers requests.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     policy: Arc<Policy>,
@@ -104,7 +104,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Reads the policy, opens the log, and reads the kubeconfig of the webhook. `None` if the flags name no policy, or
-    /// nothing else: then nothing is recorded.
+    /// neither a log nor a webhook: then nothing is recorded.
     ///
     /// # Errors
     /// The policy or the kubeconfig is not valid, or the log cannot be opened.
@@ -160,22 +160,22 @@ impl Audit {
         for destination in &self.destinations {
             let taken = destination.take(draft);
             all.is_refused |= taken.is_refused;
-            all.later = all.later.or(taken.later); // there is one webhook
+            all.later = all.later.or(taken.later); // requests wait for the webhook alone
         }
         all
     }
 
-    /// Returns whether requests wait for what becomes of their events.
+    /// Returns whether requests wait until their events are sent or lost.
     fn is_awaited(&self) -> bool {
         self.destinations.iter().any(Destination::is_awaited)
     }
 
-    /// Counts a request that is refused since its event cannot be recorded.
+    /// Counts a request that is refused because its event cannot be recorded.
     pub fn rejected(&self) {
         self.counts.rejected.increment(1);
     }
 
-    /// Writes and sends the events that wait, within a bound. No event comes after that.
+    /// Writes and sends the events that wait, for `limits::AUDIT_FLUSH` at most. No event may be recorded after that.
     pub async fn close(&self) {
         self.closing.send_replace(true);
         let ended = async {
@@ -183,7 +183,7 @@ impl Audit {
                 destination.ended().await;
             }
         };
-        let _ = tokio::time::timeout(limits::AUDIT_FLUSH, ended).await; // what still waits is told of
+        let _ = tokio::time::timeout(limits::AUDIT_FLUSH, ended).await; // `finish` logs the events that still wait
         self.destinations.iter().for_each(Destination::finish);
     }
 }

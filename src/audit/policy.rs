@@ -44,10 +44,10 @@ impl Level {
     }
 }
 
-/// When an event is made.
+/// The moment of a request at which an event is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The user is known, and nothing else is done.
+    /// The user is authenticated, and nothing else is done yet.
     RequestReceived,
     /// The head of the answer of a long-running request is sent.
     ResponseStarted,
@@ -100,7 +100,7 @@ pub struct Asked<'a> {
     pub verb: &'a str,
     /// The path, decoded.
     pub path: &'a str,
-    /// The objects that the request is about; `None` for other paths.
+    /// The objects that the request is about. `None` if the path is that of no resource.
     pub of: Option<Of<'a>>,
 }
 
@@ -145,7 +145,7 @@ pub enum PolicyError {
     },
 }
 
-/// The rules, of which the first that fits a request decides.
+/// The rules. The first one that fits a request decides.
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
@@ -198,7 +198,7 @@ impl Policy {
         Ok(Self { rules, otherwise: Verdict { level: Level::None, omitted, without_managed_fields } })
     }
 
-    /// Decides about a request. `user` is `None` if nobody knows who asks.
+    /// Decides about a request. `user` is `None` if authentication failed.
     pub fn decide(&self, user: Option<&User>, asked: &Asked<'_>) -> Verdict {
         self.rules.iter().find(|rule| rule.fits(user, asked)).map_or(self.otherwise, |rule| rule.verdict)
     }
@@ -361,7 +361,7 @@ impl GroupResources {
     }
 }
 
-/// Logs members that a policy does not have: as in the reference, they are ignored.
+/// Warns of unknown fields, which are ignored as in the reference.
 fn warn_of_unknown(value: &Value, place: &str, known: &[&str]) {
     let members = value.as_object().into_iter().flat_map(|members| members.keys());
     let unknown: BTreeSet<&str> = members.filter(|name| !known.contains(name)).collect();
@@ -385,12 +385,12 @@ fn stages_of(stages: &[CompactString], path: &FieldPath<'_>, errors: &mut Errors
 }
 
 fn wrong_type(name: &str, wanted: &str, found: &Value) -> String {
-    format!("failed decoding: {name} must be {wanted}, and is {}", found.type_name())
+    format!("failed decoding: {name} must be {wanted}, not of type {}", found.type_name())
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, String> {
     let found = value.at(&[name]);
-    if found.is_null() { Ok("") } else { found.as_str().ok_or_else(|| wrong_type(name, "a text", found)) }
+    if found.is_null() { Ok("") } else { found.as_str().ok_or_else(|| wrong_type(name, "a string", found)) }
 }
 
 fn truth(value: &Value, name: &str) -> Result<Option<bool>, String> {
@@ -398,7 +398,7 @@ fn truth(value: &Value, name: &str) -> Result<Option<bool>, String> {
     if found.is_null() {
         Ok(None)
     } else {
-        found.as_bool().map(Some).ok_or_else(|| wrong_type(name, "a truth value", found))
+        found.as_bool().map(Some).ok_or_else(|| wrong_type(name, "a boolean", found))
     }
 }
 
@@ -409,7 +409,7 @@ fn list<'v>(value: &'v Value, name: &str) -> Result<&'v [Value], String> {
 
 fn texts(value: &Value, name: &str) -> Result<Vec<CompactString>, String> {
     let all = list(value, name)?.iter();
-    all.map(|item| item.as_str().map(Into::into).ok_or_else(|| wrong_type(name, "a list of texts", item))).collect()
+    all.map(|item| item.as_str().map(Into::into).ok_or_else(|| wrong_type(name, "a list of strings", item))).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn level(policy: &Policy, of: Of<'_>) -> Level {
 }
 
 #[test]
-fn resources_and_subresources() {
+fn rules_match_resources_and_subresources() {
     let pods = Of { version: "v1", resource: "pods", ..Of::default() };
     let log = Of { subresource: "log", ..pods };
     for (rule, of_pods, of_log) in [
@@ -40,7 +40,7 @@ fn resources_and_subresources() {
 }
 
 #[test]
-fn users_and_paths() {
+fn rules_match_users_and_paths() {
     let policy = policy(value!([
         {"level": "None", "users": ["ann"], "nonResourceURLs": ["/healthz*", "/version"]},
         {"level": "Request", "userGroups": ["devs"], "omitStages": ["RequestReceived"]},
@@ -58,7 +58,7 @@ fn users_and_paths() {
 }
 
 #[test]
-fn wrong_policies() {
+fn wrong_policies_are_refused() {
     assert_eq!(refused(value!([])), "loaded illegal policy with 0 rules");
     assert_eq!(refused(value!([{}])), "rules[0].level: Required value");
     assert_eq!(

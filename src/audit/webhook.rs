@@ -15,12 +15,13 @@ use crate::limits;
 use crate::outbound::Outbound;
 use crate::webhooks::{Backend, CallError};
 
-/// The time for one call.
+/// The timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of calls, and by how much each wait is longer than the one before.
+/// How often a list is sent before its events are lost.
 const ATTEMPTS: u32 = 5;
+/// The ratio of each wait to the one before.
 const FACTOR: f64 = 1.5;
-/// The most by which chance makes a wait longer.
+/// The largest random part by which a wait is longer.
 const JITTER: f64 = 0.2;
 
 /// The webhook.
@@ -58,7 +59,7 @@ impl AuditWebhook {
         self.send(&lines).await;
     }
 
-    /// Sends an event, and tells whether that has succeeded.
+    /// Sends an event, and tells `sent` whether that has succeeded.
     pub async fn send_one(self: Arc<Self>, line: Bytes, sent: oneshot::Sender<bool>) {
         let is_sent = self.send(&[line]).await;
         let _ = sent.send(is_sent); // the client may have gone
@@ -86,7 +87,7 @@ impl AuditWebhook {
         self.failed.add(count as u64, &error.message);
     }
 
-    /// Waits; not for long if the server stops.
+    /// Waits. If the server stops, waits for `limits::AUDIT_FLUSH_PAUSE` at most.
     async fn pause(&self, wait: Duration) {
         let mut closing = self.closing.clone();
         let short = async {

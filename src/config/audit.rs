@@ -25,7 +25,7 @@ pub enum AuditMode {
     Batch,
     /// They do. An event that cannot be written or sent is lost.
     Blocking,
-    /// They do, and are refused if that they were received cannot be written or sent.
+    /// They do. A request is refused if its event of the stage RequestReceived cannot be written or sent.
     BlockingStrict,
 }
 
@@ -72,7 +72,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub audit_log_maxbackup: usize,
 
-    /// Megabytes of a full file of the audit log. 0 to never begin another file.
+    /// Megabytes at which a file of the audit log is full. 0 for files that never become full.
     #[arg(long, value_name = "MIB", default_value_t = 100)]
     pub audit_log_maxsize: u64,
 
@@ -85,7 +85,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub audit_log_batch_buffer_size: usize,
 
-    /// Events to write at once, with --audit-log-mode batch. With 1, all that wait are written.
+    /// Events to write at once, with --audit-log-mode batch. With 1, all waiting events are written at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub audit_log_batch_max_size: usize,
 
@@ -106,16 +106,16 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub audit_log_batch_throttle_burst: u32,
 
-    /// Write events that are too large without their objects, and none that are too large even so.
+    /// Write events that are too large without their objects, and drop those that are too large even so.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub audit_log_truncate_enabled: bool,
 
-    /// Bytes of events to write at once, with --audit-log-truncate-enabled.
+    /// Most bytes of events to write at once, with --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760)]
     pub audit_log_truncate_max_batch_size: usize,
 
-    /// Bytes of an event in the audit log, with --audit-log-truncate-enabled.
+    /// Most bytes of an event in the audit log, with --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
     pub audit_log_truncate_max_event_size: usize,
 
@@ -133,7 +133,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = AuditMode::Batch)]
     pub audit_webhook_mode: AuditMode,
 
-    /// How long to wait before a list is sent again that could not be sent. Each further wait is longer by half.
+    /// How long to wait before a list that could not be sent is sent again. Each further wait is half as long again.
     #[arg(long, value_name = "SPAN", alias = "audit-webhook-batch-initial-backoff",
           default_value_t = Span(std::time::Duration::from_secs(10)))]
     pub audit_webhook_initial_backoff: Span,
@@ -163,16 +163,16 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub audit_webhook_batch_throttle_burst: u32,
 
-    /// Send events that are too large without their objects, and none that are too large even so.
+    /// Send events that are too large without their objects, and drop those that are too large even so.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub audit_webhook_truncate_enabled: bool,
 
-    /// Bytes of events to send at once, with --audit-webhook-truncate-enabled.
+    /// Most bytes of events to send at once, with --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760)]
     pub audit_webhook_truncate_max_batch_size: usize,
 
-    /// Bytes of an event that is sent, with --audit-webhook-truncate-enabled.
+    /// Most bytes of an event that is sent, with --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400)]
     pub audit_webhook_truncate_max_event_size: usize,
 }
@@ -194,9 +194,9 @@ pub struct BatchOptions {
     pub max_size: usize,
     /// How long an event waits for a full batch.
     pub max_wait: Span,
-    /// Batches a second and batches at once; `None` for any number.
+    /// Batches a second and batches at once. `None` if both are unlimited.
     pub throttle: Option<(f32, u32)>,
-    /// Bytes of an event and of a batch; `None` for any number.
+    /// Most bytes of an event and of a batch. `None` if both are unlimited.
     pub truncate: Option<(usize, usize)>,
 }
 
@@ -229,7 +229,7 @@ impl AuditOptions {
         }
     }
 
-    /// Checks the options of the destinations that are named.
+    /// Checks the options of the destinations that are configured.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if self.audit_log_path.is_some() {
             let sizes = (self.audit_log_truncate_max_event_size, self.audit_log_truncate_max_batch_size);

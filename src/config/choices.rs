@@ -1,4 +1,4 @@
-//! Options that are one of a few words.
+//! The values of options that take one of a few words.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ pub enum AuthorizationMode {
     /// Everybody may do everything.
     #[value(name = "AlwaysAllow")]
     AlwaysAllow,
-    /// Nobody may do anything, but for system:masters.
+    /// Nobody may do anything, except members of system:masters.
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
     /// Nodes may do what concerns them.

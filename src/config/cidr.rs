@@ -71,7 +71,7 @@ impl Cidr {
         Self::new(address, self.prefix).is_some_and(|range| range == *self)
     }
 
-    /// Returns the address `offset` after the first; `None` if it is outside the range.
+    /// Returns the address `offset` after the first. `None` if it is outside the range.
     pub fn nth(&self, offset: u128) -> Option<IpAddr> {
         if self.host_bits() < 128 && offset >> self.host_bits() != 0 {
             return None;
@@ -116,7 +116,7 @@ impl ServiceRanges {
         self.primary
     }
 
-    /// Returns the range of the other IP family; `None` if there is none.
+    /// Returns the range of the other IP family. `None` if there is none.
     pub const fn secondary(&self) -> Option<Cidr> {
         self.secondary
     }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_a_range() {
+    fn a_range_has_the_addresses_after_its_network() {
         let range: Cidr = "10.96.0.0/29".parse().unwrap();
         assert_eq!(range.nth(7), Some("10.96.0.7".parse().unwrap()));
         assert_eq!(range.nth(8), None);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn two_families() {
+    fn service_ranges_may_be_of_two_families() {
         let text = "fd00:10:96::/108,10.96.0.0/16";
         let ranges: ServiceRanges = text.parse().unwrap();
         assert_eq!(ranges.to_string(), text);

@@ -25,7 +25,7 @@ fn file(name: &str, text: &str) -> (Scratch, PathBuf) {
 }
 
 #[test]
-fn defaults() {
+fn defaults_hold_without_flags() {
     let config = load_from(&[]).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:6443");
     assert_eq!(config.service_cluster_ip_range.to_string(), "10.96.0.0/16");
@@ -93,7 +93,7 @@ fn a_server_is_alone_without_an_initial_cluster() {
 }
 
 #[test]
-fn members_of_a_cluster() {
+fn members_need_matching_options() {
     let two = "a=127.0.0.1:7001,b=b.example:7001";
     let (_dir, path) = file("cluster.toml", &format!("name = \"b\"\ninitial-cluster = \"{two}\""));
     let config = load_from(&["--config", path.to_str().unwrap(), "--peer-listen", "0.0.0.0:7001"]).unwrap();
@@ -117,7 +117,7 @@ fn members_of_a_cluster() {
 }
 
 #[test]
-fn members_that_find_each_other_by_a_name() {
+fn members_found_by_a_host_name_need_size_and_address() {
     let by_name = |more: &[&str]| {
         let fixed = ["--initial-cluster", "dns=peers:7443", "--peer-listen", "0.0.0.0:7443"];
         load_from(&[&fixed[..], more].concat())

@@ -12,7 +12,7 @@ impl Config {
         Duration::from_secs(self.shutdown_delay_seconds)
     }
 
-    /// Returns how long events live after their last write. `None` for ever.
+    /// Returns how long events live after their last write. `None` if they live for ever.
     pub fn event_ttl(&self) -> Option<Duration> {
         Some(Duration::from_secs(self.event_ttl_seconds)).filter(|age| !age.is_zero())
     }
@@ -57,17 +57,17 @@ impl Config {
         if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
     }
 
-    /// Returns the files with the serving certificate and its key; `None` if they are not configured.
+    /// Returns the files with the serving certificate and its key. `None` if they are not configured.
     pub fn serving_files(&self) -> Option<(&Path, &Path)> {
         self.tls.tls_cert_file.as_deref().zip(self.tls.tls_private_key_file.as_deref())
     }
 
-    /// Returns the files with the client certificate for kubelets and its key; `None` if they are not configured.
+    /// Returns the files with the client certificate for kubelets and its key. `None` if they are not configured.
     pub fn kubelet_files(&self) -> Option<(&Path, &Path)> {
         self.kubelet_client_certificate.as_deref().zip(self.kubelet_client_key.as_deref())
     }
 
-    /// Returns the files with the client certificate for aggregated API servers and its key; `None` if they are not
+    /// Returns the files with the client certificate for aggregated API servers and its key. `None` if they are not
     /// configured.
     pub fn proxy_files(&self) -> Option<(&Path, &Path)> {
         self.proxy_client_cert_file.as_deref().zip(self.proxy_client_key_file.as_deref())

@@ -20,7 +20,7 @@ use crate::limits::{self, CONFIG_FILE_BYTES};
 
 /// Prefix of the environment variables.
 const ENV_PREFIX: &str = "FLOTILLA_";
-/// The rest of the name of the variable that names the file.
+/// The variable that names the configuration file, without the prefix.
 const CONFIG_FILE: &str = "CONFIG";
 
 /// Why a configuration cannot be loaded.
@@ -119,7 +119,7 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
 struct Layers {
     /// Defaults.
     all: Dict,
-    /// The text of the file; `None` without one.
+    /// The text of the file. `None` if no file is given.
     file: Option<String>,
     /// The flags that are given.
     given: Dict,
@@ -132,7 +132,8 @@ impl Layers {
         self.of(|option| own.contains(option)).extract().map_err(|error| ConfigError::value(&error, file))
     }
 
-    /// Returns the layers of some options. Keys of the file that are no options count as options.
+    /// Returns the layers with only the keys for which `takes` is true. Those may be keys of the file that are no
+    /// options: reading the layers refuses them.
     fn of(&self, takes: impl Fn(&str) -> bool + Clone) -> Figment {
         let options = options();
         let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
@@ -179,19 +180,19 @@ fn option_of(variable: &str) -> String {
     variable.to_lowercase().replace('_', "-")
 }
 
-/// Returns the variables that have the prefix of options and belong to none: they are probably mistakes.
+/// Returns the variables that have the prefix of options and name none: they are probably mistakes.
 pub fn unrecognized_variables(environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let options = options();
     let is_meant = |rest: &str| rest == CONFIG_FILE || options.contains(&option_of(rest));
     let of_nothing = |(name, value): &(String, String)| {
-        name.strip_prefix(ENV_PREFIX).is_some_and(|rest| !is_meant(rest) && !tells_of_service(rest, value))
+        name.strip_prefix(ENV_PREFIX).is_some_and(|rest| !is_meant(rest) && !is_of_service(rest, value))
     };
     environment.filter(of_nothing).map(|(name, _)| name).collect()
 }
 
-/// Returns whether Kubernetes sets such a variable in containers for a Service whose name begins with `flotilla`, as in
+/// Returns whether Kubernetes sets this variable in containers for a Service whose name begins with `flotilla`, as in
 /// `FLOTILLA_SERVICE_HOST`, `FLOTILLA_PORT=tcp://10.96.0.9:6443` and `FLOTILLA_PORT_6443_TCP_ADDR`.
-fn tells_of_service(rest: &str, value: &str) -> bool {
+fn is_of_service(rest: &str, value: &str) -> bool {
     let of_port = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     rest.ends_with("SERVICE_HOST")
         || rest.contains("SERVICE_PORT")

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The word in the place of a name that announces one host name for all members; no member can have this name.
+/// The word that stands in the place of a name if one host name resolves to all members. No member can have this name.
 const DNS: &str = "dns";
 /// Largest name of a member, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
 const NAME_BYTES: usize = 63;
@@ -50,7 +50,7 @@ pub enum InitialClusterError {
 }
 
 impl InitialCluster {
-    /// Returns the address at which a member listens for the others; `None` if it is not stated.
+    /// Returns the address at which a member listens for the others. `None` if it is not stated.
     pub fn address_of(&self, name: &str) -> Option<&str> {
         match self {
             Self::Members(members) => members.get(name).map(String::as_str),

@@ -3,8 +3,8 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! The options of some parts stand in structs of their own, which are read apart: serde can neither refuse unknown keys
-//! of a file for a struct with flattened parts, nor say which key of them is wrong.
+//! The options of some parts are structs of their own, which are read separately: in a struct with flattened parts,
+//! serde can neither refuse unknown keys of a file nor say which key of a part is wrong.
 
 mod audit;
 mod choices;
@@ -48,7 +48,7 @@ pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "
 /// Issuer of service account tokens unless configured.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
-/// Returns the options of a part without any flag.
+/// Returns the options of a part if no flag is given.
 fn defaults<A: clap::Args>() -> A {
     let matches = A::augment_args(clap::Command::new("")).get_matches_from([""]);
     A::from_arg_matches(&matches).expect("every option has a default or may be missing")
@@ -95,7 +95,7 @@ pub struct Config {
     /// once all of them run. Without it the server is alone, and opens no port for others.
     ///
     /// As `dns=peers.example:7443`, a host name that resolves to the addresses of all, like that of a headless Service:
-    /// the server resolves it again and again until --initial-cluster-size members have answered that see each other.
+    /// the server resolves it repeatedly until --initial-cluster-size members have answered and see each other.
     #[arg(long, value_name = "NAME=ADDR:PORT,...")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster: Option<InitialCluster>,
@@ -173,7 +173,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_client_key: Option<PathBuf>,
 
-    /// PEM file with the authorities of kubelets' certificates. Without it the server does not check these.
+    /// PEM file with the authorities of kubelets' certificates. Without it the server does not check the certificates.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet_certificate_authority: Option<PathBuf>,
@@ -206,17 +206,17 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub workers: usize,
 
-    /// Let requests take the seats of their priority levels, as FlowSchemas say, and wait for them.
+    /// Let requests take the seats of their priority levels, as FlowSchemas say, or wait for seats.
     ///
-    /// Otherwise reads and writes are bounded each, and none waits.
+    /// Otherwise reads and writes have one bound each, and no request waits.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_priority_and_fairness: bool,
 
     /// Largest number of reading requests in progress; the server answers further ones with 429.
     ///
-    /// With priority and fairness the levels divide the sum of this and the next. Watches, other long-running requests,
-    /// and members of system:masters are exempt.
+    /// With priority and fairness, the levels divide the sum of this and --max-mutating-requests-inflight. Watches,
+    /// other long-running requests, and members of system:masters are exempt.
     #[arg(long, value_name = "N", default_value_t = limits::READ_ONLY_REQUESTS,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub max_requests_inflight: usize,
@@ -232,11 +232,11 @@ pub struct Config {
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub history_seconds: u64,
 
-    /// Bytes of memory that the history of one resource may take; older changes are dropped sooner then.
+    /// Bytes of memory that the history of one resource may take; beyond that, its oldest changes are dropped early.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub history_bytes: usize,
 
-    /// Seconds for which an event lives after it was written last; 0 for ever.
+    /// Seconds for which an event lives after its last write; 0 for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
     pub event_ttl_seconds: u64,
 
@@ -252,7 +252,7 @@ pub struct Config {
     #[arg(long, value_name = "RESOURCE=N,...", default_value_t = Shards::default())]
     pub shards: Shards,
 
-    /// Number of groups that replicate the resources of --shards; 0 means as many as the largest of them has shards.
+    /// Number of groups that replicate the resources of --shards; 0 means the largest number of shards there.
     ///
     /// Every group has a log of its own. Resources without shards are replicated by one more group. This applies to a
     /// new cluster.
@@ -300,19 +300,19 @@ pub struct Config {
           default_values_t = [AuthorizationMode::Node, AuthorizationMode::Rbac])]
     pub authorization_mode: Vec<AuthorizationMode>,
 
-    /// File that says which tokens of OpenID Connect are accepted, and who needs no credentials
+    /// File that says which tokens of OpenID Connect are accepted, and which requests need no credentials
     /// (AuthenticationConfiguration), in place of --oidc-*. It is read again when it changes.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication_config: Option<PathBuf>,
 
-    /// File that says who decides what users may do (AuthorizationConfiguration), in place of --authorization-mode. It
-    /// is read again when it changes.
+    /// File that names the authorizers (AuthorizationConfiguration), in place of --authorization-mode. It is read again
+    /// when it changes.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_config: Option<PathBuf>,
 
-    /// Kubeconfig of the webhook that decides for the mode Webhook.
+    /// Kubeconfig of the webhook that decides in the mode Webhook.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_webhook_config_file: Option<PathBuf>,
@@ -321,15 +321,15 @@ pub struct Config {
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     pub authorization_webhook_version: String,
 
-    /// How long it is remembered that this webhook allows something.
+    /// How long answers of this webhook that allow a request are kept.
     #[arg(long, value_name = "SPAN", default_value = "5m0s")]
     pub authorization_webhook_cache_authorized_ttl: Span,
 
-    /// How long it is remembered that this webhook does not allow something.
+    /// How long other answers of this webhook are kept.
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     pub authorization_webhook_cache_unauthorized_ttl: Span,
 
-    /// Kubeconfig of the webhook that finds the users of tokens which nothing else knows.
+    /// Kubeconfig of the webhook that finds the user of a token if nothing else knows the token.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication_token_webhook_config_file: Option<PathBuf>,
@@ -366,7 +366,7 @@ pub struct Config {
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     pub oidc_username_claim: String,
 
-    /// Text before names of users; - for none. By default the issuer and #, and none for the claim email.
+    /// Prefix of the names of users; - for none. By default the issuer and #, but none for the claim email.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oidc_username_prefix: Option<String>,
@@ -376,7 +376,7 @@ pub struct Config {
     #[serde(default)]
     pub oidc_groups_claim: String,
 
-    /// Text before names of groups.
+    /// Prefix of the names of groups.
     #[arg(long, value_name = "TEXT", default_value = "")]
     #[serde(default)]
     pub oidc_groups_prefix: String,
@@ -434,11 +434,11 @@ pub struct Config {
     #[serde(default)]
     pub disable_admission_plugins: Vec<String>,
 
-    /// Seconds for which pods that do not state it stay on nodes that are not ready (plugin DefaultTolerationSeconds).
+    /// Seconds for which pods stay on nodes that are not ready, unless they state it (plugin DefaultTolerationSeconds).
     #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().not_ready, allow_negative_numbers = true)]
     pub default_not_ready_toleration_seconds: i64,
 
-    /// Seconds for which pods that do not state it stay on nodes that are not reachable (plugin
+    /// Seconds for which pods stay on nodes that are not reachable, unless they state it (plugin
     /// DefaultTolerationSeconds).
     #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().unreachable, allow_negative_numbers = true)]
     pub default_unreachable_toleration_seconds: i64,
@@ -452,11 +452,12 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission_control_config_file: Option<PathBuf>,
 
-    /// Whether this server keeps the endpoints of the Service `kubernetes`: lease or master-count, or none.
+    /// Whether this server keeps the endpoints of the Service `kubernetes`: yes with lease or master-count, no with
+    /// none.
     #[arg(long, value_name = "TYPE", value_enum, default_value_t = EndpointReconciler::Lease)]
     pub endpoint_reconciler_type: EndpointReconciler,
 
-    /// Do not wait until writes are on the disk. Acknowledged writes are lost when the machine fails.
+    /// Do not wait until writes are on the disk. Acknowledged writes are lost if the machine fails.
     ///
     /// For servers whose data may be lost at any time, as in tests.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
@@ -485,7 +486,7 @@ pub struct Config {
     #[arg(long, value_name = "URL", default_values_t = [String::from(DEFAULT_ISSUER)])]
     pub service_account_issuer: Vec<String>,
 
-    /// URL that the discovery document of the issuer gives for its keys, instead of that of this server.
+    /// URL of the keys that the discovery document of the issuer states, instead of one at this server.
     #[arg(long, value_name = "URL")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_jwks_uri: Option<String>,

@@ -71,8 +71,8 @@ fn numbers_len(text: &str) -> usize {
     if dotted.starts_with('.') { 0 } else { dotted[..end].trim_end_matches('.').len() }
 }
 
-/// Returns the pre-release of what follows the numbers, empty if it has none. `None` if the text is neither a
-/// pre-release nor metadata of a build, nor the one followed by the other.
+/// Returns the pre-release in the text after the numbers; empty if there is none. `None` if the text is not a
+/// pre-release, build metadata, or the former followed by the latter.
 fn before_build(extra: &str) -> Option<&str> {
     let is_list = |text: &str| {
         let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

@@ -8,7 +8,7 @@ use super::defaults;
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RequestOptions {
-    /// Seconds that a request other than a watch may take; then it gets 504.
+    /// Seconds that a request other than a watch may take; after that it gets 504.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub request_timeout_seconds: u64,
 
@@ -24,12 +24,12 @@ pub struct RequestOptions {
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub goaway_chance: f64,
 
-    /// Regular expressions of origins whose scripts browsers let read answers (CORS); none without them.
+    /// Regular expressions of the origins whose scripts may read answers in browsers (CORS); by default none may.
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     #[serde(default)]
     pub cors_allowed_origins: Vec<String>,
 
-    /// Directives of the header `Strict-Transport-Security` (RFC 6797); it is not sent without them.
+    /// Directives of the header `Strict-Transport-Security` (RFC 6797); by default it is not sent.
     #[arg(long, value_name = "DIRECTIVE,...", value_delimiter = ',')]
     #[serde(default)]
     pub strict_transport_security_directives: Vec<String>,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogued::{CONSULTED, stored_resource};
 
-/// Tables that cannot have several shards: a write to them allocates addresses and ports, and must see the latest state
-/// of all objects for that.
+/// Tables that cannot have several shards: a write to them allocates addresses and ports, and for that must see the
+/// latest state of all objects.
 const WHOLE: [&str; 1] = ["services"];
 
 /// The meaning of `large`: the resources that large clusters write or read most.
@@ -54,7 +54,7 @@ impl Shards {
         self.0.iter().map(|(resource, shards)| (resource.as_str(), *shards))
     }
 
-    /// Returns the largest number of shards; 0 if none is stated.
+    /// Returns the largest number of shards. 0 if none is stated.
     pub fn largest(&self) -> u16 {
         self.0.values().copied().max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! A span of time, as in `30s` or `1m30s`: the form of Go, which kube-apiserver's flags have.
+//! A span of time, as in `30s` or `1m30s`: Go's form, as in the flags of kube-apiserver.
 
 use std::fmt;
 use std::str::FromStr;

@@ -8,9 +8,9 @@ use super::defaults;
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TokenOptions {
-    /// Longest validity, in seconds, of a token of a service account that is asked for; 0 for no limit.
+    /// Longest validity, in seconds, of a requested service account token; 0 for no limit.
     ///
-    /// From an hour to 2^32 seconds. Who asks for more gets a token for this long, and a warning.
+    /// From an hour to 2^32 seconds. A request for more gets a token with this validity, and a warning.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub service_account_max_token_expiration_seconds: i64,
 

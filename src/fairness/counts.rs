@@ -14,11 +14,11 @@ use crate::prometheus::{Histogram, Page};
 pub struct Counts {
     /// Requests that got a seat.
     dispatched: AtomicU64,
-    /// Those of them that have given it back.
+    /// Requests that have given their seat back.
     left: AtomicU64,
     waiting: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
-    /// How long requests waited that got a seat, and that got none.
+    /// How long requests waited: those that got a seat, and those that got none.
     waited: [Histogram; 2],
     /// How long requests had their seats, and how long watches took to begin.
     took: [Histogram; 2],

@@ -1,4 +1,4 @@
-//! Levels, queues and waiting requests as text, for people who look for the reason of a refusal.
+//! Levels, queues and waiting requests as text, for people who investigate refusals.
 
 use super::Fairness;
 use super::flow::Reason;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_requests() {
+    fn a_server_without_requests_has_idle_levels_and_no_queues() {
         let fairness = Fairness::new(600);
         let text = fairness.dump(Dump::of("/debug/api_priority_and_fairness/dump_priority_levels").unwrap());
         let lines: Vec<&str> = text.lines().collect();

@@ -13,7 +13,7 @@ use super::pool::{Pool, Seat, Taken};
 use super::waiting::{Waiter, Waiting};
 use crate::wall_clock;
 
-/// What tells the flows of a FlowSchema apart.
+/// What distinguishes the flows of a FlowSchema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distinguisher {
     /// All its requests are one flow.
@@ -55,11 +55,11 @@ impl Reason {
 /// The answer to a request for a seat.
 #[derive(Debug)]
 pub enum Entered {
-    /// It has one.
+    /// The request has a seat.
     Seated(Seat),
-    /// It waits.
+    /// The request waits.
     Waits(Box<Waiting>),
-    /// It gets none.
+    /// The request gets no seat.
     Refused,
 }
 
@@ -68,7 +68,7 @@ pub enum Entered {
 pub struct Flow {
     /// The name of the FlowSchema.
     pub schema: CompactString,
-    /// The uid of the FlowSchema. Empty if it is one that the server has without an object.
+    /// The uid of the FlowSchema. Empty if the FlowSchema has no object.
     pub schema_uid: HeaderValue,
     /// The uid of its level's object. Empty if there is no object.
     pub level_uid: HeaderValue,
@@ -77,12 +77,12 @@ pub struct Flow {
     pub level: Arc<Level>,
     pub(super) counts: Arc<Counts>,
     pub(super) pool: Arc<Pool>,
-    /// Clients cannot foresee who shares a queue with whom.
+    /// Random: clients must not predict which flows share a queue.
     pub(super) hasher: std::hash::RandomState,
 }
 
 impl Flow {
-    /// Takes a seat for a request of a user for a namespace, or lets it wait.
+    /// Takes a seat for a request, or lets it wait.
     pub fn enter(self: &Arc<Self>, user: &str, namespace: &str) -> Entered {
         if self.level.take_at_once() {
             self.counts.seated_at_once(self.level.is_exempt);
@@ -121,7 +121,8 @@ impl Flow {
         Entered::Refused
     }
 
-    /// Gives back the seat of a request that held it for this time. `is_watch` says that it has only begun a watch.
+    /// Gives back the seat of a request that held it for `took`. `is_watch` says that the request was a watch, which
+    /// holds a seat only while it begins.
     pub fn leave(&self, seat: Seat, took: Duration, is_watch: bool) {
         self.counts.left(took, is_watch);
         self.pool.leave(&self.level, seat, took);

@@ -21,7 +21,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The resources that are followed.
 pub const RESOURCES: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
 
-/// Their tables, in the same order.
+/// The tables of [`RESOURCES`], in the same order.
 pub type Tables = [Arc<Table>; 2];
 
 /// Follows the tables for ever. Begins again after a panic, because the levels must not become outdated.
@@ -42,7 +42,8 @@ async fn follow_once([schemas, levels]: &Tables, fairness: &Fairness) {
     let publish = async {
         loop {
             changed.notified().await;
-            // Many successive changes together. A half of the objects would be misleading.
+            // Publishes successive changes together, and nothing before both tables are read: levels without their
+            // FlowSchemas would mislead.
             if *unread.borrow() == 0 {
                 let now = objects.borrow().clone();
                 fairness.set(now);
@@ -64,7 +65,7 @@ enum Kind {
     PriorityLevels,
 }
 
-/// Takes what is seen of one table.
+/// Takes the objects and changes of one table.
 struct Following<'a> {
     kind: Kind,
     objects: &'a RefCell<Objects>,
@@ -99,7 +100,7 @@ impl Following<'_> {
     }
 
     fn set(&self, object: &Arc<Object>) {
-        // An object that cannot be decoded is as one that is not there.
+        // An object that cannot be decoded counts as absent.
         let tree = Some(object).filter(|object| !object.is_tombstone()).and_then(|object| others(value(object)));
         let (name, mut objects) = (object.key().name(), self.objects.borrow_mut());
         match self.kind {

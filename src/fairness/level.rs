@@ -1,4 +1,4 @@
-//! A priority level: how many of its requests hold seats, and those that wait for one.
+//! A priority level: the number of its requests that hold seats, and the requests that wait for one.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use super::retry_after::RetryAfter;
 use super::shares::Limit;
 use super::waiting::Waiter;
 
-/// The bit of a level's state that says that requests wait.
+/// The bit of a level's state that is set while requests wait.
 const WAITING: u64 = 1 << 63;
 
 /// A level. It lives as long as requests hold its seats, even if its object was deleted.

@@ -1,13 +1,13 @@
-//! Priority and fairness: which requests are carried out first when there are too many (Kubernetes documentation, "API
-//! Priority and Fairness"; KEP-1040).
+//! Priority and fairness decides which requests are carried out first when there are too many (Kubernetes
+//! documentation, "API Priority and Fairness"; KEP-1040).
 //!
-//! A request belongs to the flow of the first FlowSchema that is [for it](rules), and takes a seat of that FlowSchema's
+//! A request belongs to a flow of the first FlowSchema that [matches](rules) it, and takes a seat of that FlowSchema's
 //! priority [level]. If the level has no free seat and borrows none from [others](pool), the request waits in one of
-//! the level's [queues], or is refused. This room knows nothing of HTTP, except that it prepares the values of two
+//! the level's [queues], or is refused. This module knows nothing of HTTP, except that it prepares the values of two
 //! headers.
 //!
-//! The objects are [followed](following) and compiled when they change: a request pays for a comparison with the
-//! FlowSchemas and for one atomic operation, as long as there are seats.
+//! The objects are [followed](following), and compiled when they change. While seats are free, a request costs a
+//! comparison with the FlowSchemas and one atomic operation.
 
 mod counts;
 mod dumps;
@@ -60,7 +60,7 @@ pub struct Fairness {
     complete: watch::Sender<bool>,
 }
 
-/// What survives a change of the objects, by name.
+/// The state that survives a change of the objects, by name.
 #[derive(Debug, Default)]
 struct Kept {
     levels: HashMap<CompactString, Arc<Level>>,
@@ -69,8 +69,8 @@ struct Kept {
 }
 
 impl Fairness {
-    /// Creates the levels of a server with so many seats. They are those that need no objects, until the objects were
-    /// read.
+    /// Creates the levels of a server with this many seats. Until the objects are read, only the levels and FlowSchemas
+    /// that need no objects exist.
     pub fn new(total: usize) -> Self {
         let pool = Arc::<Pool>::default();
         let (mut kept, hasher) = (Kept::default(), std::hash::RandomState::new());
@@ -85,7 +85,7 @@ impl Fairness {
         }
     }
 
-    /// Replaces the objects. Requests that wait or have seats keep them.
+    /// Replaces the objects. Requests keep their seats and their places in queues.
     pub fn set(&self, objects: Objects) {
         let mut kept = self.kept.lock();
         let schemas = compile(objects, self.total, &mut kept, (&self.pool, &self.hasher));
@@ -93,7 +93,7 @@ impl Fairness {
         self.complete.send_replace(true);
     }
 
-    /// Waits until the objects were read.
+    /// Waits until the objects are read.
     pub async fn is_complete(&self) {
         // The sender lives as long as `self`.
         let _ = self.complete.subscribe().wait_for(|complete| *complete).await;
@@ -119,7 +119,7 @@ impl Fairness {
     }
 }
 
-/// Puts objects into the form in which requests use them, and gives the levels their limits.
+/// Compiles objects for requests, and sets the limits of the levels.
 fn compile(
     objects: Objects,
     total: usize,
@@ -162,5 +162,5 @@ fn compile(
     kept.counts = counts;
     pool.set(configured);
     let catch_all = all.iter().map(|(_, flow)| flow).find(|flow| flow.schema == CATCH_ALL).cloned();
-    Schemas::new(all, catch_all.expect("it was added if it was missing"))
+    Schemas::new(all, catch_all.expect("catch-all exists even without its object"))
 }

@@ -1,9 +1,10 @@
 //! The seats of all levels. A level uses seats of its own, and borrows those that other levels lend and do not use.
 //!
 //! A request takes a seat of its level, or waits in one of the level's queues. A request that ends hands its seat to
-//! the next that waits in its level, or in a level that may borrow it. Nothing looks for free seats from time to time.
+//! the next that waits in its level, or in a level that may borrow it. Nothing polls for free seats.
 //!
-//! Locks are taken in the order queues of a level, then lending. Queues of two levels are never locked at a time.
+//! Locks are taken in this order: the queues of a level, then lending. The queues of two levels are never locked at the
+//! same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,13 +19,13 @@ use super::shares::Limit;
 use super::waiting::Waiter;
 use crate::limits;
 
-/// The seat of a request. Whoever has it gives it back by [`Pool::leave`].
+/// The seat of a request. Its holder must give it back by [`Pool::leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Seat(Number);
 
 impl Seat {
-    /// The seat of a request that did not wait. No level has so many queues.
+    /// The seat of a request that did not wait. No queue has this number.
     pub(super) const AT_ONCE: Self = Self(Number::MAX);
 
     /// Returns the queue through which the request got it. `None` if it did not wait.
@@ -36,9 +37,9 @@ impl Seat {
 /// The answer to a request for a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It has one.
+    /// The request has a seat.
     Seat(Seat),
-    /// It waits.
+    /// The request waits.
     Place(Place),
     /// Its queue is full, or too many requests wait in the server.
     QueueFull,
@@ -54,7 +55,7 @@ pub struct Pool {
     waiting: AtomicUsize,
     /// Held while a level borrows: two must not borrow the same seat.
     lending: Mutex<()>,
-    /// The level that is first offered a seat which another one lends.
+    /// Selects the level to which a lent seat is offered first: each level in turn.
     turn: AtomicUsize,
 }
 
@@ -91,7 +92,7 @@ impl Pool {
         if queues.waiting() == 0 && self.take(level) {
             return Taken::Seat(Seat::AT_ONCE);
         }
-        if !queues.are_there() {
+        if !queues.may_wait() {
             return if level.take_first() { Taken::Seat(Seat::AT_ONCE) } else { Taken::ConcurrencyLimit };
         }
         if self.waiting.load(Ordering::Relaxed) >= limits::WAITING_REQUESTS {
@@ -100,13 +101,13 @@ impl Pool {
         let Some(place) = queues.push(hash, waiter()) else { return Taken::QueueFull };
         level.note_waiting(true);
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // A seat that was given back before this was noted is nobody's.
+        // A seat that was given back before `note_waiting` was offered to no request.
         self.hand_out(level, &mut queues, |level| self.take(level));
         Taken::Place(place)
     }
 
-    /// Gives back the seat of a request, which took this time, to the next one of its level. A seat that the level had
-    /// borrowed goes to any level that may borrow it.
+    /// Gives the seat of a request, which held it for `took`, to the next request of its level. A seat that the level
+    /// had borrowed goes to any level that may borrow it.
     pub(super) fn leave(&self, level: &Level, seat: Seat, took: Duration) {
         let at_once = seat.queue().is_none() && level.give_back_at_once();
         if !at_once {

@@ -54,7 +54,7 @@ fn wait(pool: &Pool, level: &Level, hash: u64) -> (Place, Receiver) {
 }
 
 #[test]
-fn a_seat_passes_to_the_next() {
+fn a_seat_passes_to_the_next_request() {
     let one = level("one", limit(1, 0, 1), 2, 1);
     let pool = pool(&[&one]);
     let first = seat(&pool, &one);
@@ -73,7 +73,7 @@ fn a_seat_passes_to_the_next() {
 }
 
 #[test]
-fn without_queues_nobody_waits() {
+fn without_queues_no_request_waits() {
     let one = level("one", limit(1, 0, 1), 0, 0);
     let pool = pool(&[&one]);
     let first = seat(&pool, &one);
@@ -94,18 +94,18 @@ fn seats_are_lent_and_come_back() {
     let lent = [seat(&pool, &poor), seat(&pool, &poor)];
     let (_, mut more) = wait(&pool, &poor, 0);
     assert_eq!(poor.executing(), 3, "not the seat that is not lent");
-    // Whose seats are lent has them at once all the same.
+    // A level takes its own seats at once, even while they are lent.
     let back = [seat(&pool, &rich), seat(&pool, &rich), seat(&pool, &rich)];
     pool.leave(&poor, own, Duration::ZERO);
     assert!(more.try_recv().is_err(), "the level has borrowed more than there is now");
     back.into_iter().for_each(|seat| pool.leave(&rich, seat, Duration::ZERO));
-    assert!(more.try_recv().is_ok(), "who ends offers what it lends");
+    assert!(more.try_recv().is_ok(), "a request that ends offers the seat that its level lends");
     lent.into_iter().for_each(|seat| pool.leave(&poor, seat, Duration::ZERO));
     assert_eq!((poor.executing(), rich.executing()), (1, 0));
 }
 
 #[test]
-fn higher_limits_let_more_in() {
+fn higher_limits_give_seats_to_waiting_requests() {
     let one = level("one", limit(0, 0, 0), 1, 9);
     let pool = pool(&[&one]);
     let mut waiting: Vec<_> = (0..3).map(|_| wait(&pool, &one, 0).1).collect();
@@ -147,9 +147,9 @@ fn notice(requests: &mut HashMap<u64, (usize, Request)>) {
 }
 
 /// Random requests, ends, departures and changes of limits: limits hold, no free seat stays unused while a request
-/// could have it, and nobody is forgotten.
+/// could have it, and no request is forgotten.
 #[test]
-fn limits_hold_and_nobody_is_forgotten() {
+fn limits_hold_and_no_request_is_forgotten() {
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut any = |most: u32| random.random_range(0..=most);
@@ -212,7 +212,7 @@ fn limits_hold_and_nobody_is_forgotten() {
     }
 }
 
-/// Threads that take and give back seats at the same time leave none taken and nobody waiting.
+/// After threads have taken and given back seats at the same time, no seat is taken and no request waits.
 #[test]
 fn threads_lose_no_seat() {
     let levels = [level("a", limit(2, 2, 4), 2, 100), level("b", limit(1, 0, 3), 2, 100)];
@@ -228,8 +228,8 @@ fn threads_lose_no_seat() {
                         (Taken::Seat(seat), _) => seat,
                         (Taken::Place(place), Some(mut seat)) => match random.random_range(0..4) {
                             0 if pool.withdraw(level, place) => continue,
-                            0 => seat.try_recv().expect("who was taken out of its queue has a seat"),
-                            _ => seat.blocking_recv().expect("who waits gets a seat"),
+                            0 => seat.try_recv().expect("a request that has left its queue has a seat"),
+                            _ => seat.blocking_recv().expect("a waiting request gets a seat"),
                         },
                         other => panic!("{other:?}"),
                     };

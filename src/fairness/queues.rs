@@ -1,11 +1,13 @@
 //! Fair queues: the requests of a priority level that wait for a seat.
 //!
 //! The hash of a flow deals it a hand of the level's queues (shuffle sharding), and a request joins the shortest queue
-//! of the hand of its flow. A flow with many requests fills few queues; others most likely have one without them.
+//! of the hand of its flow. A flow with many requests fills few queues. The hand of any other flow most likely has a
+//! queue beside these.
 //!
-//! The queues take turns by virtual time (start-time fair queueing): each has the time at which its next request may
-//! start, and the queue with the earliest one is next. That time rises by what the queue's requests took, so that all
-//! queues that have something to do get the same time of seats. A queue that was idle has saved up nothing.
+//! The queues take turns by virtual time (start-time fair queueing): each queue has the virtual time at which its next
+//! request may start, and the queue with the earliest time is next. The time of a queue advances by how long its
+//! requests held their seats. Over time, all busy queues therefore hold seats equally long. An idle queue saves nothing
+//! up.
 //!
 //! A queue takes memory only while requests wait in it, or hold seats that they got through it.
 
@@ -16,7 +18,7 @@ use std::time::Duration;
 /// The time that a request is expected to take, until it is known.
 const EXPECTED: u64 = Duration::from_millis(3).as_nanos() as u64;
 
-/// The largest hand: the queues in it are told apart by one hash.
+/// The largest hand that one hash can deal.
 const HAND: usize = 16;
 
 /// How the requests of a level wait.
@@ -31,7 +33,7 @@ pub struct Queuing {
 }
 
 impl Queuing {
-    /// Returns the queues of a flow, all different ones.
+    /// Returns the queues of a flow, each once.
     fn deal(self, mut hash: u64) -> Vec<u32> {
         let size = self.hand.clamp(1, HAND).min(self.queues.get() as usize);
         // The queues dealt so far, in ascending order: the others are counted around them.
@@ -80,7 +82,7 @@ struct Queue<W> {
 }
 
 impl<W> Queue<W> {
-    /// A queue that used less than its part saves nothing up.
+    /// Keeps a queue from saving up time that it did not use.
     fn bound(&mut self) {
         if let Some(first) = self.waiting.front() {
             self.start = self.start.max(first.arrived);
@@ -106,14 +108,14 @@ impl<W> Default for Queues<W> {
 }
 
 impl<W> Queues<W> {
-    /// Sets how requests wait from now on; with `None` further ones do not. Requests that wait already keep their
+    /// Sets how requests wait from now on. `None` if further ones must not wait. Requests that wait already keep their
     /// places.
     pub fn configure(&mut self, queuing: Option<Queuing>) {
         self.queuing = queuing;
     }
 
     /// Returns whether requests may wait.
-    pub const fn are_there(&self) -> bool {
+    pub const fn may_wait(&self) -> bool {
         self.queuing.is_some()
     }
 
@@ -127,7 +129,7 @@ impl<W> Queues<W> {
         let queuing = self.queuing?;
         let hand = queuing.deal(hash);
         let length = |queue: &Number| self.queues.get(queue).map_or(0, |queue| queue.waiting.len());
-        // Of queues of the same length another one is the first each time.
+        // Among queues of the same length, each is preferred in turn.
         let first = usize::try_from(self.tickets).unwrap_or_default() % hand.len();
         let rotated = hand[first..].iter().chain(&hand[..first]).filter_map(|queue| Number::new(queue + 1));
         let number = rotated.min_by_key(length)?;
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_more_gets_no_more() {
+    fn a_flow_with_more_requests_gets_no_more_turns() {
         // Flow 0 has a hundred requests before flow 1 comes with three.
         let mut queues = queues(queuing(2, 1, 1_000));
         (0..100).for_each(|_| assert!(queues.push(0, 0).is_some()));
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_and_not_the_number_of_requests() {
+    fn queues_share_time_and_not_the_number_of_requests() {
         // Requests of flow 0 take ten times as long as those of flow 1; both always have something to do.
         let mut queues = queues(queuing(2, 1, 1_000));
         for _ in 0..1_000 {
@@ -312,7 +314,7 @@ mod tests {
         assert!((45..=55).contains(&of_idle), "{of_idle} of 100");
     }
 
-    /// Many flows, random arrivals, service times and departures, in simulated time: nobody waits for ever.
+    /// Many flows, random arrivals, service times and departures, in simulated time: no request waits for ever.
     #[test]
     fn no_flow_starves() {
         for seed in 0..50 {

@@ -1,8 +1,8 @@
-//! How long clients that were refused should wait before they try again: longer while many are refused.
+//! How long refused clients should wait before they try again. The more clients are refused, the longer.
 
 use std::collections::VecDeque;
 
-/// The most seconds that a client is asked to wait.
+/// Longest time that a client is asked to wait.
 const RETRY_AFTER_SECONDS: u64 = 32;
 
 /// The refusals of a level, by the second.
@@ -10,7 +10,7 @@ const RETRY_AFTER_SECONDS: u64 = 32;
 pub struct RetryAfter {
     /// Seconds that clients are asked to wait now.
     seconds: u64,
-    /// When that last rose.
+    /// When `seconds` last rose. `None` if it never did.
     raised: Option<u64>,
     now: u64,
     refused_now: u64,
@@ -40,8 +40,8 @@ impl RetryAfter {
         self.seconds
     }
 
-    /// Looks back as long as clients are asked to wait. Three refusals a second double that time, less than one a
-    /// second shortens it.
+    /// Counts the refusals in the last `seconds`. Three a second or more double that time, fewer than one a second
+    /// shorten it.
     fn adapt(&mut self) {
         let recent = self.before.iter().filter(|(second, _)| self.now.saturating_sub(*second) <= self.seconds);
         let refused: u64 = recent.map(|(_, refused)| refused).sum();

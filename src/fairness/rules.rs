@@ -1,4 +1,4 @@
-//! The rules of a FlowSchema: which requests of which users it is for.
+//! The rules of a FlowSchema: the users and the requests that it matches.
 
 use compact_str::{CompactString, format_compact};
 use flotilla_proto::value::Value;
@@ -8,7 +8,7 @@ use crate::access::{Attributes, ResourceAttributes, User};
 /// The wildcard in lists, and in names of subjects.
 const ALL: &str = "*";
 
-/// One rule: users, and what they do.
+/// One rule: users, and requests of these users.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
     subjects: Box<[Subject]>,
@@ -22,7 +22,7 @@ impl Rule {
         schema.list_at(&["spec", "rules"]).iter().map(Self::read).collect()
     }
 
-    /// Returns the rule that is for everything that members of these groups do.
+    /// Returns the rule that matches every request of these groups' members.
     pub fn everything_of(groups: &[&str]) -> Self {
         let all = || Words::All;
         Self {
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule is for a request of a user.
+    /// Returns whether the rule matches a request of a user.
     pub fn is_for(&self, user: &User, attributes: &Attributes<'_>) -> bool {
         self.subjects.iter().any(|subject| subject.is(user))
             && match attributes {
@@ -61,7 +61,7 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
     Everybody,
-    /// The user of this name, among them every service account.
+    /// The user of this name, who may be a service account.
     User(CompactString),
     /// The users whose names begin like this: the service accounts of a namespace.
     Prefix(CompactString),
@@ -110,7 +110,7 @@ enum Words {
 }
 
 impl Words {
-    /// Reads a list, which means all words if the wildcard alone is in it.
+    /// Reads a list. The wildcard alone means all words.
     fn read(rule: &Value, field: &str) -> Self {
         let words: Box<[_]> =
             rule.list_at(&[field]).iter().filter_map(Value::as_str).map(CompactString::from).collect();
@@ -133,7 +133,7 @@ struct ResourceRule {
     /// As `pods`, or `pods/log`.
     resources: Words,
     namespaces: Words,
-    /// Whether it is for requests without a namespace.
+    /// Whether it matches requests without a namespace.
     cluster: bool,
 }
 
@@ -186,7 +186,8 @@ impl PathRule {
     }
 }
 
-/// Returns whether a path of a rule is a path, or leads to it: `/a`, `/a/` and `/a/*` all lead to `/a/b`.
+/// Returns whether a path of a rule is the path of a request, or leads to it: `/a`, `/a/` and `/a/*` all lead to
+/// `/a/b`.
 fn leads_to(own: &str, path: &str) -> bool {
     if own == ALL || own == path {
         return true;

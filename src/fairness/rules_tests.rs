@@ -10,7 +10,7 @@ fn rule(rule: &Value) -> Rule {
     Rule::list(&value!({"spec": {"rules": [(rule.clone())]}}))[0].clone()
 }
 
-/// Returns whether a rule with a subject is for a user.
+/// Returns whether a rule with this subject matches a user.
 fn is(subject: Value, user: &User) -> bool {
     let everything = value!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]);
     let rule = rule(&value!({"subjects": [subject], "nonResourceRules": everything}));
@@ -18,7 +18,7 @@ fn is(subject: Value, user: &User) -> bool {
 }
 
 #[test]
-fn subjects() {
+fn a_rule_matches_its_subjects() {
     let ann = user("ann", &["devs", "system:authenticated"]);
     let account = user("system:serviceaccount:ns:a", &["system:serviceaccounts"]);
     let named = |kind: &str, field: &str, name: &str| value!({"kind": kind, field: {"name": name}});
@@ -41,7 +41,7 @@ fn subjects() {
 }
 
 #[test]
-fn paths() {
+fn a_path_of_a_rule_leads_to_paths_below_it() {
     let get = |rule: &str, path: &str| leads_to(rule, path);
     for (rule, path, leads) in [
         ("*", "/", true),
@@ -63,7 +63,7 @@ fn paths() {
 }
 
 #[test]
-fn resources() {
+fn a_rule_matches_verb_resource_group_and_namespace() {
     let of = |verb, group, resource, subresource, namespace| ResourceAttributes {
         verb,
         group,

@@ -15,18 +15,17 @@ use super::shares::Share;
 use crate::access::{Attributes, User};
 use crate::rules::names::MASTERS;
 
-/// The name of the FlowSchema and of the level whose requests need not wait. Both are there even if their objects are
-/// not.
+/// The name of the FlowSchema and of the level whose requests need not wait. Both exist even without objects.
 pub const EXEMPT: &str = "exempt";
-/// The name of the FlowSchema and of the level of requests that no other FlowSchema is for. Both are there even if
-/// their objects are not.
+/// The name of the FlowSchema and of the level for requests that no other FlowSchema matches. Both exist even without
+/// objects.
 pub const CATCH_ALL: &str = "catch-all";
 
 /// A FlowSchema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSchema {
     pub(super) uid: CompactString,
-    /// The lowest one that is for a request decides.
+    /// Of the FlowSchemas that match a request, the one with the lowest precedence decides.
     precedence: i64,
     pub(super) level: CompactString,
     pub(super) distinguisher: Distinguisher,
@@ -49,7 +48,7 @@ impl FlowSchema {
         }
     }
 
-    /// Returns those that are there without objects, with their names.
+    /// Returns the FlowSchemas that exist without objects, with their names.
     pub fn mandatory() -> [(&'static str, Self); 2] {
         let all = |name: &str, precedence, distinguisher, groups: &[&str]| Self {
             uid: CompactString::default(),
@@ -95,7 +94,7 @@ impl PriorityLevel {
         }
     }
 
-    /// Returns those that are there without objects, with their names.
+    /// Returns the levels that exist without objects, with their names.
     pub fn mandatory() -> [(&'static str, Self); 2] {
         let of = |shares| Self {
             uid: CompactString::default(),
@@ -116,7 +115,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Adds those that are there without objects, and removes FlowSchemas whose level does not exist.
+    /// Adds the FlowSchemas and levels that exist without objects, and removes FlowSchemas whose level does not exist.
     pub(super) fn completed(mut self) -> Self {
         for (name, level) in PriorityLevel::mandatory() {
             self.levels.entry(name.into()).or_insert(level);
@@ -136,7 +135,7 @@ impl Objects {
     }
 }
 
-/// All FlowSchemas in the form in which requests are compared with them.
+/// All FlowSchemas, compiled for comparison with requests.
 #[derive(Debug)]
 pub struct Schemas {
     all: Vec<(Box<[Rule]>, Arc<Flow>)>,
@@ -144,7 +143,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Creates them from rules and flows in the order in which they match.
+    /// Creates them from rules and flows, in the order in which FlowSchemas match.
     pub(super) fn new(all: Vec<(Box<[Rule]>, Arc<Flow>)>, catch_all: Arc<Flow>) -> Self {
         Self { all, catch_all }
     }

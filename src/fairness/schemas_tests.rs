@@ -50,11 +50,11 @@ fn objects_are_read() {
 }
 
 #[test]
-fn there_are_always_two() {
+fn exempt_and_catch_all_exist_without_objects() {
     let fairness = Fairness::new(600);
     assert_eq!(of(&fairness, &[MASTERS]), "exempt exempt");
     assert_eq!(of(&fairness, &["system:authenticated"]), "catch-all catch-all");
-    assert_eq!(of(&fairness, &[]), "catch-all catch-all", "for whom no schema is");
+    assert_eq!(of(&fairness, &[]), "catch-all catch-all", "no schema matches");
     let flow = fairness.flow(&user("ann", &[MASTERS]), &Attributes::Path { verb: "get", path: "/x" });
     assert!(flow.level.is_exempt && flow.schema_uid.is_empty() && flow.level_uid.is_empty());
 }

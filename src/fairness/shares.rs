@@ -7,7 +7,7 @@ pub struct Share {
     pub shares: u32,
     /// How many of its seats others may use while it does not, in percent.
     pub lendable_percent: u32,
-    /// How many further seats it may borrow, in percent of its own. `None` for as many as there are.
+    /// How many further seats it may borrow, in percent of its own. `None` if it may borrow all that others lend.
     pub borrowing_percent: Option<u32>,
 }
 
@@ -18,11 +18,11 @@ pub struct Limit {
     pub nominal: u32,
     /// Those of its own seats that others may use while it does not.
     pub lendable: u32,
-    /// The most seats that it can have, with those that it borrows.
+    /// The most seats that it can have, borrowed ones included.
     pub most: u32,
 }
 
-/// Divides the seats of the server among levels. Parts are rounded up, so that their sum may be a little larger.
+/// Divides the seats of the server among levels. Parts are rounded up: their sum may be a little larger than `total`.
 pub fn divide(total: usize, shares: &[Share]) -> Vec<Limit> {
     let sum: f64 = shares.iter().map(|share| f64::from(share.shares)).sum();
     let limit = |share: &Share| {

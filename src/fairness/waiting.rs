@@ -19,9 +19,9 @@ pub struct Waiter {
     seated: oneshot::Sender<Seat>,
     /// The name of its FlowSchema.
     pub(super) schema: CompactString,
-    /// What tells its flow from others of the FlowSchema.
+    /// What distinguishes its flow from others of the FlowSchema.
     pub(super) distinguisher: CompactString,
-    /// When it came.
+    /// When it began to wait.
     pub(super) since: Timestamp,
 }
 
@@ -38,7 +38,7 @@ impl Waiter {
     }
 }
 
-/// A request that waits for a seat. It ends with the seat. If it is dropped before, the request leaves its queue.
+/// A request that waits for a seat: the future of its seat. If it is dropped before, the request leaves its queue.
 #[derive(Debug)]
 pub struct Waiting {
     pub(super) flow: Arc<Flow>,
@@ -53,7 +53,7 @@ impl Future for Waiting {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Seat> {
         let Ok(seat) = ready!(Pin::new(&mut self.seat).poll(cx)) else {
-            // The entry in the queue, which sends the seat, is there as long as this waits.
+            // The queue keeps the sender of the seat as long as the request waits.
             return Poll::Pending;
         };
         self.seated();

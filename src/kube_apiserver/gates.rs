@@ -2,7 +2,7 @@
 
 use flotilla_golang::strconv;
 
-/// Their names, one a line, with the default value, and `locked` where it cannot be changed.
+/// The names of the features, one a line, each with its default value, and with `locked` if that cannot be changed.
 const GATES: &str = include_str!("feature_gates.txt");
 
 /// A feature.

@@ -8,9 +8,9 @@ use crate::version;
 /// Returns the flags in their sections, each with a sentence.
 pub fn help() -> String {
     let mut text =
-        "Serves the Kubernetes API in the place of kube-apiserver 1.36, without etcd: this server keeps the\n\
-                    objects itself. It takes all flags of kube-apiserver; what those about other parts mean here is\n\
-                    said with each.\n\nUsage:\n  kube-apiserver [flags]\n"
+        "Serves the Kubernetes API in the place of kube-apiserver 1.36, without etcd: this server stores the\n\
+                    objects itself. It takes all flags of kube-apiserver. Where a flag has another effect here, its\n\
+                    description says so.\n\nUsage:\n  kube-apiserver [flags]\n"
             .to_owned();
     for section in &SECTIONS {
         let _ = writeln!(text, "\n{} flags:\n", section.title); // a String takes all

@@ -28,7 +28,7 @@ fn the_table_of_flags_is_consistent() {
 }
 
 #[test]
-fn syntax() {
+fn flags_have_the_syntax_of_pflag() {
     let found = given(&["--secure-port=1", "--secure_port", "2", "--profiling", "-v4", "--api-audiences=a,b"]).unwrap();
     assert_eq!(found.one("secure-port"), Some("2"));
     assert!(found.is("profiling"));
@@ -96,7 +96,7 @@ fn flags_that_are_dangerous_to_ignore_are_refused() {
 }
 
 #[test]
-fn translations() {
+fn flags_become_options_of_serve() {
     let line = [
         "--data-dir=/d",
         "--bind-address=127.0.0.1",

@@ -23,7 +23,7 @@ impl ParsedFlags {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the value of a flag; `None` if it is not given or empty.
+    /// Returns the value of a flag. `None` if it is not given or empty.
     pub fn one(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str).filter(|value| !value.is_empty())
     }

@@ -81,7 +81,7 @@ fn apis(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     match given.all("runtime-config").join(",").parse::<Enablement>() {
         Ok(enablement) => {
             for key in enablement.absent() {
-                let why = "the versions that Kubernetes 1.36 serves by default are served, and no others";
+                let why = "this server has only the versions that Kubernetes 1.36 serves by default";
                 to.log_lines.push(format!("--runtime-config={key}: {why}"));
             }
             let fair = given.one("enable-priority-and-fairness") != Some("false");
@@ -96,7 +96,7 @@ fn apis(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     to.set("allow-privileged", given.is("allow-privileged"));
 }
 
-/// The flags that `--authorization-config` excludes.
+/// The flags that must not be given beside `--authorization-config`.
 const BY_FLAGS: [&str; 5] = [
     "authorization-mode",
     "authorization-webhook-cache-authorized-ttl",
@@ -123,7 +123,7 @@ fn modes(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
             }
             "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" | "Webhook" => {}
             "ABAC" => {
-                wrong.push(format!("authorization-mode {mode} cannot be used: requests would be decided without it"));
+                wrong.push(format!("authorization-mode {mode} cannot be used: this server does not support it"));
             }
             _ => wrong.push(format!("authorization-mode {} is not a valid mode", strconv::quote(mode))),
         }
@@ -294,7 +294,7 @@ const SAME: [&str; 95] = [
     "workers",
 ];
 
-/// Such flags that may be repeated.
+/// Flags of this kind that may be repeated.
 const SAME_LISTS: [&str; 17] = [
     "api-audiences",
     "cors-allowed-origins",

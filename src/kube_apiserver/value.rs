@@ -99,7 +99,8 @@ fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns a field after its opening quote, and the rest after its closing one; `None` without a closing quote.
+/// Returns a field after its opening quote, and the rest after its closing quote. `None` if that is missing, or text
+/// follows it.
 fn quoted_field(text: &str) -> Option<(String, &str)> {
     let (mut field, mut rest) = (String::new(), text);
     loop {

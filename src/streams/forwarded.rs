@@ -8,7 +8,7 @@ use http::header::{
 };
 
 use super::{ForwardedRequest, websocket};
-use crate::access::{CONSOLE_COOKIE, says_who_asks};
+use crate::access::{CONSOLE_COOKIE, identifies_user};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 
@@ -37,7 +37,7 @@ pub fn of_request(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in request.headers() {
         let name = name.as_str();
-        if name == websocket::PROTOCOL || name == CONTENT_LENGTH || says_who_asks(name, passing.proxy) {
+        if name == websocket::PROTOCOL || name == CONTENT_LENGTH || identifies_user(name, passing.proxy) {
             continue;
         }
         if let (Ok(name), Ok(value)) =

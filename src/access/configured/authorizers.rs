@@ -1,4 +1,4 @@
-//! The authorizers: of the flags `--authorization-*`, or of an AuthorizationConfiguration.
+//! The authorizers, from the flags `--authorization-*` or from an AuthorizationConfiguration.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -26,9 +26,9 @@ const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 /// The types of authorizers of Kubernetes, sorted. This server lacks ABAC.
 const TYPES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
-/// The name of the webhook of flags.
+/// The name of the webhook that flags configure.
 const OF_FLAGS: &str = "default";
-/// The most time for a call.
+/// Longest timeout of a call, and the timeout of the webhook that flags configure.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: &str = "5m0s";
 const UNAUTHORIZED_TTL: &str = "30s";
@@ -82,7 +82,7 @@ enum Settings {
 #[derive(Debug)]
 pub struct Authorizers {
     all: Vec<Settings>,
-    /// The file that they come from; `None` if they come from flags.
+    /// The file that they come from. `None` if they come from flags.
     file: Option<FollowedFile>,
     outbound: Outbound,
     meter: Arc<Meter>,
@@ -132,7 +132,7 @@ impl Authorizers {
         Ok(Chain::of(links.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Returns whether everybody may do everything by an authorizer of the flags.
+    /// Returns whether the flags let everybody do everything (`AlwaysAllow`).
     pub fn are_open(&self) -> bool {
         self.file.is_none() && self.all.contains(&Settings::Mode(AuthorizationMode::AlwaysAllow))
     }
@@ -168,7 +168,7 @@ impl Authorizers {
 }
 
 impl Settings {
-    /// Returns the type that a changed file must still have: those of authorizers that are no webhooks.
+    /// Returns the type if a changed file must still have an authorizer of it. `None` for a webhook.
     fn required(&self) -> Option<&'static str> {
         match self {
             Self::Mode(mode) => Some(name(*mode)),
@@ -318,8 +318,8 @@ fn of_file(path: &Path<'_>, name: &str, webhook: &Value, errors: &mut Errors) ->
     }
 }
 
-/// Reads a span of time, which must be longer than zero. `default` stands for one that is missing or zero; empty if
-/// there is no default.
+/// Reads a span of time, which must be longer than zero. `default` replaces a span that is missing or zero; it is empty
+/// if there is no default.
 fn span(path: &Path<'_>, member: &str, text: &str, default: &str, errors: &mut Errors) -> Duration {
     let place = path.child(member);
     let nanos = |text: &str| if text.is_empty() { Some(0) } else { duration::parse(text) };
@@ -354,7 +354,7 @@ fn one_of(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Reads how to connect with a webhook: returns the kubeconfig that names it.
+/// Reads how to connect to a webhook. Returns the kubeconfig that names it.
 fn connection(path: &Path<'_>, info: &Value, errors: &mut Errors) -> PathBuf {
     const BY_FILE: &str = "KubeConfigFile";
     const IN_CLUSTER: &str = "InClusterConfig";
@@ -365,7 +365,7 @@ fn connection(path: &Path<'_>, info: &Value, errors: &mut Errors) -> PathBuf {
             errors.invalid_str(&place, file, "can only be set when type=KubeConfigFile");
         }
         IN_CLUSTER => {
-            errors.invalid_str(&path.child("type"), IN_CLUSTER, "an API server has no configuration in a cluster");
+            errors.invalid_str(&path.child("type"), IN_CLUSTER, "an API server has no in-cluster configuration");
         }
         BY_FILE if file.is_empty() => errors.required(&place, ""),
         BY_FILE if !FilePath::new(file).is_absolute() => errors.invalid_str(&place, file, "must be an absolute path"),

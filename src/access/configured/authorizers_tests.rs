@@ -45,7 +45,7 @@ fn wrong_authorizers_are_refused_in_the_words_of_kubernetes() {
 }
 
 #[test]
-fn settings_have_defaults() {
+fn missing_fields_of_a_webhook_get_defaults() {
     let file = std::env::current_exe().unwrap();
     let text = format!(
         "{{apiVersion: apiserver.config.k8s.io/v1beta1, kind: {KIND}, authorizers: [{{type: Node, name: node}}, {{type: \

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use crate::access::webhook::conditions::compile;
 use crate::field::{Errors, Path};
 
-/// The most conditions of a webhook.
+/// Largest number of conditions of a webhook.
 const CONDITIONS_MAX: usize = 64;
 
 /// Reads conditions; adds an error for each that is wrong.

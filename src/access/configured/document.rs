@@ -6,7 +6,7 @@ use flotilla_proto::yaml;
 use crate::field::quote;
 use crate::webhooks::typed::kind;
 
-/// Where the reference's decoders come from, as their errors say.
+/// The place in the reference's source that its decoding errors state.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The form of a value.
@@ -36,16 +36,16 @@ impl Form {
 
 /// The place of a value in the document.
 struct Place {
-    /// With the indices of lists.
+    /// The path, with the indices of lists.
     path: String,
-    /// The name of the type with this member, and the path without indices, as Go's errors have it.
+    /// The type that has the member, then the path without indices: the form of Go's errors.
     member: String,
 }
 
 /// Reads a document of this kind, in one of these versions.
 ///
 /// # Errors
-/// It is no such document, in the words of Kubernetes.
+/// The document is not of this kind and version, or not valid. The error is in the words of Kubernetes.
 pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Value, String> {
     let parsed = yaml::parse(text.as_bytes()).map_err(|error| error.to_string())?.value;
     let (version, stated) = (parsed.str_at(&["apiVersion"]), parsed.str_at(&["kind"]));

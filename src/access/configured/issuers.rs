@@ -1,4 +1,5 @@
-//! The issuers of tokens, and who needs no credentials: of flags, or of an AuthenticationConfiguration.
+//! The issuers whose tokens are accepted, and the requests that need no credentials, from flags or from an
+//! AuthenticationConfiguration.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,9 @@ use crate::pki::{PkiError, read_credential};
 const KIND: &str = "AuthenticationConfiguration";
 const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
-/// The most issuers.
+/// Largest number of issuers.
 const ISSUERS_MAX: usize = 64;
-/// The pause between looks whether new issuers answer.
+/// The pause before a new issuer is asked for its keys again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 const CONDITION: Form = Form::Object("AnonymousAuthCondition", &[("path", Form::Text)]);
@@ -48,7 +49,7 @@ pub enum AuthenticationError {
     /// The configuration is not valid.
     #[error("invalid authentication configuration: {0}")]
     Invalid(String),
-    /// Both the file and a flag say who needs no credentials.
+    /// Both the file and a flag say which requests need no credentials.
     #[error(
         "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication \
          configuration file"
@@ -56,22 +57,22 @@ pub enum AuthenticationError {
     Anonymous,
 }
 
-/// What a file says.
+/// The content of a file.
 struct Stated {
     issuers: Vec<IssuerSettings>,
-    /// `None` if it does not say who needs no credentials.
+    /// `None` if the file does not say which requests need no credentials.
     anonymous: Option<Anonymous>,
 }
 
-/// The issuers of tokens, and who needs no credentials.
+/// The issuers whose tokens are accepted, and the requests that need no credentials.
 #[derive(Debug)]
 pub struct Authentication {
     /// The issuers.
     pub issuers: Arc<Issuers>,
-    /// Which requests without credentials are allowed. `None` if only flags say it.
+    /// The requests that are allowed without credentials. `None` if the flags alone decide that.
     pub anonymous: Option<Anonymous>,
     file: Option<FollowedFile>,
-    /// The issuers of tokens of service accounts, which no other tokens may have.
+    /// The issuers of service account tokens. No other issuer may have their names.
     own: Vec<String>,
     outbound: Outbound,
 }
@@ -198,7 +199,7 @@ fn parse(text: &str, own: &[String]) -> Result<Stated, Wrong> {
     }
 }
 
-/// Adds an error if an issuer before has the same URL, or the same URL of discovery.
+/// Adds an error if an earlier issuer has the same URL or the same discovery URL.
 fn repeated(path: &Path<'_>, stated: &[Value], at: usize, errors: &mut Errors) {
     for member in ["url", "discoveryURL"] {
         let of = |one: &Value| one.str_at(&["issuer", member]).to_owned();

@@ -72,7 +72,7 @@ fn wrong_issuers_are_refused_in_the_words_of_kubernetes() {
 }
 
 #[test]
-fn anonymous_requests_have_paths() {
+fn the_file_says_which_paths_need_no_credentials() {
     let anonymous = |text: &str| read(&format!("anonymous: {text}")).map(|stated| stated.anonymous.unwrap());
     assert_eq!(anonymous("{enabled: true}"), Ok(Anonymous::Everywhere));
     assert_eq!(anonymous("{enabled: false}"), Ok(Anonymous::Nowhere));

@@ -1,4 +1,4 @@
-//! Who authenticates and authorizes: by flags, or by the files of `--authentication-config` and
+//! Reads the issuers of tokens and the authorizers from flags, or from the files of `--authentication-config` and
 //! `--authorization-config` (KEP-3331, KEP-3221).
 
 mod authorizers;

@@ -23,7 +23,7 @@ impl FollowedFile {
         &self.path
     }
 
-    /// Waits until the content is another one, and returns it.
+    /// Waits until the content has changed, and returns the new one.
     pub async fn change(&mut self) -> String {
         let mut is_lost = false;
         loop {

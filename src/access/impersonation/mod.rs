@@ -28,7 +28,7 @@ pub struct Impersonation {
 
 impl Impersonation {
     /// Parses the headers of a request. Header names may have any case. Invalid UTF-8 in values becomes U+FFFD, so that
-    /// an invalid name never counts as absent. Of several users or UIDs the first counts. `None` when the request does
+    /// an invalid name never counts as absent. Of several users or UIDs the first counts. `None` if the request does
     /// not impersonate.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Impersonation {
             let attempt = Attempt { authorizer, by, mode, inquiry };
             let allowed = attempt.request(attributes).and_then(|()| attempt.user(self));
             if inquiry.is_open() {
-                break; // a webhook must be asked before anything can be said
+                break; // a webhook must be asked first
             }
             match allowed {
                 Ok(user) => {
@@ -107,7 +107,7 @@ impl Impersonation {
         }
     }
 
-    /// Returns the name of the node to act as; `None` if the user is no node.
+    /// Returns the name of the node to act as. `None` if the user is no node.
     fn node(&self) -> Option<&str> {
         let name = self.user.strip_prefix(nodes::USER_PREFIX)?;
         names::dns1123_subdomain(name).is_empty().then_some(name)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_counts() {
+    fn the_first_of_several_users_or_uids_counts() {
         let headers = [("Impersonate-User", "ann"), ("impersonate-user", "bob"), ("Impersonate-Uid", "1")];
         let user = target(&[&headers[..], &[("Impersonate-Uid", "2")]].concat());
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("ann", "1"));
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn names_beyond_ascii_are_names() {
+    fn names_may_be_beyond_ascii() {
         assert_eq!(target(&[("Impersonate-User", "ren\u{e9}e")]).name, "ren\u{e9}e");
         let latin = Impersonation::parse([("Impersonate-User", &b"ren\xe9e"[..])].into_iter()).unwrap().unwrap();
         assert_eq!(latin.user, "ren\u{fffd}e");
     }
 
     #[test]
-    fn nobody_to_act_for() {
+    fn groups_uid_or_extra_without_a_user_are_refused() {
         assert_eq!(parse(&[("Accept", "x"), ("Impersonate-User", "")]), Ok(None));
         let headers = [("Impersonate-Group", "g"), ("Impersonate-Group", "h"), ("Impersonate-Extra-Scopes", "a")];
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn without_permission() {
+    fn impersonation_without_permission_is_refused() {
         let pods = Attributes::Resource(ResourceAttributes {
             verb: "list",
             resource: "pods",

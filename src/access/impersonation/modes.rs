@@ -16,7 +16,8 @@ use crate::rules::names;
 use crate::rules::names::MASTERS;
 use crate::status::ApiResult;
 
-/// API group of what may be impersonated; in the classic mode users and groups are in the core group.
+/// API group of the resources that stand for impersonated users. In the classic mode, users and groups are in the core
+/// group.
 const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The version of these groups.
 const VERSION: &str = "v1";
@@ -118,7 +119,7 @@ impl Attempt<'_> {
         if let Some((namespace, name)) = account(&wanted.user) {
             of = ResourceAttributes { resource: "serviceaccounts", namespace, name, ..of };
         } else if let Some(node) = wanted.node().filter(|_| self.mode.is_constrained()) {
-            // The caller already checked which node the service account's pod is on.
+            // The caller has already checked the node of the service account's pod.
             let name = if self.mode == Mode::AssociatedNode { "*" } else { node };
             of = ResourceAttributes { resource: "nodes", name, ..of };
         }
@@ -189,7 +190,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns why constrained modes refuse an extra value, else `None`. Keys are in lower case already.
+/// Returns why constrained modes refuse an extra value. `None` if they do not. Keys are in lower case already.
 fn invalid_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

@@ -34,21 +34,21 @@ impl fmt::Debug for Nodes {
     }
 }
 
-/// `Ok` if something is allowed, else the reason, which may be empty.
+/// `Ok` if the request is allowed. `Err` has the reason of the refusal, which may be empty.
 type Verdict = Result<(), String>;
 
-/// Returns the name of the node that a user is; `None` if it is no node.
+/// Returns the name of the node that a user is. `None` if the user is no node.
 pub fn node_of(user: &User) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member(GROUP))
 }
 
 impl Nodes {
-    /// Creates an authorizer from the relations of objects to nodes, and from rules where these do not matter.
+    /// Creates an authorizer from the relations of objects to nodes, and from the rules for all other objects.
     pub fn new(relations: Box<dyn Relations>, rules: Vec<Rule>) -> Self {
         Self { relations, rules }
     }
 
-    /// Returns `Ok` if a user may do it as a node. Users that are no nodes are refused without a reason.
+    /// Returns `Ok` if a user may make the request as a node. Users that are no nodes are refused without a reason.
     ///
     /// # Errors
     /// The reason of the refusal, which may be empty.
@@ -166,7 +166,7 @@ fn refuse(reason: &str) -> Verdict {
     Err(reason.to_owned())
 }
 
-/// Returns whether a request selects by equality of a field with a value.
+/// Returns whether a request's field selector demands that a field equals a value.
 fn selects(of: &ResourceAttributes<'_>, field: &str, value: &str) -> bool {
     FieldSelector::parse(of.fields).is_ok_and(|selector| {
         let equal = |operator| operator == FieldOperator::Equals;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_pods() {
+    fn a_node_may_list_only_its_own_pods() {
         let pods =
             |fields| ResourceAttributes { verb: "list", resource: "pods", fields, ..ResourceAttributes::default() };
         assert_eq!(decide("system:node:n", pods("status.phase=Running,spec.nodeName=n")), Ok(()));

@@ -47,7 +47,8 @@ pub(super) fn claims(pod: &Value) -> Vec<String> {
     pod.list_at(&["spec", "volumes"]).iter().filter_map(claim).collect()
 }
 
-/// Returns whether a PersistentVolume makes nodes use a Secret. References without a namespace are in the claim's.
+/// Returns whether nodes need a Secret to use a PersistentVolume. A reference without a namespace means that of the
+/// claim.
 pub(super) fn volume_uses(volume: &Value, namespace: &str, name: &str) -> bool {
     let of_claim = volume.str_at(&["spec", "claimRef", "namespace"]);
     let is = |secret: &str, own: &str| {
@@ -90,7 +91,7 @@ fn named(list: &[Value], path: &[&str], name: &str) -> bool {
     list.iter().any(|item| item.at(path).str_at(&["name"]) == name)
 }
 
-/// Returns the names of a pod's ResourceClaims: those it names, and those that were created for it.
+/// Returns the names of a pod's ResourceClaims: those that the pod names, and those that were created for it.
 fn resource_claims(pod: &Value) -> impl Iterator<Item = &str> {
     let stated = pod.list_at(&["spec", "resourceClaims"]).iter().map(|claim| claim.str_at(&["resourceClaimName"]));
     let made = pod.list_at(&["status", "resourceClaimStatuses"]).iter();
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods() {
+    fn a_pod_uses_the_objects_that_it_names() {
         let pod = value!({
             "metadata": {"name": "p"},
             "spec": {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes() {
+    fn nodes_use_only_the_node_secrets_of_a_volume() {
         let volume = value!({"spec": {
             "claimRef": {"namespace": "ns", "name": "c"},
             "csi": {"nodeStageSecretRef": {"name": "a", "namespace": "x"}, "controllerPublishSecretRef": {"name": "b"}},

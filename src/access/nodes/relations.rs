@@ -19,11 +19,11 @@ const NODE_NAME: &str = "spec.nodeName";
 pub enum Related {
     /// A ConfigMap that a pod uses.
     ConfigMap,
-    /// A Secret that a pod uses, or a volume of one of its claims.
+    /// A Secret that a pod uses, or that a volume of one of the pod's claims uses.
     Secret,
     /// A PersistentVolumeClaim of a pod.
     Claim,
-    /// A PersistentVolume whose claim a pod has.
+    /// A PersistentVolume that is bound to a claim of a pod.
     Volume,
     /// A ResourceClaim of a pod.
     ResourceClaim,

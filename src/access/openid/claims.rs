@@ -13,9 +13,9 @@ use crate::access::connection::CREDENTIAL_ID;
 use crate::access::user::{Extra, User};
 use crate::field::quote;
 
-/// How far the clock of the provider may be ahead: a token is valid from this long before it says so.
+/// How far the provider's clock may be ahead: a token is accepted this long before its `nbf`.
 const LEEWAY: Duration = Duration::from_secs(300);
-/// How the provider of Google names itself in some tokens, and its URL.
+/// The issuer in some of Google's tokens, and the URL of that issuer.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
 /// The last second of the year 9999, since 1970: later times cannot be written.
@@ -28,12 +28,12 @@ const NEVER: &str = "0001-01-01 00:00:00 +0000 UTC";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     begins: u64,
-    /// `None` if the token does not say.
+    /// `None` if the token does not state it: then it counts as expired.
     ends: Option<u64>,
 }
 
 impl Validity {
-    /// Checks that the token has begun and not expired.
+    /// Checks that the token is valid already and has not expired.
     ///
     /// # Errors
     /// The message of the refusal.
@@ -61,13 +61,13 @@ impl Claims {
         serde_json::from_slice(json).ok().map(Self)
     }
 
-    /// Returns whether an issuer has issued the token, as the token itself says.
+    /// Returns whether the token names this issuer.
     pub fn is_of(&self, issuer: &str) -> bool {
         let stated = self.text("iss").unwrap_or("");
         stated == issuer || (stated, issuer) == GOOGLE
     }
 
-    /// Checks that the subject, if the token has one, is a text.
+    /// Checks that the subject, if the token has one, is a string.
     ///
     /// # Errors
     /// The message of the refusal.
@@ -304,7 +304,7 @@ fn check(rules: &[Rule], tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the texts of a value: a list of strings, or one. Empty ones, and null, count as absent.
+/// Returns the strings of a value: of a list, a single string, or null. Leaves out empty strings.
 fn strings(value: &Cel<'_>) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let texts = match value {

@@ -17,7 +17,7 @@ pub struct Issuers {
     replaced: Notify,
 }
 
-/// The answer of the issuer that a token names: its user, or that issuer and why the token is not valid.
+/// The user of a token. `Err` has the issuer that the token names, and why the token is not valid.
 pub type Found = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
 
 impl Issuers {

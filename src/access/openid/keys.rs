@@ -57,7 +57,7 @@ impl Algorithm {
 struct PublicKey {
     /// Its id; may be empty.
     id: String,
-    /// The one algorithm for which it is meant. `None` for each that its numbers allow.
+    /// The only algorithm for which it may be used. `None` if it may be used for each that fits its type.
     algorithm: Option<Algorithm>,
     numbers: Numbers,
 }

@@ -1,10 +1,10 @@
 //! Tokens of OpenID Connect providers (OpenID Connect Core 1.0; Kubernetes documentation, "Authenticating", section
 //! "OpenID Connect Tokens").
 //!
-//! [`issuers`] are those whose tokens are accepted. [`settings`] say which tokens of an issuer, and how their claims
-//! become a user; [`claims`] does that, [`keys`] verify signatures, and [`provider`] fetches the keys. A token is
-//! verified once and then cached by its digest. No request waits for the provider unless its token names the issuer and
-//! no present key has made its signature.
+//! [`issuers`] has the providers whose tokens are accepted. [`settings`] says which tokens of a provider are accepted
+//! and how their claims become a user, [`claims`] applies that, [`keys`] verifies signatures, and [`provider`] fetches
+//! the keys. A token is verified once and then cached by its digest. A request waits for a provider only if its token
+//! names the provider and no known key has made the signature.
 
 mod claims;
 mod issuers;
@@ -33,7 +33,7 @@ use crate::field::quote;
 use crate::limits;
 use crate::outbound::Outbound;
 
-/// How old keys become before they are fetched again.
+/// How long keys are used before they are fetched again.
 const REFRESH: Duration = Duration::from_secs(3_600);
 /// Pause before keys are fetched again if the provider has not answered yet.
 const RETRY: Duration = Duration::from_secs(10);
@@ -59,14 +59,14 @@ impl OpenIdError {
     }
 }
 
-/// A token that was read and not verified.
+/// A token that is parsed and not verified yet.
 struct Token<'t> {
     parts: Unverified<'t>,
     claims: Claims,
 }
 
 impl<'t> Token<'t> {
-    /// Reads a token. `None` if it is no token with claims.
+    /// Parses a token. `None` if it is no JSON Web Token whose claims are an object.
     fn parse(token: &'t [u8]) -> Option<Self> {
         let parts = Unverified::parse(token)?;
         let claims = Claims::parse(&parts.payload)?;
@@ -74,7 +74,7 @@ impl<'t> Token<'t> {
     }
 }
 
-/// A token whose signature and claims are right.
+/// A token whose signature and claims are valid.
 #[derive(Debug)]
 struct Verified {
     user: Arc<User>,
@@ -165,8 +165,8 @@ impl OpenId {
         claims.user(&self.settings).map_err(OpenIdError::Claims)
     }
 
-    /// Fetches the keys of the provider, unless that was done a moment ago. Requests that ask for this at the same time
-    /// wait for the same answer.
+    /// Fetches the keys of the provider, unless the last attempt was within `limits::OPENID_FETCH_INTERVAL`. Concurrent
+    /// callers wait for the same answer.
     pub async fn fetch_keys(&self) {
         let mut fetched = self.fetched.lock().await;
         if fetched.is_some_and(|at| at.elapsed() < limits::OPENID_FETCH_INTERVAL) {
@@ -186,7 +186,7 @@ impl OpenId {
         *fetched = Some(Instant::now());
     }
 
-    /// Returns whether the keys were fetched, so that tokens can be verified.
+    /// Returns whether the keys were fetched: only then can tokens be verified.
     pub fn is_ready(&self) -> bool {
         self.keys.load().is_some()
     }

@@ -149,7 +149,7 @@ fn other_keys_may_make_a_token_valid() {
 }
 
 #[test]
-fn an_address_of_mail_must_be_verified() {
+fn an_email_address_must_be_verified() {
     let key = Key::new("k1");
     let mut openid = verifier(&[&key]);
     openid.settings.username = claim("email", "");

@@ -1,4 +1,4 @@
-//! Fetches the keys of a provider: its document of discovery names the address of its key set (OpenID Connect Discovery
+//! Fetches the keys of a provider: its discovery document names the address of its key set (OpenID Connect Discovery
 //! 1.0, section 4).
 
 use flotilla_golang::url::Url;
@@ -28,7 +28,7 @@ pub enum ProviderError {
     /// The answer is not what was asked for.
     #[error("Get {0:?}: the answer cannot be parsed")]
     Malformed(String, #[source] serde_json::Error),
-    /// The document of discovery is that of another issuer.
+    /// The discovery document is that of another issuer.
     #[error("oidc: issuer did not match the issuer returned by provider, expected {0:?} got {1:?}")]
     Issuer(String, String),
     /// An address is not an https URL.
@@ -46,7 +46,7 @@ struct Discovered {
 #[derive(Debug)]
 pub struct Provider {
     issuer: String,
-    /// The URL of the document of discovery.
+    /// The URL of the discovery document.
     document: String,
     trust: Trust,
     outbound: Outbound,

@@ -1,5 +1,5 @@
-//! Which tokens of an issuer are accepted, and how their claims become a user (KEP-3331): of the flags `--oidc-*`, or
-//! of an AuthenticationConfiguration.
+//! Which tokens of an issuer are accepted, and how their claims become a user (KEP-3331). The flags `--oidc-*` or an
+//! AuthenticationConfiguration state it.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,10 @@ use super::keys::Algorithm;
 use crate::config::Config;
 use crate::pki::{PkiError, read_credential};
 
-/// The claim of an address of mail. Unlike others it identifies a user beyond the provider, and has no prefix.
+/// The claim of an email address. Unlike other claims, it identifies a user beyond the provider and gets no prefix by
+/// default.
 const EMAIL: &str = "email";
-/// The prefix that means no prefix.
+/// The value of `--oidc-username-prefix` that means no prefix.
 const NO_PREFIX: &str = "-";
 
 /// Why the flags cannot be used.
@@ -38,7 +39,7 @@ pub enum SettingsError {
     Authorities(#[from] PkiError),
 }
 
-/// A part of a user: where it comes from.
+/// Where a part of a user comes from.
 #[derive(Debug)]
 pub enum Mapping {
     /// A claim, after a prefix.
@@ -66,9 +67,9 @@ pub struct Rule {
 pub struct IssuerSettings {
     /// The URL that tokens name as their issuer.
     pub url: String,
-    /// The URL of its document of discovery, if that does not follow from its own.
+    /// The URL of its discovery document. `None` if it follows from the issuer's URL.
     pub discovery_url: Option<String>,
-    /// The audiences of which tokens must have one.
+    /// The accepted audiences: a token must have one of them.
     pub audiences: Vec<String>,
     /// The authorities of the provider's certificate, in PEM. Empty for those that this machine trusts.
     pub authorities: Bytes,
@@ -76,9 +77,9 @@ pub struct IssuerSettings {
     pub algorithms: Vec<Algorithm>,
     /// The name of the user.
     pub username: Mapping,
-    /// The groups of the user; `None` for none.
+    /// The groups of the user. `None` if the user gets none.
     pub groups: Option<Mapping>,
-    /// The UID of the user; `None` for none.
+    /// The UID of the user. `None` if the user gets none.
     pub uid: Option<Mapping>,
     /// The extra values of the user, by key.
     pub extra: Vec<(String, Expression)>,

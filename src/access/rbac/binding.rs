@@ -21,7 +21,7 @@ pub struct Binding {
     subjects: Vec<Subject>,
 }
 
-/// Which role a binding names.
+/// The role that a binding names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoleRef {
     /// A Role of the binding's namespace.
@@ -35,7 +35,7 @@ pub enum RoleRef {
 /// A subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
-    who: Grantee,
+    grantee: Grantee,
     /// The kind that refusals and reviews show.
     kind: &'static str,
     shown: CompactString,
@@ -64,13 +64,13 @@ impl Binding {
     }
 
     /// Returns the users and groups that it names.
-    pub(super) fn whom(&self) -> impl Iterator<Item = &Grantee> {
-        self.subjects.iter().map(|subject| &subject.who)
+    pub(super) fn grantees(&self) -> impl Iterator<Item = &Grantee> {
+        self.subjects.iter().map(|subject| &subject.grantee)
     }
 
     /// Returns why a user has the rules of the role, in the form of the audit log and reviews.
-    pub fn grounds(&self, user: &User) -> String {
-        let matching = |subject: &&Subject| match &subject.who {
+    pub fn reason_for(&self, user: &User) -> String {
+        let matching = |subject: &&Subject| match &subject.grantee {
             Grantee::User(name) => *name == user.name,
             Grantee::Group(group) => user.is_member(group),
         };
@@ -106,19 +106,20 @@ impl fmt::Display for RoleRef {
 }
 
 impl Subject {
-    /// Reads a subject; `None` when it matches nobody. A service account without a namespace is in the binding's.
+    /// Reads a subject. `None` if it matches nobody. A service account without a namespace belongs to that of the
+    /// binding.
     fn read(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let name = subject.str_at(&["name"]);
         match subject.str_at(&["kind"]) {
-            "User" => Some(Self { who: Grantee::User(name.into()), kind: "User", shown: name.into() }),
-            "Group" => Some(Self { who: Grantee::Group(name.into()), kind: "Group", shown: name.into() }),
+            "User" => Some(Self { grantee: Grantee::User(name.into()), kind: "User", shown: name.into() }),
+            "Group" => Some(Self { grantee: Grantee::Group(name.into()), kind: "Group", shown: name.into() }),
             "ServiceAccount" => {
                 let namespace = match subject.str_at(&["namespace"]) {
                     "" => binding_namespace,
                     own => own,
                 };
                 (!namespace.is_empty()).then(|| Self {
-                    who: Grantee::User(format_compact!("{USER_PREFIX}{namespace}:{name}")),
+                    grantee: Grantee::User(format_compact!("{USER_PREFIX}{namespace}:{name}")),
                     kind: "ServiceAccount",
                     shown: format_compact!("{name}/{namespace}"),
                 })
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grounds() {
+    fn the_reason_names_binding_role_and_subject() {
         let subjects = value!([
             {"kind": "Robot", "name": "r"}, {"kind": "ServiceAccount", "name": "a"}, {"kind": "Group", "name": "g"},
         ]);
@@ -151,7 +152,7 @@ mod tests {
         }));
         let account = User { name: "system:serviceaccount:ns:a".into(), ..User::default() };
         assert_eq!(
-            binding.grounds(&account),
+            binding.reason_for(&account),
             "RBAC: allowed by RoleBinding \"b/ns\" of Role \"r\" to ServiceAccount \"a/ns\""
         );
         let cluster = Binding::read(&value!({
@@ -159,9 +160,9 @@ mod tests {
         }));
         let member = User { groups: vec!["g".into()], ..User::default() };
         assert_eq!(
-            cluster.grounds(&member),
+            cluster.reason_for(&member),
             "RBAC: allowed by ClusterRoleBinding \"b\" of ClusterRole \"r\" to Group \"g\""
         );
-        assert_eq!(cluster.whom().count(), 1, "an account without a namespace is nobody at the cluster scope");
+        assert_eq!(cluster.grantees().count(), 1, "an account without a namespace is nobody at the cluster scope");
     }
 }

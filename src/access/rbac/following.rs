@@ -22,7 +22,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The resources that RBAC decides by.
 pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
 
-/// Their tables, in the same order.
+/// The tables of [`RESOURCES`], in the same order.
 pub type Tables = [Arc<Table>; 4];
 
 /// Follows the tables and passes their objects to an editor.
@@ -109,7 +109,7 @@ impl Follower<'_> {
         self.changed.notify_one();
     }
 
-    /// Removes objects that are gone since the table was listed before.
+    /// Removes the objects that no longer exist when the table is listed again.
     fn forget_others(&self, kind: TableKind, present: &HashSet<Key>) {
         let editor = self.editor.borrow();
         let known = if kind.bindings { editor.bindings(kind.namespaced) } else { editor.roles(kind.namespaced) };
@@ -130,7 +130,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Publishes changes, many successive ones together.
+    /// Publishes changes, successive ones together.
     async fn publish(&self) {
         loop {
             self.changed.notified().await;

@@ -51,7 +51,7 @@ impl std::fmt::Debug for Rbac {
 }
 
 impl Rbac {
-    /// Returns the binding that allows a user to do something; `None` if there is none.
+    /// Returns a binding that allows a request of a user. `None` if there is none.
     pub fn find(&self, user: &User, attributes: &Attributes<'_>) -> Option<Arc<Binding>> {
         self.visit(user, attributes.namespace(), |binding, rules| {
             let allows = rules.is_some_and(|rules| rules.iter().any(|rule| rule.allows(attributes)));
@@ -59,19 +59,18 @@ impl Rbac {
         })
     }
 
-    /// Returns whether no ClusterRole is known, as before the objects that every cluster has are created.
+    /// Returns whether no ClusterRole is known: then the bootstrap objects do not exist yet.
     pub fn is_empty(&self) -> bool {
         self.cluster.load().has_no_roles()
     }
 
-    /// Returns missing roles that a user's bindings name: those of the namespace and of the cluster, or only of the
-    /// cluster when the namespace is empty.
+    /// Returns the missing roles that a user's bindings name. An empty namespace means ClusterRoleBindings alone.
     pub fn unresolved(&self, user: &User, namespace: &str) -> Vec<Unresolved> {
         self.resolved(user, namespace).1
     }
 
-    /// Returns the rules that a user has in a namespace, and the roles that are missing. The order is that of the
-    /// bindings' names, the cluster's first.
+    /// Returns the rules that a user has in a namespace, and the missing roles, both in the order of the bindings'
+    /// names, ClusterRoleBindings first.
     pub fn resolved(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
         let mut found = BTreeMap::new();
         self.visit(user, namespace, |binding, rules| {
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_that_changes_leaves_whom_it_named() {
+    fn a_changed_binding_no_longer_serves_its_former_subjects() {
         let (rbac, mut editor) = (Rbac::default(), Editor::default());
         editor.set_role("", "pods", rules("pods"));
         for name in ["ann", "bob"] {

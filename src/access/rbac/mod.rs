@@ -1,4 +1,4 @@
-//! Role based access control ("Using RBAC Authorization"): who may do what by roles and their bindings.
+//! Role-based access control ("Using RBAC Authorization"): roles and bindings say what users may do.
 //!
 //! [`Rbac`] indexes bindings by the users and groups that they name. [`following`] updates it from the change logs of
 //! the four tables. A decision reads it without locks and without copies.

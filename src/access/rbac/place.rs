@@ -22,12 +22,13 @@ pub struct Place {
 type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
 
 impl Place {
-    /// Returns the rules of a role; `None` if there is none.
+    /// Returns the rules of a role. `None` if the role does not exist.
     pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
         self.roles.get(name)
     }
 
-    /// Returns bindings that name a user or one of its groups. A binding that names several occurs several times.
+    /// Returns bindings that name a user or one of its groups. A binding that names several of them occurs several
+    /// times.
     pub fn bindings_of(&self, user: &User) -> impl Iterator<Item = &Arc<Binding>> {
         let by_group = user.groups.iter().filter_map(|group| self.groups.get(group)).flatten();
         self.users.get(&user.name).into_iter().flatten().chain(by_group)
@@ -52,8 +53,8 @@ impl Place {
     /// Sets or removes a binding.
     pub(super) fn set_binding(&mut self, name: &str, binding: Option<Binding>) {
         if let Some(old) = self.bindings.remove(name) {
-            for who in old.whom() {
-                let (list, key) = self.list(who);
+            for grantee in old.grantees() {
+                let (list, key) = self.list(grantee);
                 if let Some(bindings) = list.get_mut(key) {
                     bindings.retain(|other| other.name != name);
                     if bindings.is_empty() {
@@ -63,8 +64,8 @@ impl Place {
             }
         }
         let Some(binding) = binding.map(Arc::new) else { return };
-        for who in binding.whom() {
-            let (list, key) = self.list(who);
+        for grantee in binding.grantees() {
+            let (list, key) = self.list(grantee);
             let bindings = list.entry(key.clone()).or_default();
             if let Err(at) = bindings.binary_search_by(|other| other.name.cmp(&binding.name)) {
                 bindings.insert(at, Arc::clone(&binding));
@@ -81,8 +82,8 @@ impl Place {
         self.bindings.keys()
     }
 
-    fn list<'w>(&mut self, who: &'w Grantee) -> (&mut Named, &'w CompactString) {
-        match who {
+    fn list<'w>(&mut self, grantee: &'w Grantee) -> (&mut Named, &'w CompactString) {
+        match grantee {
             Grantee::User(name) => (&mut self.users, name),
             Grantee::Group(name) => (&mut self.groups, name),
         }

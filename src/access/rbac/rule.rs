@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn resources() {
+    fn verb_group_resource_and_name_must_match() {
         let some = rule(value!({"verbs": ["get"], "apiGroups": ["", "apps"], "resources": ["pods", "pods/log"]}));
         assert!(some.allows(&asked("get", "", "pods", "a")) && some.allows(&asked("get", "apps", "pods/log", "")));
         for other in [
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn a_star_at_the_end_matches_any_path_below() {
         let paths = rule(value!({"verbs": ["get"], "nonResourceURLs": ["/metrics", "/debug/*"]}));
         let may = |verb, path| paths.allows(&Attributes::Path { verb, path });
         assert!(may("get", "/metrics") && may("get", "/debug/") && may("get", "/debug/pprof/heap"));

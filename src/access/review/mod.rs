@@ -59,7 +59,7 @@ pub fn token_review(owner: &Result<TokenOwner, Refused>, review: &mut Value) {
     review.set_at(&["status"], status);
 }
 
-/// Answers a `SelfSubjectReview` with the user who asks. `now` is the time in RFC 3339. Drops everything else in the
+/// Answers a `SelfSubjectReview` with the user who made it. `now` is the time in RFC 3339. Drops everything else in the
 /// body.
 pub fn self_subject_review(user: &User, now: &str, review: &mut Value) {
     review.set_at(&["metadata"], Value::object());
@@ -73,13 +73,13 @@ pub fn self_subject_review(user: &User, now: &str, review: &mut Value) {
 pub enum AccessReview<'a> {
     /// `SubjectAccessReview`: about any user, in any namespace.
     Anybody,
-    /// `SelfSubjectAccessReview`: about the user who asks.
+    /// `SelfSubjectAccessReview`: about the user who made it.
     Own(&'a User),
     /// `LocalSubjectAccessReview`: about any user, in the namespace of the request.
     Local(&'a str),
 }
 
-/// Answers an access review: whether a user may do something. Webhooks are asked before, which `ends` bounds.
+/// Answers an access review: whether a user may make a request. Asks webhooks where needed, until `ends` at most.
 ///
 /// # Errors
 /// 422 when the review names no user or no request.
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers a review without webhooks, for which nobody waits.
+    /// Answers a review by a chain without webhooks, which never waits.
     fn answered(kind: AccessReview<'_>, review: &mut Value) -> Result<(), String> {
         let answered = access_review(&Authorizer::default(), kind, review, None).now_or_never().unwrap();
         answered.map_err(|error| error.message)
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_reviews() {
+    fn incomplete_and_contradictory_reviews_are_refused() {
         let error = |kind, spec| review(kind, spec).unwrap_err();
         assert_eq!(
             error(AccessReview::Anybody, Value::object()),

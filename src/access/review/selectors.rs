@@ -14,7 +14,7 @@ const PLACE: &str = "spec.resourceAttributes";
 pub(super) struct Selected {
     /// The field selector as text, without the parts that are invalid.
     pub(super) fields: String,
-    /// The label selector, likewise.
+    /// The label selector as text, without the parts that are invalid.
     pub(super) labels: String,
     /// Errors about invalid parts, for the status.
     pub(super) errors: Vec<String>,
@@ -70,8 +70,8 @@ fn validate_field(requirement: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reads both selectors of `resourceAttributes`. Leaves out invalid requirements: the rest selects more, so that the
-/// answer is about at least as much as was asked for.
+/// Reads both selectors of `resourceAttributes`. Leaves out invalid requirements: the rest selects more, and the
+/// decision covers at least the objects that the review asks about.
 pub(super) fn read(attributes: &Value) -> Selected {
     let mut selected = Selected::default();
     let mut read = |member: &str, parses: &dyn Fn(&str) -> bool, text: &dyn Fn(&Value) -> Option<String>| {
@@ -94,7 +94,7 @@ pub(super) fn read(attributes: &Value) -> Selected {
     selected
 }
 
-/// Formats a requirement on a field as text; `None` unless it compares with exactly one value.
+/// Formats a requirement on a field as text. `None` if it does not compare with exactly one value.
 fn field_text(requirement: &Value) -> Option<String> {
     let sign = match requirement.str_at(&["operator"]) {
         "In" => "=",
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_selected() {
+    fn invalid_requirements_are_left_out_and_reported() {
         let both = value!({
             "fieldSelector": {"requirements": [
                 {"key": "a", "operator": "In", "values": ["x,y"]}, {"key": "b", "operator": "Exists"},
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
+    fn wrong_selectors_are_reported_by_field() {
         let mut errors = Errors::default();
         let attributes = value!({
             "fieldSelector": {"rawSelector": "a=b", "requirements": [{"key": "", "operator": "In"}]},

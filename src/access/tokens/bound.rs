@@ -24,7 +24,7 @@ pub struct Found {
     pub revision: u64,
     /// UID.
     pub uid: CompactString,
-    /// When its deletion was requested, else `None`.
+    /// When its deletion was requested. `None` if it was not.
     pub deleted_at: Option<SystemTime>,
     /// The service account of a pod; empty for other kinds.
     pub service_account: CompactString,
@@ -42,9 +42,9 @@ pub struct Found {
 
 /// Finds objects that tokens are bound to. Implementations read memory, since every request asks.
 pub trait BoundObjects: std::fmt::Debug + Send + Sync {
-    /// Returns the revision of an object; `None` if there is none of this name.
+    /// Returns the revision of an object. `None` if it does not exist.
     fn revision(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<u64>;
 
-    /// Returns an object; `None` if there is none of this name.
+    /// Returns an object. `None` if it does not exist.
     fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found>;
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description() {
+    fn the_description_names_issuer_and_keys() {
         let key = SigningKey::parse(&rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
         let keys = KeySet::new(&key, KeySet::default());
         assert_eq!(

@@ -60,7 +60,7 @@ pub struct LegacyAccount {
 pub struct Issuer {
     key: SigningKey,
     name: String,
-    /// The longest validity in seconds. `None` for no limit.
+    /// The longest validity in seconds. `None` if there is no limit.
     pub(super) seconds_max: Option<i64>,
     /// Whether tokens of pods that kubelets renew are valid for longer.
     pub(super) extends: bool,

@@ -30,7 +30,7 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Splits a token into its parts; `None` when it does not have this form.
+    /// Splits a token into its parts. `None` if it does not have this form, or needs extensions.
     pub fn parse(token: &'a [u8]) -> Option<Self> {
         let dots: Vec<usize> =
             token.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| at).take(3).collect();

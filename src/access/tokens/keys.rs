@@ -28,7 +28,7 @@ pub enum KeyError {
     /// Its file cannot be read or written.
     #[error(transparent)]
     File(#[from] PkiError),
-    /// The file contains no key that can sign tokens.
+    /// The file contains no key that can sign or verify tokens.
     #[error("{path}: {why}")]
     Unusable {
         /// The file.
@@ -197,7 +197,8 @@ impl SigningKey {
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rustls::Error> {
         let algorithm = self.public.algorithm;
         let signer = self.key.choose_scheme(&[algorithm.scheme()]);
-        let signer = signer.ok_or_else(|| rustls::Error::General("the key does not sign like this".into()))?;
+        let signer =
+            signer.ok_or_else(|| rustls::Error::General("the key does not support its signature scheme".into()))?;
         let signature = signer.sign(message)?;
         match algorithm.half() {
             0 => Ok(signature),
@@ -206,7 +207,7 @@ impl SigningKey {
     }
 }
 
-/// A key that a thread generates while the server starts, since that takes a while.
+/// A key that a thread generates while the server starts, because generating takes a while.
 #[derive(Debug, Default)]
 pub struct SpareKey(Option<std::thread::JoinHandle<Result<String, KeyError>>>);
 

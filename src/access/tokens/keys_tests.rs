@@ -33,7 +33,7 @@ fn every_algorithm_verifies_what_it_signs() {
 }
 
 #[test]
-fn key_files_with_several_keys() {
+fn a_key_file_may_have_several_keys() {
     let dir = Scratch::new();
     let (signing, other) = (elliptic(&rcgen::PKCS_ECDSA_P256_SHA256), rcgen::KeyPair::generate().unwrap());
     let path = dir.join("keys.pem");

@@ -15,9 +15,9 @@ use crate::field::quote;
 
 /// The label of a Secret with the day on which its token was last used.
 pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// The label of a Secret whose token is refused, with the day since which it is.
+/// The label of a Secret with the day since which its token is refused.
 pub const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
-/// Warns clients whose token was made without anybody asking for it.
+/// The warning for clients whose token was generated without a request for it.
 const GENERATED: &str = "Use tokens from the TokenRequest API or manually created secret-based tokens instead of \
                          auto-generated secret-based tokens.";
 /// Seconds of a day in UTC: days are counted and labelled without leap seconds.
@@ -39,9 +39,9 @@ pub(super) struct LegacyToken {
     digest: [u8; 32],
     /// The revisions of the Secret and of the account with which the token was last found valid; 0 for none.
     valid_with: [AtomicU64; 2],
-    /// Whether the account lists the Secret. Kubernetes did that for tokens that it made by itself.
+    /// Whether the account lists the Secret: it does if Kubernetes generated the token without a request.
     is_generated: AtomicBool,
-    /// The day, counted from 1970, of the last use that is recorded or waits for that; 0 for none.
+    /// The day, counted from 1970, of the last use that is recorded or queued; 0 for none.
     noted: AtomicI64,
 }
 
@@ -85,7 +85,7 @@ impl LegacyToken {
         &self.account
     }
 
-    /// Returns the text that a client with this token is warned with. `None` if there is nothing to warn of.
+    /// Returns the warning for a client with this token. `None` if there is nothing to warn of.
     pub(super) fn warning(&self) -> Option<&'static str> {
         self.is_generated.load(Ordering::Relaxed).then_some(GENERATED)
     }
@@ -93,7 +93,7 @@ impl LegacyToken {
     /// Checks the token against its Secret and its account, and notes that it is used.
     ///
     /// # Errors
-    /// The Secret or the account is gone, another one, or marked.
+    /// The Secret or the account is missing, being deleted or replaced, or the Secret is marked as invalid.
     pub(super) fn check(
         &self,
         objects: &dyn BoundObjects,
@@ -142,7 +142,8 @@ impl LegacyToken {
         Ok(())
     }
 
-    /// Has the day of this use recorded, unless it is. Where clocks differ, the next day may be recorded already.
+    /// Queues the day of this use for recording, unless the Secret shows it. The clock of another member may be ahead:
+    /// then the Secret shows the next day, which suffices.
     fn note(&self, objects: &dyn BoundObjects, uses: &LegacyUses, now: SystemTime) {
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         let today = seconds / SECONDS_PER_DAY;

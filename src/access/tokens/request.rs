@@ -22,15 +22,15 @@ const MAX_SECONDS: i64 = 1 << 32;
 /// The validity that kubelets request for pods. Such tokens are valid for a year, for programs that read their token
 /// only once, and contain the time at which they should be replaced (KEP-1205).
 const KUBELET_SECONDS: i64 = 3_607;
-/// Validity of such tokens, in seconds.
+/// Validity, in seconds, of the tokens for which kubelets ask.
 const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
-/// What the client of a token, and the audit log, get besides the token.
+/// What a fulfilled request gives the client and the audit log besides the token.
 #[derive(Debug)]
 pub struct Fulfilled {
-    /// The id of the token, as the audit log has it.
+    /// The id of the token, for the audit log.
     pub credential_id: String,
-    /// The warning of a token that is valid for a shorter time than asked for.
+    /// The warning that the token is valid for a shorter time than requested. `None` if it is not.
     pub warning: Option<String>,
 }
 
@@ -93,7 +93,7 @@ fn check_target(account: &Account, request: &Value) -> ApiResult<()> {
     check_account(&account.name, request)
 }
 
-/// Checks that metadata names no other account than that of the path, whether that exists or not.
+/// Checks that metadata names no other account than the path does. The account need not exist.
 pub fn check_account(account: &str, request: &Value) -> ApiResult<()> {
     let name = request.str_at(&["metadata", "name"]);
     if name.is_empty() || name == account {

@@ -55,7 +55,7 @@ fn refusal(name: &str, reference: Value) -> (u16, String) {
 }
 
 #[test]
-fn defaults_and_claims() {
+fn a_request_without_fields_gets_defaults() {
     let (answer, claims) = ask("bot", value!({"metadata": {}, "spec": {}})).unwrap();
     assert_eq!(answer.int_at(&["spec", "expirationSeconds"]), Some(3_600));
     assert_eq!(answer.str_at(&["status", "expirationTimestamp"]), "1970-01-01T01:16:40Z");
@@ -78,7 +78,7 @@ fn a_token_for_a_pod_names_its_node_and_lives_long() {
 }
 
 #[test]
-fn a_configured_limit_shortens_tokens_and_pods_get_no_longer_ones_where_that_is_off() {
+fn a_configured_limit_shortens_tokens_and_extension_can_be_off() {
     let limited = TokenOptions {
         service_account_max_token_expiration_seconds: 3_600,
         service_account_extend_token_expiration: true,
@@ -97,7 +97,7 @@ fn a_configured_limit_shortens_tokens_and_pods_get_no_longer_ones_where_that_is_
 }
 
 #[test]
-fn what_is_refused() {
+fn wrong_requests_are_refused() {
     let pod = |name: &str| value!({"kind": "Pod", "apiVersion": "v1", "name": (name)});
     assert_eq!(refusal("bot", pod("missing")), (404, "pods \"missing\" not found".into()));
     assert_eq!(

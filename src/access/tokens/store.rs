@@ -66,7 +66,7 @@ impl BoundObjects for StoreObjects {
     }
 }
 
-/// Returns what verification needs of a stored object; `None` when it cannot be decoded.
+/// Returns the properties of a stored object that verification needs. `None` if the object cannot be decoded.
 fn read(bytes: &[u8], revision: u64) -> Option<Found> {
     let value = json::parse(bytes).ok()?;
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok().map(SystemTime::from);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_of_an_object() {
+    fn the_properties_that_verification_needs_are_read() {
         let pod = br#"{"metadata":{"uid":"u","deletionTimestamp":"1970-01-01T00:01:00Z"},
             "spec":{"serviceAccountName":"a","nodeName":"n"},"data":{"token":"YWI="}}"#;
         let found = read(pod, 7).unwrap();

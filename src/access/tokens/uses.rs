@@ -1,4 +1,4 @@
-//! Queues uses of tokens in Secrets until they are recorded there.
+//! Queues the uses of tokens in Secrets until they are recorded in these Secrets.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub struct LegacyUses {
 }
 
 impl LegacyUses {
-    /// Adds a use. Returns false if too many wait: the next use of the token will be added.
+    /// Adds a use. Returns false if too many wait: a later use of the token must be added instead.
     pub fn add(&self, used: Use) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= LEGACY_TOKEN_USES {

@@ -18,7 +18,8 @@ use crate::access::user::User;
 use crate::field::quote;
 use crate::limits::TOKEN_CACHE_ENTRIES;
 
-/// How far clocks may differ, and how long a token stays valid while an object that it is bound to is being deleted.
+/// How far clocks may differ. This is also how long a token stays valid after the deletion of an object that it is
+/// bound to was requested.
 const LEEWAY: Duration = Duration::from_secs(60);
 
 /// Why a token of a service account is not valid. A TokenReview shows these texts.
@@ -68,7 +69,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Returns whether only the bound objects, as this replica knows them, make the token invalid.
+    /// Returns whether the token is invalid only because of its bound objects, which may be outdated on this replica.
     pub const fn is_by_objects(&self) -> bool {
         matches!(
             self,
@@ -91,8 +92,10 @@ pub struct Verified {
     user: Arc<User>,
     /// The audiences of the token; those of the API if the token has none.
     audiences: Vec<String>,
+    /// The claims `exp`, `nbf` and `iat`.
     times: [Option<NumericDate>; 3],
     bonds: BoundTo,
+    /// Whether the token was used since the cache was last full.
     used: AtomicBool,
 }
 
@@ -107,7 +110,7 @@ impl Verified {
         &self.audiences
     }
 
-    /// Returns the text that a client with this token is warned with. `None` if there is nothing to warn of.
+    /// Returns the warning for a client with this token. `None` if there is nothing to warn of.
     pub fn warning(&self) -> Option<&'static str> {
         match &self.bonds {
             BoundTo::Objects { .. } => None,
@@ -173,8 +176,8 @@ impl ServiceAccountTokens {
         &self.audiences
     }
 
-    /// Verifies a token that must be issued for one of `audiences`. `None` when it is no service account token. `key`
-    /// is the SHA-256 digest of the token.
+    /// Verifies a token that must be issued for one of `audiences`. `None` if it is no service account token. `key` is
+    /// the SHA-256 digest of the token.
     ///
     /// # Errors
     /// It is a service account token, but not valid.
@@ -247,7 +250,7 @@ impl ServiceAccountTokens {
             }
         }
         let mut bonds = vec![BoundObject::new(BoundKind::ServiceAccount, serviceaccount)];
-        // A node beside a pod or Secret is informative only; alone, the token is bound to it.
+        // Beside a pod or Secret, the node is only information. Alone, it is what the token is bound to.
         let node = if pod.is_some() || secret.is_some() { None } else { node };
         let others = [(BoundKind::Secret, secret), (BoundKind::Pod, pod), (BoundKind::Node, node)];
         bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(BoundObject::new(kind, to?))));

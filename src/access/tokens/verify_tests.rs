@@ -86,7 +86,7 @@ impl World {
 }
 
 #[test]
-fn the_user_of_a_token() {
+fn a_token_identifies_its_service_account() {
     let world = World::new();
     world.objects.put(BoundKind::Pod, "ns/p", found("u-p", 1));
     let token = world.issue(|request| {
@@ -104,7 +104,7 @@ fn the_user_of_a_token() {
 }
 
 #[test]
-fn a_missing_bound_object_ends_the_token() {
+fn a_token_is_invalid_without_its_bound_object() {
     let world = World::new();
     world.objects.put(BoundKind::Pod, "ns/p", found("u-p", 1));
     world.objects.put(BoundKind::Node, "/n", found("u-n", 1));
@@ -125,7 +125,7 @@ fn a_missing_bound_object_ends_the_token() {
 }
 
 #[test]
-fn time_and_audience() {
+fn a_token_is_valid_in_its_time_for_its_audiences() {
     let world = World::new();
     let token = world.issue(|_| {});
     assert!(world.check_at(&token, world.now + Duration::from_secs(3_659)).is_ok());
@@ -139,7 +139,7 @@ fn time_and_audience() {
 }
 
 #[test]
-fn forged_tokens() {
+fn forged_tokens_are_refused() {
     let world = World::new();
     let token = world.issue(|_| {});
     let (message, signature) = token.rsplit_once('.').unwrap();
@@ -160,7 +160,7 @@ fn forged_tokens() {
 }
 
 #[test]
-fn tokens_in_secrets() {
+fn a_token_in_a_secret_is_valid_while_the_secret_contains_it() {
     let world = World::new();
     let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
     let token = world.issuer.issue_legacy(&of).unwrap();

@@ -21,7 +21,7 @@ use crate::prometheus::{Meter, families};
 use crate::webhooks::answers::{self, Answers};
 use crate::webhooks::{Backend, CallError, Persistence, typed};
 
-/// The API group of what is asked.
+/// The API group of the reviews.
 const GROUP: &str = "authorization.k8s.io";
 
 /// How a webhook is asked.
@@ -33,22 +33,22 @@ pub struct AccessWebhookSettings {
     pub kubeconfig: PathBuf,
     /// The version of the reviews: `v1` or `v1beta1`.
     pub version: String,
-    /// The time for one call.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// How long it is remembered that something is allowed. Zero for not at all.
+    /// How long an answer that allows a request is kept. Zero to keep none.
     pub authorized_ttl: Duration,
-    /// The same for what is not allowed.
+    /// How long any other answer is kept. Zero to keep none.
     pub unauthorized_ttl: Duration,
     /// What is decided when the webhook cannot be asked: [`Verdict::NoOpinion`] or [`Verdict::Deny`].
     pub on_error: Verdict,
-    /// The expressions that must hold of a request about which it is asked.
+    /// The match conditions: it is asked only about requests for which all of them are true.
     pub conditions: Vec<String>,
 }
 
 /// A webhook that decides what users may do, and its last answers.
 #[derive(Debug)]
 pub struct AccessWebhook {
-    /// Distinguishes it from all others, also from those that the same settings made.
+    /// Distinguishes it from all other webhooks, even from one with the same settings.
     number: u64,
     settings: AccessWebhookSettings,
     conditions: Conditions,
@@ -85,14 +85,14 @@ impl AccessWebhook {
         self.number
     }
 
-    /// Decides by what the webhook has said. If it must be asked first, leaves the question in the inquiry.
+    /// Decides by a known answer of the webhook. If it must be asked first, leaves the question in the inquiry.
     pub(in crate::access) fn decide(
         self: &Arc<Self>,
         user: &User,
         attributes: &Attributes<'_>,
         inquiry: &Inquiry,
     ) -> Decision {
-        // All is decided again once the open question is answered.
+        // Once the open question is answered, the whole decision is made again.
         if inquiry.is_open() {
             return Decision::no_opinion(String::new());
         }
@@ -164,7 +164,7 @@ impl AccessWebhook {
             }
             Err(why) => {
                 tracing::error!(webhook = self.settings.name, why, "the webhook for authorization could not be asked");
-                // A client could switch the webhook off by a short timeout of its request.
+                // Otherwise a client could bypass the webhook by a short timeout of its request.
                 if ends.is_some_and(|ends| Instant::now() >= ends) {
                     return Decision::deny(why);
                 }

@@ -1,4 +1,4 @@
-//! Questions in progress: whoever asks the same meanwhile waits for the same answer.
+//! Questions in progress. Callers with the same question wait for one answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ pub struct AskedOnce<V> {
 }
 
 impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
-    /// Returns room for so many questions at a time.
+    /// Creates room for this many questions at a time.
     pub fn new(asked_max: usize) -> Self {
         Self { asked_max, asked: Arc::default() }
     }
 
-    /// Returns the answer to a question. `ask` asks it, unless it is being asked already; it goes on when whoever
-    /// began it stops waiting. `None` if there are too many questions, or the runtime of the one who asks has ended.
+    /// Returns the answer to a question. Runs `ask` unless the question is in progress. `ask` goes on even if the
+    /// caller stops waiting. `None` if too many questions are in progress, or if the runtime of `ask` has ended.
     pub async fn answer(&self, key: Key, ask: impl Future<Output = V> + Send + 'static) -> Option<V> {
         let mut answer = self.begin(key, ask)?;
         let answered = answer.wait_for(Option::is_some).await.ok()?;
@@ -49,7 +49,7 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
     }
 }
 
-/// Removes a question when it was answered, or when it cannot be answered any more.
+/// Removes a question when it is answered or can no longer be answered.
 struct End<V> {
     key: Key,
     asked: Arc<Mutex<HashMap<Key, watch::Receiver<Option<V>>>>>,

@@ -1,4 +1,4 @@
-//! The match conditions of a webhook: expressions that hold of the requests about which it is asked.
+//! The match conditions of a webhook. It is asked only about requests for which all of them are true.
 
 use flotilla_cel::access::{Expression, Refused, Subject};
 use flotilla_proto::value::Value;
@@ -12,7 +12,7 @@ pub struct Conditions(Vec<Expression>);
 /// Compiles a condition.
 ///
 /// # Errors
-/// The error of a condition that does not compile, or has another type.
+/// The condition does not compile, or is not of type bool.
 pub fn compile(text: &str) -> Result<Expression, String> {
     Expression::compile(text, Subject::Request, true).map_err(|refused| match refused {
         Refused::Invalid(why) | Refused::Internal(why) => why,
@@ -24,7 +24,7 @@ impl Conditions {
     /// Compiles conditions.
     ///
     /// # Errors
-    /// The error of the first one that does not compile.
+    /// The error of the first condition that does not compile.
     pub fn compile(texts: &[String]) -> Result<Self, String> {
         texts.iter().map(|text| compile(text)).collect::<Result<_, _>>().map(Self)
     }
@@ -34,10 +34,10 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// Returns whether all hold of a request. One that does not hold outweighs others that fail.
+    /// Returns whether all conditions are true for a request. A false condition outweighs others that fail.
     ///
     /// # Errors
-    /// Some fail, and all others hold.
+    /// Some conditions fail, and all others are true.
     pub fn matches(&self, request: &Value) -> Result<bool, String> {
         let mut errors = Vec::new();
         for condition in &self.0 {

@@ -12,9 +12,9 @@ use std::time::Duration;
 pub use access::{AccessWebhook, AccessWebhookSettings};
 pub use token::{TokenAnswer, TokenWebhook};
 
-/// The wait before a failed call is repeated.
+/// The wait before a failed call is repeated for the first time.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The time for one call, unless configured.
+/// The timeout of a call, unless it is configured.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a webhook cannot be used.
@@ -23,10 +23,10 @@ pub enum WebhookError {
     /// The kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] crate::pki::KubeconfigError),
-    /// The version of its reviews is unknown.
+    /// The version of the reviews of an authentication webhook is unknown.
     #[error("unsupported authentication webhook version {0:?}, supported versions are \"v1\", \"v1beta1\"")]
     TokenVersion(String),
-    /// The same of another kind of reviews.
+    /// The version of the reviews of an authorization webhook is unknown.
     #[error("unsupported webhook authorizer version {0:?}, supported versions are \"v1\", \"v1beta1\"")]
     AccessVersion(String),
     /// A match condition does not compile.

@@ -6,7 +6,7 @@ use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::user::User;
 use crate::selector::{FieldOperator, FieldSelector, LabelSelector, Operator};
 
-/// From this many bytes on, which the user chose, an answer is not kept.
+/// An answer is not kept if the texts in the question that the user chose have this many bytes or more.
 const KEPT_BYTES_MAX: usize = 10_000;
 
 /// Returns the specification in version `v1`, without fields that are empty.
@@ -69,7 +69,8 @@ fn requirement(key: &str, operator: &str, values: Vec<Value>) -> Value {
     requirement.into()
 }
 
-/// Returns the requirements of a field selector. None if it is invalid, so that the question is about more.
+/// Returns the requirements of a field selector. They are empty if it is invalid: the question then covers more
+/// objects.
 fn fields(text: &str) -> Vec<Value> {
     let selector = if text.is_empty() { None } else { FieldSelector::parse(text).ok() };
     let requirements = selector.map(|selector| selector.0).unwrap_or_default();
@@ -80,7 +81,7 @@ fn fields(text: &str) -> Vec<Value> {
     requirements.iter().map(requirement).collect()
 }
 
-/// Returns the requirements of a label selector, by their keys. Leaves out those that compare numbers.
+/// Returns the requirements of a label selector, sorted by key. Leaves out those that compare numbers.
 fn labels(text: &str) -> Vec<Value> {
     let selector = if text.is_empty() { None } else { LabelSelector::parse(text).ok() };
     let mut requirements = selector.map(|selector| selector.0).unwrap_or_default();
@@ -111,7 +112,7 @@ pub fn sent(mut spec: Value, version: &str) -> Value {
     spec
 }
 
-/// Returns the specification as match conditions see it: with the fields that are empty, apart from selectors.
+/// Returns the specification as match conditions see it: empty fields are present, except selectors.
 pub fn shown(spec: &Value) -> Value {
     let mut shown = Map::new();
     for (name, empty) in [
@@ -157,7 +158,7 @@ pub fn shown(spec: &Value) -> Value {
     shown.into()
 }
 
-/// Returns whether the answer may be kept. One about long texts that the user chose could fill the memory.
+/// Returns whether the answer may be kept. Long texts of the user's choice could fill the memory.
 pub fn is_kept(attributes: &Attributes<'_>) -> bool {
     let bytes = match attributes {
         Attributes::Path { verb, path } => verb.len() + path.len(),

@@ -16,23 +16,23 @@ use crate::prometheus::{Meter, families};
 use crate::webhooks::answers::{self, Answers, Key};
 use crate::webhooks::{Backend, Persistence, typed};
 
-/// How long a user is remembered at least, as for all tokens in the reference.
+/// The shortest time for which the user of a token is kept, as in the reference.
 const SUCCESS_TTL_MIN: Duration = Duration::from_secs(10);
-/// The API group of what is asked.
+/// The API group of the reviews.
 const GROUP: &str = "authentication.k8s.io";
 
 /// What the webhook says of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenAnswer {
-    /// The token is this user's, and is meant for these of the audiences that were asked for.
+    /// The token belongs to this user, and is issued for these of the requested audiences.
     Valid(Arc<User>, Vec<String>),
     /// The token is not valid; the webhook may say why.
     Invalid(Option<String>),
-    /// The webhook could not be asked, or its answer is no answer.
+    /// The webhook could not be asked, or its answer cannot be read.
     Failed(String),
 }
 
-/// A webhook that finds the users of tokens, and what it has found lately. Clones share it.
+/// A webhook that finds the users of tokens, with its recent answers. Clones share them.
 #[derive(Debug, Clone)]
 pub struct TokenWebhook(Arc<Inner>);
 
@@ -41,7 +41,7 @@ struct Inner {
     backend: Backend,
     outbound: Outbound,
     meter: Arc<Meter>,
-    /// Group and version of what is asked.
+    /// Group and version of the reviews.
     api_version: String,
     /// The audiences of tokens for which the webhook states none.
     audiences: Vec<String>,
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 impl TokenWebhook {
-    /// Reads the kubeconfig that the configuration names; `None` if it names none.
+    /// Reads the kubeconfig that the configuration names. `None` if it names none.
     ///
     /// # Errors
     /// The kubeconfig cannot be used, or the version of the reviews is unknown.
@@ -74,15 +74,14 @@ impl TokenWebhook {
         }))))
     }
 
-    /// Returns what the webhook has said lately of a token for these audiences; `None` if it must be asked.
+    /// Returns the kept answer about a token and these audiences. `None` if the webhook must be asked.
     pub fn known(&self, token: &[u8], audiences: &[String]) -> Option<TokenAnswer> {
         let known = self.0.answers.get(&key(token, audiences), Instant::now())?;
         self.0.count(families::TOKEN_CACHE_REQUESTS, "hit");
         Some(known)
     }
 
-    /// Asks the webhook about a token, unless it is being asked already. Whoever asks the same meanwhile gets the same
-    /// answer.
+    /// Asks the webhook about a token. Concurrent callers with the same token and audiences share one call.
     pub async fn ask(&self, token: &[u8], audiences: &[String]) -> TokenAnswer {
         let Ok(text) = std::str::from_utf8(token) else { return TokenAnswer::Invalid(None) };
         self.0.count(families::TOKEN_CACHE_REQUESTS, "miss");
@@ -96,7 +95,7 @@ impl TokenWebhook {
         blocked.increment(1.0);
         let answer = self.0.asked.answer(key, async move { inner.fetch(key, question, &audiences).await }).await;
         blocked.decrement(1.0);
-        answer.unwrap_or_else(|| TokenAnswer::Failed("too many tokens are being asked about".to_owned()))
+        answer.unwrap_or_else(|| TokenAnswer::Failed("too many reviews of tokens are in progress".to_owned()))
     }
 }
 
@@ -186,7 +185,7 @@ const MEMBERS: [typed::Member; 10] = [
     },
 ];
 
-/// Reads an answer; returns also about how many bytes it takes. `wanted` are the audiences that were asked for, `own`
+/// Reads an answer. Returns also about how many bytes it takes in memory. `wanted` are the requested audiences, `own`
 /// those of the API.
 fn read(answer: &Value, wanted: &[String], own: &[String]) -> Result<(TokenAnswer, usize), String> {
     typed::check(answer, &MEMBERS)?;

@@ -36,7 +36,7 @@ pub(super) const GENERIC: Section = Section {
             "feature-gates",
             Kind::Gates,
             "",
-            "Features to switch on or off. All are as Kubernetes 1.36 has them by default; the log tells what differs.",
+            "Features to switch on or off. All keep the defaults of Kubernetes 1.36; the log names those set otherwise.",
         ),
         acts(
             "goaway-chance",
@@ -50,13 +50,8 @@ pub(super) const GENERIC: Section = Section {
             "",
             "How long a server that starts counts as alive although it is not ready.",
         ),
-        acts(
-            "max-mutating-requests-inflight",
-            Kind::Int,
-            "200",
-            "Requests that may change something and may be in progress at a time.",
-        ),
-        acts("max-requests-inflight", Kind::Int, "400", "Requests that only read and may be in progress at a time."),
+        acts("max-mutating-requests-inflight", Kind::Int, "200", "Largest number of writing requests in progress."),
+        acts("max-requests-inflight", Kind::Int, "400", "Largest number of reading requests in progress."),
         accepted(
             "min-compatibility-version",
             Kind::Strings,
@@ -69,7 +64,7 @@ pub(super) const GENERIC: Section = Section {
             "runtime-config-emulation-forward-compatible",
             Kind::Bool,
             "",
-            "Take versions in runtime-config that the emulated version had not.",
+            "Accept versions in --runtime-config that the emulated version did not have.",
         ),
         acts(
             "shutdown-delay-duration",
@@ -77,7 +72,7 @@ pub(super) const GENERIC: Section = Section {
             "",
             "How long a stopping server goes on serving while /readyz fails.",
         ),
-        accepted("shutdown-send-retry-after", Kind::Bool, "", "Have clients of a stopping server told to come back."),
+        accepted("shutdown-send-retry-after", Kind::Bool, "", "Tell clients of a stopping server to try again."),
         accepted(
             "shutdown-watch-termination-grace-period",
             Kind::Duration,

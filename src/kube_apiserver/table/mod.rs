@@ -13,7 +13,7 @@ mod storage;
 /// The type of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A truth value; true without one.
+    /// A truth value; a flag without one is true.
     Bool,
     /// A whole number.
     Int,
@@ -37,7 +37,7 @@ pub enum Kind {
     Settings,
     /// Names of features with truth values.
     Gates,
-    /// `label=values`, each quoted if it has commas.
+    /// `label=values`, separated by commas; a part with commas is quoted.
     Labels,
     /// First and last port.
     PortRange,
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Returns the value that a flag without one stands for; `None` if the value is required.
+    /// Returns the value of a flag that is given without one. `None` if the flag needs a value.
     pub const fn alone(self) -> Option<&'static str> {
         match self {
             Self::Bool | Self::Version => Some("true"),
@@ -115,7 +115,7 @@ pub enum FlagEffect {
     Accepted,
     /// It is accepted, and the server logs what it does instead.
     Logged(&'static str),
-    /// The server does not start, since ignoring the flag would be dangerous, or of no use to anybody.
+    /// The server does not start, because ignoring the flag would be dangerous or would help nobody.
     Refused(&'static str),
     /// It is a flag of this server, not of Kubernetes.
     Own,
@@ -172,7 +172,7 @@ pub fn flags() -> impl Iterator<Item = &'static Flag> {
     SECTIONS.iter().flat_map(|section| section.flags)
 }
 
-/// Returns the flag of a name; `None` if there is none.
+/// Returns the flag of a name. `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Flag> {
     flags().find(|flag| flag.name == name)
 }

@@ -20,7 +20,7 @@ pub(super) const EGRESS_SELECTOR: Section = Section {
         "egress-selector-config-file",
         Kind::Text,
         "",
-        "File that says through which proxies to reach nodes and others.",
+        "File that names the proxies to nodes and other servers.",
     )],
 };
 
@@ -46,14 +46,9 @@ pub(super) const ADMISSION: Section = Section {
             "default-unreachable-toleration-seconds",
             Kind::Int,
             "300",
-            "Seconds that pods stay on nodes that are not reached.",
+            "Seconds that pods stay on nodes that are not reachable.",
         ),
-        acts(
-            "disable-admission-plugins",
-            Kind::Strings,
-            "",
-            "Admission plugins to leave out although they are on by default.",
-        ),
+        acts("disable-admission-plugins", Kind::Strings, "", "Admission plugins to turn off that are on by default."),
         acts(
             "enable-admission-plugins",
             Kind::Strings,
@@ -68,7 +63,7 @@ pub(super) const METRICS: Section = Section {
     title: "Metrics",
     flags: &[
         accepted("allow-metric-labels", Kind::Labels, "", "Values that labels of metrics may have."),
-        accepted("allow-metric-labels-manifest", Kind::Text, "", "File with such values."),
+        accepted("allow-metric-labels-manifest", Kind::Text, "", "File with the values of --allow-metric-labels."),
         accepted("disabled-metrics", Kind::Strings, "", "Metrics not to show."),
         accepted("show-hidden-metrics-for-version", Kind::Text, "", "Show metrics that were hidden since a version."),
     ],
@@ -89,11 +84,8 @@ pub(super) const LOGS: Section = Section {
         accepted("log-text-info-buffer-size", Kind::Quantity, "", "Bytes of the log to hold back."),
         accepted("log-text-split-stream", Kind::Bool, "", "Write errors and the rest of the log to two streams."),
         acts("logging-format", Kind::Text, "text", "Form of the log: text or json."),
-        Flag {
-            short: Some('v'),
-            ..acts("v", Kind::Level, "", "How much is logged: from 4 on debug, from 6 on trace.")
-        },
-        accepted("vmodule", Kind::Patterns, "", "How much is logged of certain files of Go."),
+        Flag { short: Some('v'), ..acts("v", Kind::Level, "", "Level of the log: debug from 4 on, trace from 6 on.") },
+        accepted("vmodule", Kind::Patterns, "", "Level of the log for certain files of Go."),
     ],
 };
 

@@ -1,4 +1,4 @@
-//! Flags that kube-apiserver does not have; `flotilla serve --help` says more of each.
+//! Flags that kube-apiserver does not have. `flotilla serve --help` describes each at length.
 
 use super::{Kind, Section, own};
 
@@ -7,17 +7,12 @@ pub(super) const FLOTILLA: Section = Section {
     title: "Flotilla",
     flags: &[
         own("config", Kind::Text, "", "File with options of this section, named as the flags are."),
-        own(
-            "data-dir",
-            Kind::Text,
-            "",
-            "Directory of everything that the server keeps; beside the certificates if not given.",
-        ),
+        own("data-dir", Kind::Text, "", "Directory of the server's data; by default beside the certificates."),
         own(
             "embedded-controllers",
             Kind::Bool,
             "false",
-            "Run the controllers that a kube-controller-manager runs otherwise.",
+            "Run the controllers that otherwise a kube-controller-manager runs.",
         ),
         own("end-with-parent", Kind::Bool, "false", "Stop when the process that has started the server ends."),
         own("groups", Kind::Int, "0", "Groups that replicate the resources of --shards."),
@@ -30,12 +25,12 @@ pub(super) const FLOTILLA: Section = Section {
             "",
             "How many members form the cluster, when they find each other by a host name.",
         ),
-        own("log-level", Kind::Text, "", "What is logged, also for parts; in place of --v."),
+        own("log-level", Kind::Text, "", "Level of the log, also for parts of the server; replaces --v."),
         own("name", Kind::Text, "", "Name of this member."),
-        own("peer-advertise", Kind::Text, "", "Where the others reach this member."),
+        own("peer-advertise", Kind::Text, "", "Address at which the others reach this member."),
         own("peer-listen", Kind::Text, "", "Address and port where this member listens for the others."),
         own("pki-dir", Kind::Text, "", "Directory of the certificates and keys that members share."),
-        own("shards", Kind::Text, "", "How many shards resources have."),
+        own("shards", Kind::Text, "", "Number of shards of resources, as in pods=8."),
         own("shutdown-grace-seconds", Kind::Int, "30", "Seconds that a stopping server gives to open requests."),
         own(
             "tls-san",
@@ -43,7 +38,12 @@ pub(super) const FLOTILLA: Section = Section {
             "",
             "Further name or address for the certificate that the server makes for itself.",
         ),
-        own("unsafe-no-fsync", Kind::Bool, "false", "Do not wait for the disk: for servers whose data may be lost."),
-        own("workers", Kind::Int, "0", "Threads that serve HTTP; 0 is one for each processor."),
+        own(
+            "unsafe-no-fsync",
+            Kind::Bool,
+            "false",
+            "Do not wait until writes are on the disk: for servers whose data may be lost.",
+        ),
+        own("workers", Kind::Int, "0", "Threads that serve HTTP; 0 means one for each processor."),
     ],
 };

@@ -11,7 +11,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "cert-dir",
             Kind::Text,
             "/var/run/kubernetes",
-            "Directory of apiserver.crt and apiserver.key, made when missing; used when no certificate is given.",
+            "Directory of apiserver.crt and apiserver.key, which the server makes if no certificate is given.",
         ),
         acts("disable-http2-serving", Kind::Bool, "", "Serve HTTP/1.1 only."),
         accepted(
@@ -24,7 +24,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "permit-address-sharing",
             Kind::Bool,
             "",
-            "Listen although the address is still in use by connections; this is always so.",
+            "Listen although connections still use the address; the server always does.",
         ),
         logged(
             "permit-port-sharing",

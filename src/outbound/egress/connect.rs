@@ -9,7 +9,7 @@ use crate::outbound::transport::Duplex;
 /// Asks a proxy to connect to an address. The stream then leads there.
 ///
 /// # Errors
-/// The proxy refuses, or its answer is none of HTTP.
+/// The proxy refuses, or its answer is not HTTP.
 pub(super) async fn connect(mut stream: Box<dyn Duplex>, proxy: &str, address: &str) -> Result<Box<dyn Duplex>, Error> {
     let failed = |why: String| {
         Error::Dial(format!("reading HTTP response from CONNECT to {address} via proxy {proxy} failed: {why}"))
@@ -18,7 +18,7 @@ pub(super) async fn connect(mut stream: Box<dyn Duplex>, proxy: &str, address: &
     stream.write_all(request.as_bytes()).await.map_err(|error| failed(error.to_string()))?;
     stream.flush().await.map_err(|error| failed(error.to_string()))?;
     let mut head = Vec::new();
-    // What follows the head belongs to the address: nothing of it may be read here.
+    // Bytes after the head come from the address: none of them may be read here.
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= limits::OUTBOUND_HEAD_BYTES {
             return Err(failed("the head is too large".to_owned()));

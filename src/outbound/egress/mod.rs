@@ -23,9 +23,9 @@ pub use settings::EgressError;
 /// The network of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// That of this server: webhooks by URL, and what decides about users.
+    /// The network of this server: webhooks by URL, and servers that authenticate or authorize users.
     ControlPlane,
-    /// That of the nodes: kubelets, pods, and Services.
+    /// The network of the nodes: kubelets, pods, and Services.
     Cluster,
     /// This machine.
     Local,
@@ -34,9 +34,9 @@ pub enum Network {
 /// The proxies by network.
 #[derive(Debug, Clone, Default)]
 pub struct Egress {
-    /// `None` if this server connects directly.
+    /// The proxy to [`Network::ControlPlane`]. `None` if this server connects directly.
     control_plane: Option<Arc<Proxy>>,
-    /// The same for the network of the nodes.
+    /// The proxy to [`Network::Cluster`]. `None` if this server connects directly.
     cluster: Option<Arc<Proxy>>,
 }
 
@@ -76,7 +76,7 @@ enum Place {
     Address {
         host: String,
         port: u16,
-        /// The TLS settings. `None` for a connection without TLS.
+        /// The TLS settings. `None` if the connection is without TLS.
         tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     },
 }
@@ -87,7 +87,8 @@ impl Proxy {
     /// # Errors
     /// The proxy cannot be reached, or it cannot reach the address. The text is that of Go's client.
     pub async fn dial(&self, address: &str) -> Result<Box<dyn Duplex>, Error> {
-        // The address of a node is any text. In the head of a request it could add lines and name another address.
+        // A node may state any text as its address. In the head of a request, such a text could add lines and name
+        // another address.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:%[]".contains(&byte);
         if !address.bytes().all(is_plain) {
             return Err(Error::Dial(format!("dial tcp: address {address:?}: invalid host")));
@@ -122,7 +123,7 @@ impl Place {
         }
     }
 
-    /// Returns the place for errors.
+    /// Returns the place as errors state it.
     fn shown(&self) -> String {
         match self {
             Self::Socket(path) => path.display().to_string(),

@@ -89,7 +89,7 @@ pub struct CloseResponse {
     pub connection: i64,
 }
 
-/// Gives up a connection that was asked for.
+/// Cancels a request for a connection.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub struct CloseDial {
     #[prost(int64, tag = "1")]
@@ -102,7 +102,7 @@ const FRAME_HEAD: usize = 5;
 /// The reason why bytes are no message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The message is compressed, although nobody has asked for that.
+    /// The message is compressed, although this server did not ask for that.
     #[error("a message is compressed")]
     Compressed,
     /// The message is longer than the bound.

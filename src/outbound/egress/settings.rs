@@ -59,7 +59,7 @@ impl Egress {
             match name.as_str() {
                 "controlplane" => egress.control_plane = proxy,
                 "cluster" => egress.cluster = proxy,
-                "etcd" => {} // this server has none
+                "etcd" => {} // this server uses no etcd
                 other => {
                     return wrong(format!(
                         "service.connection: Unsupported value: {}: supported values: \"cluster\", \"controlplane\", \
@@ -87,7 +87,7 @@ fn only(value: &Value, path: &str, known: &[&str]) -> Result<(), EgressError> {
     }
 }
 
-/// Returns the proxy of a connection. `None` for a direct one.
+/// Returns the proxy of a connection. `None` if the connection is direct.
 fn proxy(connection: &Value) -> Result<Option<Proxy>, EgressError> {
     only(connection, "egressSelections.connection.", &["proxyProtocol", "transport"])?;
     let transport = connection.at(&["transport"]);
@@ -164,7 +164,7 @@ fn address(tcp: &Value) -> Result<Place, EgressError> {
     Ok(Place::Address { host, port, tls })
 }
 
-/// Returns the TLS settings of a proxy, whose files are read.
+/// Reads the TLS settings of a proxy, and the files that they name.
 fn secure(settings: &Value, host: &str) -> Result<Secure, EgressError> {
     const FIELDS: [&str; 4] = ["caBundle", "clientKey", "clientCert", "tlsServerName"];
     if settings.is_null() {

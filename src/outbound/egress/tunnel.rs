@@ -24,13 +24,13 @@ use crate::limits;
 use crate::outbound::Error;
 use crate::outbound::transport::Duplex;
 
-/// The call.
+/// The URL of the call.
 const CALL: &str = "http://localhost/ProxyService/Proxy";
-/// Bytes of the connection that one message contains at most.
+/// Most bytes of the connection that one message contains.
 const DATA_BYTES: usize = 32_768;
-/// Bytes of a message that is accepted, as in Go's gRPC.
+/// Largest accepted message in bytes, as in Go's gRPC.
 const PACKET_BYTES: usize = 4 * 1_048_576;
-/// Messages that wait to be sent.
+/// Most messages that wait to be sent.
 const PACKETS: usize = 4;
 
 /// Opens a connection to an address through the konnectivity server behind a stream.
@@ -81,8 +81,8 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
     Ok(Box::new(Near { io: near, _gone: gone.drop_guard() }))
 }
 
-/// The connection of the proxy. It fails once the tunnel is over, so that none of its tasks remains, whatever they wait
-/// for.
+/// The connection to the proxy. Reading fails once the tunnel is over: every task of the connection then ends, whatever
+/// it waits for.
 struct Cut {
     io: Box<dyn Duplex>,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -137,7 +137,7 @@ impl AsyncWrite for Near {
     }
 }
 
-/// Waits for the answer to the request for a connection; returns its id.
+/// Waits for the answer to the request for a connection. Returns the id of the connection.
 async fn dialled(packets: &mut Packets, random: i64) -> Result<i64, Error> {
     while let Some(packet) = packets.next().await? {
         match packet.payload {
