@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use flotilla_proto::json::Part;
 use flotilla_proto::value::Value;
 
 use super::Settings;
 use crate::access::User;
-use crate::registry::{Change, DeleteOptions, Incoming, Registry, Target, WriteOptions};
+use crate::registry::{Change, DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_part};
 use crate::request::Caller;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
@@ -28,13 +29,18 @@ pub struct Agent {
     is_server: bool,
 }
 
-/// A change of an object, as a function from the whole old object to the whole new one.
-struct Edit<F>(F);
+/// A change of an object of a resource.
+struct Edit<'a, F> {
+    served: &'a Served,
+    /// Changes a copy of the present object.
+    edit: F,
+}
 
-impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<F> {
+impl<F: FnMut(&mut Value) -> ApiResult<()> + Send> Change for Edit<'_, F> {
     fn apply(&mut self, current: &Value, _caller: &mut Caller) -> ApiResult<Value> {
         let mut changed = current.clone();
-        (self.0)(&mut changed)?;
+        (self.edit)(&mut changed)?;
+        self.served.conform(&mut changed, current).map_err(ApiError::internal)?;
         Ok(changed)
     }
 }
@@ -88,6 +94,16 @@ impl Agent {
         }
     }
 
+    /// Returns a part of the present state of an object, in its stored version. `None` if the object does not exist.
+    pub fn get_part(&self, target: Target<'_>, part: Part) -> ApiResult<Option<Value>> {
+        let current = self.registry.current(target.served, target.namespace, target.name);
+        let found = current.ok_or_else(|| target.served.not_found(target.name));
+        match self.counted("GET", found) {
+            Ok(object) => stored_part(&object, part).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Creates an object; returns false if it existed already.
     pub async fn create(&self, target: Target<'_>, mut object: Value) -> ApiResult<bool> {
         let served = target.served;
@@ -119,13 +135,9 @@ impl Agent {
     pub async fn edit_if(
         &self,
         target: Target<'_>,
-        mut edit: impl FnMut(&mut Value) -> ApiResult<()> + Send,
+        edit: impl FnMut(&mut Value) -> ApiResult<()> + Send,
     ) -> ApiResult<()> {
-        let served = target.served;
-        let mut change = Edit(|object: &mut Value| {
-            edit(object)?;
-            served.conform(object, &Value::Null).map(drop).map_err(ApiError::internal)
-        });
+        let mut change = Edit { served: target.served, edit };
         let updated = self.registry.update(target, &mut change, &options(self.manager), &mut self.caller()).await;
         self.counted("PUT", updated).map(drop)
     }

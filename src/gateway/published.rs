@@ -1,6 +1,6 @@
 //! Discovery and OpenAPI, made anew whenever definitions of custom resources change.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use actix_web::rt::task::JoinHandle;
 use arc_swap::{ArcSwap, Guard};
@@ -26,7 +26,9 @@ pub struct Published {
     built_in: Vec<discovery::Served>,
     /// The group versions of custom resources, and those of other servers.
     further: Mutex<[Vec<discovery::Served>; 2]>,
-    documents: ArcSwap<Documents>,
+    /// Discovery, encoded when it is first read after a change: while many definitions are written, nobody reads it in
+    /// between.
+    documents: ArcSwap<OnceLock<Arc<Documents>>>,
     openapi: ArcSwap<OpenApi>,
 }
 
@@ -39,7 +41,7 @@ impl Published {
     pub fn new(address: String, enablement: &Arc<Enablement>) -> Result<Arc<Self>, TextError> {
         let built_in = discovery::built_in(enablement)?;
         Ok(Arc::new(Self {
-            documents: ArcSwap::from_pointee(Documents::build(&built_in, &address)),
+            documents: ArcSwap::default(),
             openapi: ArcSwap::from_pointee(OpenApi::new(enablement)),
             further: Mutex::default(),
             built_in,
@@ -48,8 +50,8 @@ impl Published {
     }
 
     /// Returns discovery.
-    pub fn documents(&self) -> Guard<Arc<Documents>> {
-        self.documents.load()
+    pub fn documents(&self) -> Arc<Documents> {
+        Arc::clone(self.documents.load().get_or_init(|| Arc::new(self.encoded())))
     }
 
     /// Returns OpenAPI.
@@ -83,15 +85,19 @@ impl Published {
     }
 
     fn rebuild(&self, change: impl FnOnce(&mut [Vec<discovery::Served>; 2])) {
-        let mut further = self.further.lock();
-        change(&mut further);
-        let [custom, remote] = &*further;
+        change(&mut self.further.lock());
+        self.documents.store(Arc::default());
+    }
+
+    /// Encodes discovery of all resources.
+    fn encoded(&self) -> Documents {
+        let [custom, remote] = &*self.further.lock();
         let is_elsewhere = |of: &&discovery::Served| {
             remote.iter().any(|other| (&other.group, &other.version) == (&of.group, &of.version))
         };
         let own = self.built_in.iter().chain(custom).filter(|of| !is_elsewhere(of));
         let all: Vec<_> = own.chain(remote).cloned().collect();
-        self.documents.store(Arc::new(Documents::build(&all, &self.address)));
+        Documents::build(&all, &self.address)
     }
 }
 

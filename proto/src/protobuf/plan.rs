@@ -1,10 +1,11 @@
 //! The plan by which the members of a type's JSON become its message; made once per type.
-#![expect(clippy::disallowed_types, reason = "this crate has no other lock; a poisoned one is taken as it is")]
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use parking_lot::RwLock;
 
 use super::encode::absent;
 use super::wire;
@@ -74,11 +75,11 @@ impl Plan {
     pub(super) fn of(of: &Type) -> Option<Arc<Self>> {
         let Cow::Borrowed(fields) = of.fields else { return None };
         let key = (fields.as_ptr() as usize, of.wire.as_ptr() as usize);
-        if let Some(known) = PLANS.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(known) = PLANS.read().get(&key) {
             return known.clone();
         }
         let plan = Self::make(of, fields).map(Arc::new);
-        PLANS.write().unwrap_or_else(PoisonError::into_inner).insert(key, plan.clone());
+        PLANS.write().insert(key, plan.clone());
         plan
     }
 

@@ -9,14 +9,19 @@ mod pattern;
 mod prune;
 mod read;
 mod rules;
+mod shared;
 mod types;
+
+use std::hash::{Hash, Hasher};
 
 use crate::value::{Map, Str, Value};
 
 pub use default::{Overgrown, default, drop_nulls};
 pub use pattern::Pattern;
 pub use prune::prune;
+pub use read::Reader;
 pub use rules::{Enumeration, ValueValidations};
+pub use shared::Shared;
 pub use types::object_type;
 
 /// The number of levels of a schema that are read. Values below are accepted as they are.
@@ -29,18 +34,18 @@ const SPARSE_FACTOR: usize = 8;
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The schema of one place in an object.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub struct Structural {
     /// The type of values; `None` when any type is allowed.
     pub of: Option<ValueType>,
     /// Whether `null` is a value, instead of meaning absence.
     pub nullable: bool,
     /// The members of objects, sorted by name; see [`Structural::property`].
-    pub properties: Box<[(Str, Structural)]>,
+    pub properties: Box<[(Str, Shared)]>,
     /// The schema of other members of objects.
     pub additional: Additional,
     /// The schema of the items of lists.
-    pub items: Option<Box<Structural>>,
+    pub items: Option<Shared>,
     /// Whether members that the schema does not name are kept (`x-kubernetes-preserve-unknown-fields`).
     pub preserves_unknown: bool,
     /// Whether objects are API objects themselves, with apiVersion, kind and metadata
@@ -59,7 +64,7 @@ pub struct Structural {
 }
 
 /// The parts of a schema that few schemas have.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Extra {
     default: Option<Value>,
     /// The size of the default as text, in bytes.
@@ -69,11 +74,17 @@ struct Extra {
     list_map_keys: Vec<Str>,
 }
 
+impl Hash for Extra {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.default_bytes, &self.defaulted, &self.list_map_keys).hash(state);
+    }
+}
+
 /// The parts of a schema without [`Extra`].
 static NO_EXTRA: Extra = Extra { default: None, default_bytes: 0, defaulted: Vec::new(), list_map_keys: Vec::new() };
 
 /// The `type` of a schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ValueType {
     /// An object.
     Object,
@@ -90,7 +101,7 @@ pub enum ValueType {
 }
 
 /// `x-kubernetes-list-type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ListType {
     /// The list is one value.
     Atomic,
@@ -101,7 +112,7 @@ pub enum ListType {
 }
 
 /// `additionalProperties`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub enum Additional {
     /// It is not stated.
     #[default]
@@ -109,13 +120,13 @@ pub enum Additional {
     /// Whether other members are allowed.
     Any(bool),
     /// The schema of other members.
-    Of(Box<Structural>),
+    Of(Shared),
 }
 
 impl Structural {
     /// Reads a schema. Leaves out what it does not understand.
     pub fn of(schema: &Value) -> Self {
-        read::schema(schema, 0)
+        Reader::default().read(schema)
     }
 
     /// Returns the value that absent values get; `None` if they stay absent.
@@ -129,7 +140,7 @@ impl Structural {
     }
 
     /// Returns the properties that have a default.
-    fn defaulted(&self) -> impl Iterator<Item = &(Str, Structural)> {
+    fn defaulted(&self) -> impl Iterator<Item = &(Str, Shared)> {
         self.extra().defaulted.iter().map(|at| &self.properties[*at])
     }
 
@@ -140,7 +151,7 @@ impl Structural {
     /// Returns the schema of the member `name`; `None` if it is not one of [`Structural::properties`].
     pub fn property(&self, name: &str) -> Option<&Structural> {
         let found = self.properties.binary_search_by(|(key, _)| key.as_str().cmp(name));
-        found.ok().map(|at| &self.properties[at].1)
+        found.ok().map(|at| &*self.properties[at].1)
     }
 
     /// Returns the schema of the member `name`: its own, or the one of other members.
@@ -161,7 +172,7 @@ impl Structural {
         let all = 0..if is_sparse { 0 } else { self.properties.len() };
         at.into_iter().chain(all).filter_map(|at| {
             let (name, property) = &self.properties[at];
-            Some((name, property, map.get(name)?))
+            Some((name, &**property, map.get(name)?))
         })
     }
 

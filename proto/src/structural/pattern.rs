@@ -1,10 +1,27 @@
 //! Patterns that strings must match, in the syntax of Go's `regexp`.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use flotilla_golang::regexp::{Error, Regexp};
+use parking_lot::RwLock;
 
 use crate::value::Str;
+
+/// Valid patterns. Definitions repeat a few of them in very many fields, and to compile one takes as long as all other
+/// checks of a field.
+static KNOWN: LazyLock<RwLock<HashSet<Str>>> = LazyLock::new(RwLock::default);
+/// The most patterns that are remembered, and the most bytes of one.
+const KNOWN_MAX: usize = 1_000;
+const KNOWN_BYTES_MAX: usize = 256;
+
+fn remember(valid: &Str) {
+    let mut known = KNOWN.write();
+    if known.len() >= KNOWN_MAX {
+        known.clear();
+    }
+    known.insert(valid.clone());
+}
 
 /// A pattern that is compiled on first use.
 #[derive(Debug, Clone)]
@@ -24,9 +41,16 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns why the pattern is invalid, in Go's words; `None` for a valid one.
+    /// Returns why the pattern is invalid, in Go's words. `None` for a valid one.
     pub fn fault(&self) -> Option<&Error> {
-        self.compiled().as_ref().err()
+        if KNOWN.read().contains(&self.text) {
+            return None;
+        }
+        let fault = self.compiled().as_ref().err();
+        if fault.is_none() && self.text.len() <= KNOWN_BYTES_MAX {
+            remember(&self.text);
+        }
+        fault
     }
 
     /// Returns whether a part of the text matches. Everything matches an invalid pattern: definitions with invalid
@@ -37,6 +61,12 @@ impl Pattern {
 
     fn compiled(&self) -> &Result<Regexp, Error> {
         self.compiled.get_or_init(|| Regexp::new(&self.text))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 }
 

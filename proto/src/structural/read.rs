@@ -1,7 +1,10 @@
 //! Reading a schema from JSON.
 
 use super::rules::Rule;
-use super::{Additional, DEPTH_MAX, Enumeration, Extra, ListType, Pattern, Structural, ValueType, ValueValidations};
+use super::shared::Pool;
+use super::{
+    Additional, DEPTH_MAX, Enumeration, Extra, ListType, Pattern, Shared, Structural, ValueType, ValueValidations,
+};
 use crate::json;
 use crate::value::{Map, Str, Value};
 
@@ -29,36 +32,113 @@ const RULES: [&str; 20] = [
     "uniqueItems",
 ];
 
-/// Reads a schema that is `depth` levels below another.
-pub fn schema(schema: &Value, depth: usize) -> Structural {
-    let Some(map) = schema.as_object() else { return Structural::default() };
-    if depth > DEPTH_MAX {
-        return Structural { preserves_unknown: true, nullable: true, ..Structural::default() };
+/// Reads schemas. Equal parts of all that one reader reads are shared.
+#[derive(Debug, Default)]
+pub struct Reader {
+    pool: Pool,
+}
+
+impl Reader {
+    /// Reads a schema. Leaves out what it does not understand.
+    pub fn read(&mut self, schema: &Value) -> Structural {
+        self.schema(schema, 0)
     }
-    let flag = |key| schema.is_true_at(&[key]);
-    let mut read = Structural {
-        of: value_type(schema.str_at(&["type"])),
-        nullable: flag("nullable"),
-        preserves_unknown: flag("x-kubernetes-preserve-unknown-fields"),
-        embedded: flag("x-kubernetes-embedded-resource"),
-        int_or_string: flag("x-kubernetes-int-or-string"),
-        list_type: list_type(schema.str_at(&["x-kubernetes-list-type"])),
-        atomic: schema.str_at(&["x-kubernetes-map-type"]) == "atomic",
-        ..Structural::default()
-    };
-    read.properties = properties(schema.at(&["properties"]), depth + 1);
-    read.extra = extra(schema, &read.properties);
-    read.additional = additional(schema.at(&["additionalProperties"]), depth + 1);
-    read.items = below(schema, "items", depth + 1);
-    if map.keys().any(|key| RULES.contains(&key)) {
-        read.rules = rules(schema, depth + 1);
+
+    /// Reads a schema that is `depth` levels below another.
+    fn schema(&mut self, schema: &Value, depth: usize) -> Structural {
+        let Some(map) = schema.as_object() else { return Structural::default() };
+        if depth > DEPTH_MAX {
+            return Structural { preserves_unknown: true, nullable: true, ..Structural::default() };
+        }
+        let flag = |key| schema.is_true_at(&[key]);
+        let mut read = Structural {
+            of: value_type(schema.str_at(&["type"])),
+            nullable: flag("nullable"),
+            preserves_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            embedded: flag("x-kubernetes-embedded-resource"),
+            int_or_string: flag("x-kubernetes-int-or-string"),
+            list_type: list_type(schema.str_at(&["x-kubernetes-list-type"])),
+            atomic: schema.str_at(&["x-kubernetes-map-type"]) == "atomic",
+            ..Structural::default()
+        };
+        read.properties = self.properties(schema.at(&["properties"]), depth + 1);
+        read.extra = extra(schema, &read.properties);
+        read.additional = self.additional(schema.at(&["additionalProperties"]), depth + 1);
+        read.items = self.below(schema, "items", depth + 1);
+        if map.keys().any(|key| RULES.contains(&key)) {
+            read.rules = self.rules(schema, depth + 1);
+        }
+        read
     }
-    read
+
+    fn shared(&mut self, schema: &Value, depth: usize) -> Shared {
+        let read = self.schema(schema, depth);
+        self.pool.share(read)
+    }
+
+    fn properties(&mut self, value: &Value, depth: usize) -> Box<[(Str, Shared)]> {
+        let members = value.as_object().into_iter().flat_map(Map::iter);
+        let mut read: Vec<_> = members.map(|(name, value)| (Str::from(name), self.shared(value, depth))).collect();
+        read.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        read.into()
+    }
+
+    fn additional(&mut self, value: &Value, depth: usize) -> Additional {
+        match value {
+            Value::Bool(flag) => Additional::Any(*flag),
+            Value::Object(_) => Additional::Of(self.shared(value, depth)),
+            _ => Additional::Absent,
+        }
+    }
+
+    /// Returns the schema in the member `key`. `None` if there is none.
+    fn below(&mut self, schema: &Value, key: &str, depth: usize) -> Option<Shared> {
+        let value = schema.at(&[key]);
+        value.as_object().map(|_| self.shared(value, depth))
+    }
+
+    /// Returns the schemas in the list `key`. `None` if there are none.
+    fn list(&mut self, schema: &Value, key: &str, depth: usize) -> Option<Box<[Structural]>> {
+        let stated = Some(schema.list_at(&[key])).filter(|stated| !stated.is_empty())?;
+        Some(stated.iter().map(|value| self.schema(value, depth)).collect())
+    }
+
+    fn rules(&mut self, schema: &Value, depth: usize) -> ValueValidations {
+        let count = |key| schema.int_at(&[key]);
+        let number = |key| number(schema.at(&[key]));
+        let flag = |key, rule| schema.is_true_at(&[key]).then_some(rule);
+        let text = |key| Some(schema.str_at(&[key])).filter(|text| !text.is_empty());
+        let values = Some(schema.list_at(&["enum"])).filter(|values| !values.is_empty());
+        let required = Some(texts(schema, "required")).filter(|names| !names.is_empty());
+        let stated = [
+            values.map(|values| Rule::Enumeration(Box::new(Enumeration::of(values)))),
+            text("format").map(|format| Rule::Format(format.into())),
+            text("pattern").map(|pattern| Rule::Pattern(Box::new(Pattern::new(pattern)))),
+            number("minimum").map(Rule::Minimum),
+            flag("exclusiveMinimum", Rule::ExclusiveMinimum),
+            number("maximum").map(Rule::Maximum),
+            flag("exclusiveMaximum", Rule::ExclusiveMaximum),
+            number("multipleOf").map(Rule::MultipleOf),
+            count("minLength").map(Rule::MinLength),
+            count("maxLength").map(Rule::MaxLength),
+            count("minItems").map(Rule::MinItems),
+            count("maxItems").map(Rule::MaxItems),
+            flag("uniqueItems", Rule::UniqueItems),
+            count("minProperties").map(Rule::MinProperties),
+            count("maxProperties").map(Rule::MaxProperties),
+            required.map(|names| Rule::Required(names.into())),
+            self.list(schema, "allOf", depth).map(Rule::AllOf),
+            self.list(schema, "anyOf", depth).map(Rule::AnyOf),
+            self.list(schema, "oneOf", depth).map(Rule::OneOf),
+            self.below(schema, "not", depth).map(Rule::Not),
+        ];
+        ValueValidations::of(stated.into_iter().flatten().collect())
+    }
 }
 
 /// Reads what few schemas have; `None` if this one has nothing of it.
-fn extra(schema: &Value, properties: &[(Str, Structural)]) -> Option<Box<Extra>> {
-    let has_default = |(_, (_, property)): &(usize, &(Str, Structural))| property.default_value().is_some();
+fn extra(schema: &Value, properties: &[(Str, Shared)]) -> Option<Box<Extra>> {
+    let has_default = |(_, (_, property)): &(usize, &(Str, Shared))| property.default_value().is_some();
     let defaulted: Vec<_> = properties.iter().enumerate().filter(has_default).map(|(at, _)| at).collect();
     let default = Some(schema.at(&["default"])).filter(|value| !value.is_null()).cloned();
     let list_map_keys = texts(schema, "x-kubernetes-list-map-keys");
@@ -83,63 +163,6 @@ fn list_type(name: &str) -> Option<ListType> {
 
 fn texts(schema: &Value, key: &str) -> Vec<Str> {
     schema.list_at(&[key]).iter().filter_map(Value::as_str).map(Str::from).collect()
-}
-
-fn properties(value: &Value, depth: usize) -> Box<[(Str, Structural)]> {
-    let members = value.as_object().into_iter().flat_map(Map::iter);
-    let mut read: Vec<_> = members.map(|(name, value)| (Str::from(name), schema(value, depth))).collect();
-    read.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-    read.into()
-}
-
-fn additional(value: &Value, depth: usize) -> Additional {
-    match value {
-        Value::Bool(flag) => Additional::Any(*flag),
-        Value::Object(_) => Additional::Of(Box::new(schema(value, depth))),
-        _ => Additional::Absent,
-    }
-}
-
-/// Returns the schema in the member `key`; `None` if there is none.
-fn below(schema: &Value, key: &str, depth: usize) -> Option<Box<Structural>> {
-    let value = schema.at(&[key]);
-    value.as_object().map(|_| Box::new(self::schema(value, depth)))
-}
-
-fn rules(schema: &Value, depth: usize) -> ValueValidations {
-    let count = |key| schema.int_at(&[key]);
-    let number = |key| number(schema.at(&[key]));
-    let flag = |key, rule| schema.is_true_at(&[key]).then_some(rule);
-    let schemas = |key| -> Option<Box<[Structural]>> {
-        let stated = Some(schema.list_at(&[key])).filter(|stated| !stated.is_empty())?;
-        Some(stated.iter().map(|value| self::schema(value, depth)).collect())
-    };
-    let text = |key| Some(schema.str_at(&[key])).filter(|text| !text.is_empty());
-    let values = Some(schema.list_at(&["enum"])).filter(|values| !values.is_empty());
-    let required = Some(texts(schema, "required")).filter(|names| !names.is_empty());
-    let stated = [
-        values.map(|values| Rule::Enumeration(Box::new(Enumeration::of(values)))),
-        text("format").map(|format| Rule::Format(format.into())),
-        text("pattern").map(|pattern| Rule::Pattern(Box::new(Pattern::new(pattern)))),
-        number("minimum").map(Rule::Minimum),
-        flag("exclusiveMinimum", Rule::ExclusiveMinimum),
-        number("maximum").map(Rule::Maximum),
-        flag("exclusiveMaximum", Rule::ExclusiveMaximum),
-        number("multipleOf").map(Rule::MultipleOf),
-        count("minLength").map(Rule::MinLength),
-        count("maxLength").map(Rule::MaxLength),
-        count("minItems").map(Rule::MinItems),
-        count("maxItems").map(Rule::MaxItems),
-        flag("uniqueItems", Rule::UniqueItems),
-        count("minProperties").map(Rule::MinProperties),
-        count("maxProperties").map(Rule::MaxProperties),
-        required.map(|names| Rule::Required(names.into())),
-        schemas("allOf").map(Rule::AllOf),
-        schemas("anyOf").map(Rule::AnyOf),
-        schemas("oneOf").map(Rule::OneOf),
-        below(schema, "not", depth).map(Rule::Not),
-    ];
-    ValueValidations::of(stated.into_iter().flatten().collect())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bounds are floats in the API")]

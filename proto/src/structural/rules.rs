@@ -1,15 +1,18 @@
 //! Value validations.
 
-use super::{Pattern, Structural};
+use std::hash::{Hash, Hasher};
+use std::mem;
+
+use super::{Pattern, Shared, Structural};
 use crate::value::{Str, Value};
 
 /// The value validations of a schema: only those that it states, because a server may hold hundreds of thousands of
 /// schemas, and few state more than two.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub struct ValueValidations(Box<[Rule]>);
 
 /// One value validation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rule {
     Enumeration(Box<Enumeration>),
     Format(Str),
@@ -30,7 +33,34 @@ pub(super) enum Rule {
     AllOf(Box<[Structural]>),
     AnyOf(Box<[Structural]>),
     OneOf(Box<[Structural]>),
-    Not(Box<Structural>),
+    Not(Shared),
+}
+
+/// Rules that are compared whole, and stated rarely, only count by their kind.
+impl Hash for Rule {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        mem::discriminant(self).hash(state);
+        match self {
+            Self::Format(text) => text.hash(state),
+            Self::Pattern(pattern) => pattern.text().hash(state),
+            Self::Minimum(bound) | Self::Maximum(bound) | Self::MultipleOf(bound) => bound.to_bits().hash(state),
+            Self::MinLength(bound)
+            | Self::MaxLength(bound)
+            | Self::MinItems(bound)
+            | Self::MaxItems(bound)
+            | Self::MinProperties(bound)
+            | Self::MaxProperties(bound) => bound.hash(state),
+            Self::Required(names) => names.hash(state),
+            Self::Enumeration(of) => of.values().iter().for_each(|value| value.as_str().hash(state)),
+            Self::ExclusiveMinimum
+            | Self::ExclusiveMaximum
+            | Self::UniqueItems
+            | Self::AllOf(_)
+            | Self::AnyOf(_)
+            | Self::OneOf(_)
+            | Self::Not(_) => {}
+        }
+    }
 }
 
 /// Defines functions that return the value of one rule, or another value if the schema does not state the rule.
@@ -94,7 +124,7 @@ impl ValueValidations {
 }
 
 /// The allowed values, where not all are allowed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Enumeration {
     values: Vec<Value>,
     /// The index of the values if there are many.
@@ -108,7 +138,7 @@ static ANYTHING: Enumeration = Enumeration { values: Vec::new(), index: None };
 const COMPARED_MAX: usize = 16;
 
 /// The values of an enumeration by their type.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Index {
     /// Those that are strings, sorted.
     texts: Vec<Str>,

@@ -20,7 +20,13 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// The part of other definitions that is decoded: not their schemas, which are most of them.
+/// The part of a definition that its status depends on. The rest are its schemas, which are most of it.
+const DECIDING: Part = Part::only(&[
+    ("metadata", Part::only(&[("uid", Part::Whole), ("annotations", Part::Whole)])),
+    ("spec", Part::only(&[("group", Part::Whole), ("names", Part::Whole), ("conversion", Part::Whole)])),
+    ("status", Part::Whole),
+]);
+/// The part of other definitions that is decoded.
 const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part::Whole)]))]);
 
 struct Controller {
@@ -57,8 +63,9 @@ fn group(name: &str) -> &str {
 impl Controller {
     async fn renew(&self, name: String) -> ApiResult<Requeue> {
         let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
-        let Some(mut definition) = self.agent.get(target)? else { return Ok(Requeue::Never) };
-        let (before, taken, now) = (definition.clone(), self.taken(&name)?, now().to_string());
+        let Some(mut definition) = self.agent.get_part(target, DECIDING)? else { return Ok(Requeue::Never) };
+        let taken = if status::has_its_names(&definition) { Taken::default() } else { self.taken(&name)? };
+        let (before, now) = (definition.clone(), now().to_string());
         status::renew(&mut definition, &taken, &now);
         if definition == before {
             return Ok(Requeue::Never);

@@ -13,7 +13,13 @@ const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];
 /// A condition: type, status, reason, message.
 type Condition<'a> = (&'a str, bool, &'a str, &'a str);
 
-/// Updates the status of a definition; `taken` are the names in its group.
+/// Returns whether a definition has exactly the names that it asks for, so that those of others do not matter.
+pub fn has_its_names(definition: &Value) -> bool {
+    is_settled(definition.at(&["spec", "names"]), definition.at(&ACCEPTED))
+}
+
+/// Updates the status of a definition. `taken` are the names in its group, which only matter to a definition that does
+/// not have its names yet.
 pub fn renew(definition: &mut Value, taken: &Taken, now: &str) {
     accept_names(definition, taken, now);
     establish(definition, now);
@@ -28,10 +34,10 @@ fn tell(definition: &mut Value, (kind, status, reason, message): Condition<'_>, 
 }
 
 fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
-    let (asked, accepted) = (definition.at(&["spec", "names"]), definition.at(&ACCEPTED));
-    if is_settled(asked, accepted) {
+    if has_its_names(definition) {
         return;
     }
+    let (asked, accepted) = (definition.at(&["spec", "names"]), definition.at(&ACCEPTED));
     let (names, conflict) = decide(asked, accepted, taken);
     definition.set_at(&ACCEPTED, names);
     let Some((reason, message)) = conflict else {

@@ -1,0 +1,78 @@
+//! Equal schemas in one place: a definition states the same schema for very many fields, such as a string without
+//! bounds, and its versions state nearly the same fields.
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::Structural;
+
+/// A schema that fields with equal schemas share. Two of one [`Reader`](super::Reader) are equal exactly if they are
+/// the same, so that comparing schemas does not look at what lies below them.
+#[derive(Debug, Clone)]
+pub struct Shared(Arc<Structural>);
+
+impl Deref for Shared {
+    type Target = Structural;
+
+    fn deref(&self) -> &Structural {
+        &self.0
+    }
+}
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Hash for Shared {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
+/// The schemas that were made so far.
+#[derive(Debug, Default)]
+pub(super) struct Pool(HashSet<Pooled>);
+
+/// A shared schema that is compared by what it states.
+#[derive(Debug)]
+struct Pooled(Shared);
+
+impl Pool {
+    /// Returns the shared schema that is equal to this one.
+    pub(super) fn share(&mut self, schema: Structural) -> Shared {
+        if let Some(Pooled(known)) = self.0.get(&schema) {
+            return known.clone();
+        }
+        let shared = Shared(Arc::new(schema));
+        self.0.insert(Pooled(shared.clone()));
+        shared
+    }
+}
+
+impl Borrow<Structural> for Pooled {
+    fn borrow(&self) -> &Structural {
+        &self.0
+    }
+}
+
+impl Hash for Pooled {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Structural::hash(&self.0, state);
+    }
+}
+
+impl PartialEq for Pooled {
+    fn eq(&self, other: &Self) -> bool {
+        *self.0.0 == *other.0.0
+    }
+}
+
+impl Eq for Pooled {}
+
+/// Numbers in JSON are never NaN.
+impl Eq for Structural {}
