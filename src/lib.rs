@@ -9,8 +9,8 @@
 //! The modules of [`flotilla_objects`] lie below all of them, in a crate of their own: an edit of a kind is tested
 //! without building the server.
 //!
-//! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `enablement`, `catalogued`, `embedded`,
-//!   `large_pages`, `parent`
+//! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
+//!   `embedded`, `large_pages`, `parent`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
@@ -69,6 +69,7 @@ mod scratch;
 pub mod selector;
 pub mod served;
 pub mod streams;
+mod text_options;
 pub mod transport;
 pub mod turn;
 pub mod unreadable;

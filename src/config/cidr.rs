@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text_options::as_text;
+
 /// A range of IP addresses: a network and the length of its prefix (RFC 4632).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cidr {
@@ -206,23 +208,7 @@ impl fmt::Display for PortRange {
     }
 }
 
-macro_rules! as_string {
-    ($type:ty) => {
-        impl TryFrom<String> for $type {
-            type Error = CidrError;
-            fn try_from(text: String) -> Result<Self, CidrError> {
-                text.parse()
-            }
-        }
-        impl From<$type> for String {
-            fn from(range: $type) -> Self {
-                range.to_string()
-            }
-        }
-    };
-}
-as_string!(ServiceRanges);
-as_string!(PortRange);
+as_text!(ServiceRanges, PortRange);
 
 #[cfg(test)]
 mod tests {

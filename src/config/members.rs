@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text_options::as_text;
+
 /// The word that stands in the place of a name if one host name resolves to all members. No member can have this name.
 const DNS: &str = "dns";
 /// Largest name of a member, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
@@ -137,19 +139,7 @@ impl fmt::Display for InitialCluster {
     }
 }
 
-impl TryFrom<String> for InitialCluster {
-    type Error = InitialClusterError;
-
-    fn try_from(text: String) -> Result<Self, InitialClusterError> {
-        text.parse()
-    }
-}
-
-impl From<InitialCluster> for String {
-    fn from(cluster: InitialCluster) -> Self {
-        cluster.to_string()
-    }
-}
+as_text!(InitialCluster);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,12 @@
 //! The version that `/version` states in place of the server's own.
 
+use std::fmt;
 use std::str::FromStr;
 
 use flotilla_golang::strconv::quote;
 use serde::{Deserialize, Serialize};
 
+use crate::text_options::as_text;
 use crate::version::RELEASE;
 
 /// A version of the release of Kubernetes that this server implements, as in `v1.36.3-mine`.
@@ -49,19 +51,13 @@ impl FromStr for ReportedVersion {
     }
 }
 
-impl TryFrom<String> for ReportedVersion {
-    type Error = ReportedVersionError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
+impl fmt::Display for ReportedVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
-impl From<ReportedVersion> for String {
-    fn from(version: ReportedVersion) -> Self {
-        version.0
-    }
-}
+as_text!(ReportedVersion);
 
 /// Returns the length of the numbers with dots between them that a text begins with.
 fn numbers_len(text: &str) -> usize {

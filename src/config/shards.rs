@@ -9,6 +9,7 @@ use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogued::{CONSULTED, stored_resource};
+use crate::text_options::as_text;
 
 /// Tables that cannot have several shards: a write to them allocates addresses and ports, and for that must see the
 /// latest state of all objects.
@@ -128,19 +129,7 @@ impl fmt::Display for Shards {
     }
 }
 
-impl TryFrom<String> for Shards {
-    type Error = ShardsError;
-
-    fn try_from(text: String) -> Result<Self, ShardsError> {
-        text.parse()
-    }
-}
-
-impl From<Shards> for String {
-    fn from(shards: Shards) -> Self {
-        shards.to_string()
-    }
-}
+as_text!(Shards);
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use flotilla_proto::duration;
 use serde::{Deserialize, Serialize};
 
+use crate::text_options::as_text;
+
 /// A span of time that is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -32,19 +34,7 @@ impl fmt::Display for Span {
     }
 }
 
-impl TryFrom<String> for Span {
-    type Error = SpanError;
-
-    fn try_from(text: String) -> Result<Self, SpanError> {
-        text.parse()
-    }
-}
-
-impl From<Span> for String {
-    fn from(span: Span) -> Self {
-        span.to_string()
-    }
-}
+as_text!(Span);
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{TlsVersion, defaults};
+use crate::text_options::as_text;
 
 /// Options of TLS.
 #[derive(Debug, Clone, clap::Args, Serialize, Deserialize)]
@@ -114,19 +115,7 @@ impl fmt::Display for NamedKey {
     }
 }
 
-impl TryFrom<String> for NamedKey {
-    type Error = NamedKeyError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<NamedKey> for String {
-    fn from(named: NamedKey) -> Self {
-        named.to_string()
-    }
-}
+as_text!(NamedKey);
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,8 @@ use flotilla_golang::strconv::{self, quote};
 use flotilla_proto::catalogue;
 use serde::{Deserialize, Serialize};
 
+use crate::text_options::as_text;
+
 /// The classes of versions, as settings name them; later ones take precedence.
 const CLASSES: [(&str, Class); 4] =
     [("api/all", Class::All), ("api/ga", Class::Stable), ("api/beta", Class::Beta), ("api/alpha", Class::Alpha)];
@@ -224,19 +226,7 @@ impl fmt::Display for Enablement {
     }
 }
 
-impl TryFrom<String> for Enablement {
-    type Error = EnablementError;
-
-    fn try_from(text: String) -> Result<Self, EnablementError> {
-        text.parse()
-    }
-}
-
-impl From<Enablement> for String {
-    fn from(enablement: Enablement) -> Self {
-        enablement.to_string()
-    }
-}
+as_text!(Enablement);
 
 #[cfg(test)]
 mod tests {

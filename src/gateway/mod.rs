@@ -15,6 +15,7 @@ mod exchange;
 mod flows;
 mod handler;
 mod head;
+mod identification;
 mod large_requests;
 pub mod lists;
 mod members;

@@ -66,6 +66,11 @@ impl Outbound {
         Self { egress, ..Self::default() }
     }
 
+    /// Returns whether the configuration of proxies names a network.
+    pub fn names(&self, network: Network) -> bool {
+        self.egress.names(network)
+    }
+
     /// Returns one that reaches others through the same proxies, with connections of its own.
     #[must_use]
     pub fn apart(&self) -> Self {

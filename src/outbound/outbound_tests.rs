@@ -33,7 +33,7 @@ async fn listen(name: &str, protocol: &[u8]) -> (TlsAcceptor, TcpListener, Peer)
     let port = listener.local_addr().unwrap().port();
     let trust = Trust::bundle(certificate.pem());
     let secure = Secure { server_name: "a.example".into(), trust, identity: None, http2: true };
-    let peer = Peer { host: "127.0.0.1".into(), port, network: Network::Local, guarded: false, secure: Some(secure) };
+    let peer = Peer { host: "127.0.0.1".into(), port, network: Network::Direct, guarded: false, secure: Some(secure) };
     (TlsAcceptor::from(Arc::new(config)), listener, peer)
 }
 

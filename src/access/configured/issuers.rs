@@ -15,7 +15,7 @@ use crate::access::rbac::aggregate;
 use crate::config::Config;
 use crate::field::{ErrorKind, Errors, Path, quote};
 use crate::limits;
-use crate::outbound::Outbound;
+use crate::outbound::{Network, Outbound};
 use crate::pki::{PkiError, read_credential};
 
 const KIND: &str = "AuthenticationConfiguration";
@@ -49,6 +49,9 @@ pub enum AuthenticationError {
     /// The configuration is not valid.
     #[error("invalid authentication configuration: {0}")]
     Invalid(String),
+    /// An issuer is in a network to which no proxy is configured.
+    #[error("oidc: egress lookup for {0:?} is not configured")]
+    Network(&'static str),
     /// Both the file and a flag say which requests need no credentials.
     #[error(
         "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication \
@@ -97,7 +100,7 @@ impl Authentication {
         if stated.anonymous.is_some() && config.anonymous_auth.is_some() {
             return Err(AuthenticationError::Anonymous);
         }
-        let issuers = Arc::new(Issuers::new(opened(stated.issuers, &outbound)));
+        let issuers = Arc::new(Issuers::new(opened(stated.issuers, &outbound).map_err(|error| error.of_file(path))?));
         let file = Some(FollowedFile::new(path, text));
         Ok(Self { issuers, anonymous: stated.anonymous, file, own, outbound })
     }
@@ -137,12 +140,23 @@ impl Authentication {
         if stated.anonymous != self.anonymous {
             return Err(Wrong::Invalid("anonymous: Forbidden: changed from initial configuration file".to_owned()));
         }
-        Ok(opened(stated.issuers, &self.outbound))
+        opened(stated.issuers, &self.outbound)
     }
 }
 
-fn opened(issuers: Vec<IssuerSettings>, outbound: &Outbound) -> Vec<Arc<OpenId>> {
-    issuers.into_iter().map(|settings| Arc::new(OpenId::new(settings, outbound.clone()))).collect()
+fn opened(issuers: Vec<IssuerSettings>, outbound: &Outbound) -> Result<Vec<Arc<OpenId>>, Wrong> {
+    let open = |settings: IssuerSettings| {
+        let network = match settings.network {
+            Network::Direct => None,
+            Network::ControlPlane => Some("controlplane"),
+            Network::Cluster => Some("cluster"),
+        };
+        match network.filter(|_| !outbound.names(settings.network)) {
+            Some(network) => Err(Wrong::Network(network)),
+            None => Ok(Arc::new(OpenId::new(settings, outbound.clone()))),
+        }
+    };
+    issuers.into_iter().map(open).collect()
 }
 
 /// Waits until the keys of all issuers are known.
@@ -163,6 +177,8 @@ enum Wrong {
     Document(String),
     #[error("{0}")]
     Invalid(String),
+    #[error("oidc: egress lookup for {0:?} is not configured")]
+    Network(&'static str),
 }
 
 impl Wrong {
@@ -170,6 +186,7 @@ impl Wrong {
         match self {
             Self::Document(why) => AuthenticationError::Document(path.display().to_string(), why),
             Self::Invalid(why) => AuthenticationError::Invalid(why),
+            Self::Network(network) => AuthenticationError::Network(network),
         }
     }
 }

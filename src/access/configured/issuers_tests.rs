@@ -82,3 +82,15 @@ fn the_file_says_which_paths_need_no_credentials() {
     assert_eq!(read("jwt: []").unwrap().anonymous, None);
     assert_eq!(parse("", &[]).err(), Some(Wrong::Document("empty config data".into())));
 }
+
+#[test]
+fn an_issuer_in_a_network_without_configuration_is_refused() {
+    let open = |network: &str| {
+        let stated = read(&format!("jwt: [{{issuer: {{{GOOD}, egressSelectorType: '{network}'}}, {NAME}}}]"))?;
+        opened(stated.issuers, &Outbound::default()).map(|opened| opened.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(open(""), Ok(1));
+    assert_eq!(open("cluster"), Err("oidc: egress lookup for \"cluster\" is not configured".into()));
+    let why = open("etcd").unwrap_err();
+    assert!(why.ends_with("egress selector must be either controlplane or cluster"), "{why}");
+}

@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use super::document::Form;
 use crate::access::openid::{Algorithm, IssuerSettings, Mapping, Rule};
 use crate::field::{ErrorKind, Errors, Path};
+use crate::outbound::Network;
 use crate::rules::names;
 
 const PREFIXED: Form = Form::Object(
@@ -81,16 +82,16 @@ pub fn read(path: &Path<'_>, stated: &Value, own: &[String], errors: &mut Errors
         let why = "data does not contain any valid RSA or ECDSA certificates";
         errors.invalid_str(&place.child("certificateAuthority"), "<omitted>", why);
     }
-    match issuer.str_at(&["egressSelectorType"]) {
-        "" => {}
-        kind @ ("controlplane" | "cluster") => {
-            errors.invalid_str(&place.child("egressSelectorType"), kind, "egress selectors are not supported here");
-        }
+    let network = match issuer.str_at(&["egressSelectorType"]) {
+        "" => Network::Direct,
+        "controlplane" => Network::ControlPlane,
+        "cluster" => Network::Cluster,
         kind => {
             let why = "egress selector must be either controlplane or cluster";
             errors.invalid_str(&place.child("egressSelectorType"), kind, why);
+            Network::Direct
         }
-    }
+    };
     let (required, claim_rules) = claim_rules(&path.child("claimValidationRules"), stated, errors);
     let mappings = path.child("claimMappings");
     let of = stated.at(&["claimMappings"]);
@@ -113,6 +114,7 @@ pub fn read(path: &Path<'_>, stated: &Value, own: &[String], errors: &mut Errors
         discovery_url: Some(discovery.to_owned()).filter(|url| !url.is_empty()),
         audiences,
         authorities: Bytes::copy_from_slice(authorities.as_bytes()),
+        network,
         algorithms: Algorithm::all(),
         username: username?,
         groups,

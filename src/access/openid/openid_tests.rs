@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use flotilla_cel::access::{Expression, Subject};
 
 use super::*;
+use crate::outbound::Network;
 
 const ISSUER: &str = "https://issuer.example";
 
@@ -20,6 +21,7 @@ fn settings() -> IssuerSettings {
         discovery_url: None,
         audiences: vec!["kubernetes".into()],
         authorities: Default::default(),
+        network: Network::Direct,
         algorithms: vec![Algorithm::Es256],
         username: claim("sub", &format!("{ISSUER}#")),
         groups: Some(claim("groups", "oidc:")),

@@ -49,6 +49,7 @@ pub struct Provider {
     /// The URL of the discovery document.
     document: String,
     trust: Trust,
+    network: Network,
     outbound: Outbound,
 }
 
@@ -59,7 +60,8 @@ impl Provider {
             Some(url) => url.clone(),
             None => format!("{}/.well-known/openid-configuration", settings.url.trim_end_matches('/')),
         };
-        Self { issuer: settings.url.clone(), document, trust: Trust::bundle(settings.authorities.clone()), outbound }
+        let trust = Trust::bundle(settings.authorities.clone());
+        Self { issuer: settings.url.clone(), document, trust, network: settings.network, outbound }
     }
 
     /// Fetches the keys.
@@ -105,6 +107,6 @@ impl Provider {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (host, port) = (text(url.hostname()), text(url.port()).parse().unwrap_or(PORT));
         let secure = Secure { server_name: host.clone(), trust: self.trust.clone(), identity: None, http2: true };
-        Peer { host, port, network: Network::ControlPlane, guarded: false, secure: Some(secure) }
+        Peer { host, port, network: self.network, guarded: false, secure: Some(secure) }
     }
 }

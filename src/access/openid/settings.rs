@@ -8,6 +8,7 @@ use flotilla_cel::access::Expression;
 
 use super::keys::Algorithm;
 use crate::config::Config;
+use crate::outbound::Network;
 use crate::pki::{PkiError, read_credential};
 
 /// The claim of an email address. Unlike other claims, it identifies a user beyond the provider and gets no prefix by
@@ -73,6 +74,8 @@ pub struct IssuerSettings {
     pub audiences: Vec<String>,
     /// The authorities of the provider's certificate, in PEM. Empty for those that this machine trusts.
     pub authorities: Bytes,
+    /// The network of the provider.
+    pub network: Network,
     /// The algorithms by which tokens may be signed.
     pub algorithms: Vec<Algorithm>,
     /// The name of the user.
@@ -128,6 +131,7 @@ impl IssuerSettings {
             discovery_url: None,
             audiences: vec![client.clone()],
             authorities: config.oidc_ca_file.as_deref().map(read_credential).transpose()?.unwrap_or_default().into(),
+            network: Network::Direct,
             algorithms: config.oidc_signing_algs.iter().map(algorithm).collect::<Result<_, _>>()?,
             username: Mapping::Claim { claim: claim.clone(), prefix },
             groups: groups.map(|claim| Mapping::Claim { claim, prefix: config.oidc_groups_prefix.clone() }),

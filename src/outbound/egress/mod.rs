@@ -27,8 +27,8 @@ pub enum Network {
     ControlPlane,
     /// The network of the nodes: kubelets, pods, and Services.
     Cluster,
-    /// This machine.
-    Local,
+    /// What is always reached directly: this machine, and providers of tokens for which no network is configured.
+    Direct,
 }
 
 /// The proxies by network.
@@ -38,6 +38,8 @@ pub struct Egress {
     control_plane: Option<Arc<Proxy>>,
     /// The proxy to [`Network::Cluster`]. `None` if this server connects directly.
     cluster: Option<Arc<Proxy>>,
+    /// The networks that the configuration names, with a proxy or as reached directly.
+    named: Vec<Network>,
 }
 
 impl Egress {
@@ -46,8 +48,13 @@ impl Egress {
         match network {
             Network::ControlPlane => self.control_plane.clone(),
             Network::Cluster => self.cluster.clone(),
-            Network::Local => None,
+            Network::Direct => None,
         }
+    }
+
+    /// Returns whether the configuration names a network.
+    pub fn names(&self, network: Network) -> bool {
+        self.named.contains(&network)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
-use super::{Egress, Place, Protocol, Proxy};
+use super::{Egress, Network, Place, Protocol, Proxy};
 use crate::field::quote;
 use crate::outbound::{Error, Identity, Secure, Trust, tls};
 use crate::pki::{PkiError, read_credential};
@@ -57,8 +57,14 @@ impl Egress {
             }
             let proxy = proxy(selection.at(&["connection"]))?.map(Arc::new);
             match name.as_str() {
-                "controlplane" => egress.control_plane = proxy,
-                "cluster" => egress.cluster = proxy,
+                "controlplane" => {
+                    egress.control_plane = proxy;
+                    egress.named.push(Network::ControlPlane);
+                }
+                "cluster" => {
+                    egress.cluster = proxy;
+                    egress.named.push(Network::Cluster);
+                }
                 "etcd" => {} // this server uses no etcd
                 other => {
                     return wrong(format!(

@@ -34,7 +34,7 @@ pub(super) fn all(registry: &Registry) -> LocalBoxFuture<'_, Vec<Value>> {
 async fn ask(outbound: &Outbound, port: u16) -> (bool, String) {
     let host = "127.0.0.1".to_owned();
     let secure = Secure { server_name: host.clone(), trust: Trust::Anybody, identity: None, http2: false };
-    let peer = Peer { host, port, network: Network::Local, guarded: false, secure: Some(secure) };
+    let peer = Peer { host, port, network: Network::Direct, guarded: false, secure: Some(secure) };
     let asked = async {
         let request = http::Request::get("/healthz").header(HOST, peer.address()).body(outbound::empty());
         let request = request.map_err(|error| Error::Dial(error.to_string()))?;
