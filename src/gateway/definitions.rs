@@ -14,7 +14,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// The parts of a definition that are read: all but its schemas, which are most of it.
 const READ: Part = Part::only(&[
-    ("spec", Part::only(&[("versions", Part::Whole)])),
+    ("spec", Part::only(&[("versions", Part::only(&[("name", Part::Whole), ("served", Part::Whole)]))])),
     ("status", Part::only(&[("conditions", Part::Whole)])),
 ]);
 

@@ -70,7 +70,7 @@ async fn authenticate(
     let found = match authenticate() {
         Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && credentials.is_some() => {
             // This replica may not have the token's account yet.
-            return Err(ApiError::unavailable("this server cannot tell yet who asks", 1));
+            return Err(ApiError::unavailable("this server cannot authenticate yet", 1));
         }
         Err(Refused { retry: Some(retry), .. }) => {
             if !progress.take_seat(gateway, Lane::ReadOnly) {
@@ -78,7 +78,7 @@ async fn authenticate(
             }
             let prepared = Box::pin(tokio::time::timeout(limits::REVISION_WAIT, prepare(gateway, retry))).await;
             progress.leave_seat(gateway);
-            prepared.map_err(|_| ApiError::unavailable("this server cannot tell now who asks", 1))??;
+            prepared.map_err(|_| ApiError::unavailable("this server cannot authenticate now", 1))??;
             authenticate()
         }
         found => found,

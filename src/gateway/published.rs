@@ -26,8 +26,8 @@ pub struct Published {
     built_in: Vec<discovery::Served>,
     /// The group versions of custom resources, and those of other servers.
     further: Mutex<[Vec<discovery::Served>; 2]>,
-    /// Discovery, encoded when it is first read after a change: while many definitions are written, nobody reads it in
-    /// between.
+    /// Discovery, encoded when it is first read after a change: while many definitions are written, few
+    /// clients read it.
     documents: ArcSwap<OnceLock<Arc<Documents>>>,
     openapi: ArcSwap<OpenApi>,
 }

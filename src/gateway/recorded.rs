@@ -21,7 +21,7 @@ use crate::request::Caller;
 use crate::request::path::{self, Target};
 use crate::request::verb::Verb;
 
-/// Begins to record a request, if the policy says so. `caller` is `None` if nobody knows who asks. Returns the answer
+/// Begins to record a request, if the policy says so. `caller` is `None` if the user is not known. Returns the answer
 /// to a request that must not go on, since its event cannot be recorded.
 pub(super) fn begin(
     gateway: &Gateway,

@@ -21,6 +21,8 @@ pub use pattern::Pattern;
 pub use prune::prune;
 pub use read::Reader;
 pub use rules::{Enumeration, ValueValidations};
+use shared::hash_value;
+
 pub use shared::Shared;
 pub use types::object_type;
 
@@ -76,7 +78,8 @@ struct Extra {
 
 impl Hash for Extra {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.default_bytes, &self.defaulted, &self.list_map_keys).hash(state);
+        (&self.defaulted, &self.list_map_keys).hash(state);
+        self.default.iter().for_each(|value| hash_value(value, state));
     }
 }
 

@@ -11,8 +11,9 @@ use crate::value::Str;
 /// Valid patterns. Definitions repeat a few of them in very many fields, and to compile one takes as long as all other
 /// checks of a field.
 static KNOWN: LazyLock<RwLock<HashSet<Str>>> = LazyLock::new(RwLock::default);
-/// The most patterns that are remembered, and the most bytes of one.
+/// The largest number of patterns that are remembered.
 const KNOWN_MAX: usize = 1_000;
+/// The largest size of a pattern that is remembered, in bytes.
 const KNOWN_BYTES_MAX: usize = 256;
 
 fn remember(valid: &Str) {

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::mem;
 
+use super::shared::hash_value;
 use super::{Pattern, Shared, Structural};
 use crate::value::{Str, Value};
 
@@ -36,14 +37,15 @@ pub(super) enum Rule {
     Not(Shared),
 }
 
-/// Rules that are compared whole, and stated rarely, only count by their kind.
 impl Hash for Rule {
     fn hash<H: Hasher>(&self, state: &mut H) {
         mem::discriminant(self).hash(state);
         match self {
             Self::Format(text) => text.hash(state),
             Self::Pattern(pattern) => pattern.text().hash(state),
-            Self::Minimum(bound) | Self::Maximum(bound) | Self::MultipleOf(bound) => bound.to_bits().hash(state),
+            Self::Minimum(bound) | Self::Maximum(bound) | Self::MultipleOf(bound) => {
+                (bound + 0.0).to_bits().hash(state)
+            }
             Self::MinLength(bound)
             | Self::MaxLength(bound)
             | Self::MinItems(bound)
@@ -51,14 +53,10 @@ impl Hash for Rule {
             | Self::MinProperties(bound)
             | Self::MaxProperties(bound) => bound.hash(state),
             Self::Required(names) => names.hash(state),
-            Self::Enumeration(of) => of.values().iter().for_each(|value| value.as_str().hash(state)),
-            Self::ExclusiveMinimum
-            | Self::ExclusiveMaximum
-            | Self::UniqueItems
-            | Self::AllOf(_)
-            | Self::AnyOf(_)
-            | Self::OneOf(_)
-            | Self::Not(_) => {}
+            Self::Enumeration(of) => of.values().iter().for_each(|value| hash_value(value, state)),
+            Self::AllOf(schemas) | Self::AnyOf(schemas) | Self::OneOf(schemas) => schemas.hash(state),
+            Self::Not(schema) => schema.hash(state),
+            Self::ExclusiveMinimum | Self::ExclusiveMaximum | Self::UniqueItems => {}
         }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Structural;
+use crate::value::Value;
 
 /// A schema that fields with equal schemas share. Two of one [`Reader`](super::Reader) are equal exactly if they are
 /// the same, so that comparing schemas does not look at what lies below them.
@@ -76,3 +77,25 @@ impl Eq for Pooled {}
 
 /// Numbers in JSON are never NaN.
 impl Eq for Structural {}
+
+/// Hashes a value. Equal values have equal hashes, whatever the order of their members.
+pub(super) fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
+    std::mem::discriminant(value).hash(state);
+    match value {
+        Value::Null | Value::Hole(_) => {}
+        Value::Bool(truth) => truth.hash(state),
+        Value::Int(number) => number.hash(state),
+        Value::Float(number) => (number.get() + 0.0).to_bits().hash(state),
+        Value::Str(text) => text.hash(state),
+        Value::Array(items) => items.iter().for_each(|item| hash_value(item, state)),
+        Value::Object(members) => {
+            let member = |(key, value): (&str, &Value)| {
+                let mut own = DefaultHasher::new();
+                key.hash(&mut own);
+                hash_value(value, &mut own);
+                own.finish()
+            };
+            members.iter().map(member).fold(0, u64::wrapping_add).hash(state);
+        }
+    }
+}

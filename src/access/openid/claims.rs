@@ -304,7 +304,7 @@ fn check(rules: &[Rule], tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the strings of a value: of a list, a single string, or null. Leaves out empty strings.
+/// Returns the strings of a list, or a single string. Leaves out empty strings; null has none.
 fn strings(value: &Cel<'_>) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let texts = match value {

@@ -1,4 +1,4 @@
-//! CEL expressions about who asks and what for: match conditions of authorization webhooks, and mappings and rules of
+//! CEL expressions about a request and its user: match conditions of authorization webhooks, and mappings and rules of
 //! the claims of tokens. Each sees one variable.
 
 use std::collections::BTreeMap;

@@ -64,14 +64,14 @@ impl Controller {
     async fn renew(&self, name: String) -> ApiResult<Requeue> {
         let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
         let Some(mut definition) = self.agent.get_part(target, DECIDING)? else { return Ok(Requeue::Never) };
-        let taken = if status::has_its_names(&definition) { Taken::default() } else { self.taken(&name)? };
+        let taken = if status::has_its_names(&definition) { None } else { Some(self.taken(&name)?) };
         let (before, now) = (definition.clone(), now().to_string());
-        status::renew(&mut definition, &taken, &now);
+        status::renew(&mut definition, taken.as_ref(), &now);
         if definition == before {
             return Ok(Requeue::Never);
         }
         let uid = before.str_at(&["metadata", "uid"]);
-        match self.agent.edit(target, uid, |definition| status::renew(definition, &taken, &now)).await {
+        match self.agent.edit(target, uid, |definition| status::renew(definition, taken.as_ref(), &now)).await {
             Err(error) if error.code != 404 => return Err(error),
             _ => {}
         }

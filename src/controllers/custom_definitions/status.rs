@@ -18,10 +18,12 @@ pub fn has_its_names(definition: &Value) -> bool {
     is_settled(definition.at(&["spec", "names"]), definition.at(&ACCEPTED))
 }
 
-/// Updates the status of a definition. `taken` are the names in its group, which only matter to a definition that does
-/// not have its names yet.
-pub fn renew(definition: &mut Value, taken: &Taken, now: &str) {
-    accept_names(definition, taken, now);
+/// Updates the status of a definition. `taken` are the names in its group. With `None` no names are given: a definition
+/// that asks for other names than it has is renewed again after that change.
+pub fn renew(definition: &mut Value, taken: Option<&Taken>, now: &str) {
+    if let Some(taken) = taken {
+        accept_names(definition, taken, now);
+    }
     establish(definition, now);
     judge_approval(definition, now);
 }
@@ -104,12 +106,19 @@ mod tests {
     #[test]
     fn definitions_are_established_at_once() {
         let mut cats = definition();
-        renew(&mut cats, &Taken::default(), NOW);
+        renew(&mut cats, Some(&Taken::default()), NOW);
         assert_eq!(cats.at(&ACCEPTED), cats.at(&["spec", "names"]));
         assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         let before = cats.clone();
-        renew(&mut cats, &Taken::default(), "2030-01-01T00:00:09Z");
+        renew(&mut cats, Some(&Taken::default()), "2030-01-01T00:00:09Z");
         assert_eq!(cats, before, "conditions that are stated already are not changed");
+    }
+
+    #[test]
+    fn no_names_are_given_without_those_of_the_group() {
+        let mut cats = definition();
+        renew(&mut cats, None, NOW);
+        assert_eq!(cats, definition());
     }
 
     #[test]
@@ -117,12 +126,12 @@ mod tests {
         let mut taken = Taken::default();
         taken.add(&value!({"plural": "lions", "kind": "Cat", "shortNames": ["ct"]}));
         let mut cats = definition();
-        renew(&mut cats, &taken, NOW);
+        renew(&mut cats, Some(&taken), NOW);
         assert_eq!(conditions(&cats), ["NamesAccepted False KindConflict", "Established False NotAccepted"]);
-        renew(&mut cats, &Taken::default(), NOW);
+        renew(&mut cats, Some(&Taken::default()), NOW);
         assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         cats.set_at(&["spec", "names", "shortNames"], value!(["ct"]));
-        renew(&mut cats, &taken, NOW);
+        renew(&mut cats, Some(&taken), NOW);
         assert_eq!(
             conditions(&cats),
             ["NamesAccepted False ShortNamesConflict", "Established True InitialNamesAccepted"]
@@ -135,7 +144,7 @@ mod tests {
         cats.set_at(&["spec", "group"], "cats.k8s.io");
         cats.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": "unapproved, to try"}));
         cats.set_at(&["spec", "conversion"], value!({"webhook": {"clientConfig": {"caBundle": "AAAA"}}}));
-        renew(&mut cats, &Taken::default(), NOW);
+        renew(&mut cats, Some(&Taken::default()), NOW);
         assert_eq!(
             conditions(&cats),
             [

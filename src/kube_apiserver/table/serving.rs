@@ -11,7 +11,7 @@ pub(super) const SECURE_SERVING: Section = Section {
             "cert-dir",
             Kind::Text,
             "/var/run/kubernetes",
-            "Directory of apiserver.crt and apiserver.key, which the server makes if no certificate is given.",
+            "Directory of apiserver.crt and apiserver.key, for servers without --tls-cert-file; made if missing.",
         ),
         acts("disable-http2-serving", Kind::Bool, "", "Serve HTTP/1.1 only."),
         accepted(

@@ -76,7 +76,7 @@ pub struct Call<'a> {
     pub body: Value,
     /// Options of the write.
     pub options: &'a WriteOptions,
-    /// The user who asks, and the request's state.
+    /// The user, and the request's state.
     pub caller: &'a mut Caller,
 }
 

@@ -2,7 +2,6 @@
 
 use flotilla_proto::structural::ListType;
 
-use super::escape::escape;
 use super::shape::ShapeKind;
 use super::{List, Map, Value, compare};
 use crate::error::{Error, Outcome};
@@ -101,8 +100,7 @@ impl Comparison {
         };
         for (property, value) in a_map.iter() {
             if is_declared(a, property) {
-                let name = escape(property).unwrap_or(property.into());
-                match (a.find_field(&name)?, b.find_field(&name)?) {
+                match (a.find_property(property)?, b.find_property(property)?) {
                     (None, None) => {}
                     (Some(a), Some(b)) if self.values(&a, &b)? => {}
                     _ => return Ok(false),

@@ -260,6 +260,17 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Returns the value of a property, by its name in objects; see [`Map::find`].
+    pub(super) fn find_property(&self, property: &str) -> Outcome<Option<Value<'a>>> {
+        match *self {
+            Self::Tree(map, Some(shape)) if shape.has_fields() => {
+                let value = map.get(property).filter(|value| !value.is_null());
+                shape.property(property).zip(value).map(|(shape, value)| shaped(value, shape)).transpose()
+            }
+            _ => self.find_field(&escape(property).unwrap_or(property.into())),
+        }
+    }
+
     /// Returns the entries in order; those of the declared fields if there are any.
     pub fn iter(&self) -> MapEntries<'a> {
         MapEntries { map: self.clone(), at: 0, members: None }

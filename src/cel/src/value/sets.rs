@@ -7,7 +7,6 @@ use flotilla_proto::structural::{ListType, Structural};
 use flotilla_proto::value::Str;
 
 use super::equal::Comparison;
-use super::escape::escape;
 use super::{Key, List, Map, Value};
 use crate::error::{Error, Outcome};
 
@@ -85,6 +84,5 @@ fn identity<'a>(item: &Value<'a>, keys: &[Str]) -> Outcome<Vec<Option<Key<'a>>>>
 }
 
 fn find<'a>(map: &Map<'a>, key: &str) -> Outcome<Option<Key<'a>>> {
-    let name = escape(key).unwrap_or(key.into());
-    Ok(map.find_field(&name)?.map(|value| Key::of(&value)))
+    Ok(map.find_property(key)?.map(|value| Key::of(&value)))
 }

@@ -107,12 +107,14 @@ impl<'a> Shape<'a> {
         Some(Self::of(schema))
     }
 
-    /// Returns a declared property and its name, by the name that expressions have for it. Properties that are called
-    /// like words of the language may also be named by these words.
+    /// Returns a declared property and its name, by the name that expressions have for it. Properties whose name begins
+    /// and ends with `__` in expressions, such as words of the language, may also be named without that.
     pub(super) fn field<'n>(self, name: &'n str) -> Option<(Cow<'n, str>, Self)> {
-        let property = escape::property(name)?;
-        let shape = self.property(&property)?;
-        Some((property, shape))
+        let declared = |property: Cow<'n, str>| self.property(&property).map(|shape| (property, shape));
+        escape::property(name).and_then(declared).or_else(|| {
+            let property = escape::property(&format!("__{name}__"))?.into_owned();
+            declared(property.into())
+        })
     }
 }
 
