@@ -267,3 +267,24 @@ fn the_properties_of_an_object_come_in_the_order_of_the_schema_whatever_has_more
     };
     assert_eq!([stated(0), stated(3), stated(62), stated(63), stated(250)], [0, 3, 62, 63, 250]);
 }
+
+#[test]
+fn fields_share_a_schema_if_they_state_the_same() {
+    let schema = Structural::of(&value!({"type": "object", "properties": {
+        "a": {"type": "string", "maxLength": 3, "description": "One."},
+        "b": {"type": "string", "maxLength": 3, "description": "Another."},
+        "c": {"type": "string", "maxLength": 4},
+        "d": {"type": "integer", "default": 1},
+        "e": {"type": "integer", "default": 2},
+        "f": {"type": "object", "default": {"x": 1, "y": 2}},
+        "g": {"type": "object", "default": {"y": 2, "x": 1}},
+        "h": {"anyOf": [{"minimum": 1}]},
+        "i": {"anyOf": [{"minimum": 2}]}
+    }}));
+    let at = |name: &str| &schema.properties.iter().find(|(own, _)| own == name).unwrap().1;
+    for (one, other, is_shared) in
+        [("a", "b", true), ("a", "c", false), ("d", "e", false), ("f", "g", true), ("h", "i", false)]
+    {
+        assert_eq!(at(one) == at(other), is_shared, "{one} {other}");
+    }
+}

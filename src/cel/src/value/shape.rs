@@ -136,3 +136,26 @@ fn meta(member: &str) -> &'static Structural {
     });
     if member == "metadata" { &METADATA } else { &TEXT }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::equal;
+    use super::*;
+
+    #[test]
+    fn properties_are_read_by_their_names_in_expressions_and_compared_by_their_own() {
+        let names = ["a-b", "if", "-", "1__dash__2"];
+        let properties: value::Map = names.iter().map(|name| (*name, value!({"type": "integer"}))).collect();
+        let schema = Structural::of(&value!({"type": "object", "properties": (properties)}));
+        let object = |last: i64| value!({"a-b": 1, "if": 2, "-": 3, "1__dash__2": last});
+        let (one, same, other) = (object(4), object(4), object(5));
+        let read = |tree| Value::of_shaped_tree(tree, Shape::of(&schema)).unwrap();
+        let Value::Map(map) = read(&one) else { panic!("an object reads as a map") };
+        for (name, number) in [("a__dash__b", 1), ("if", 2), ("__if__", 2), ("dash", 3)] {
+            assert_eq!(equal(&map.find_field(name).unwrap().unwrap(), &Value::Int(number)), Ok(true), "{name}");
+        }
+        assert!(map.find_field("a-b").unwrap().is_none());
+        assert_eq!(equal(&read(&one), &read(&same)), Ok(true));
+        assert_eq!(equal(&read(&one), &read(&other)), Ok(false));
+    }
+}
