@@ -54,7 +54,10 @@ impl Beginning {
         if boot.config.initial_cluster.is_none() {
             work.registry.repair_addresses().await.map_err(StartError::Addresses)?;
             let left = match seed(&work.registry, &work.input).await? {
-                Seeded::Now => Vec::new(),
+                Seeded::Now => {
+                    know_roles(&work.registry).await;
+                    Vec::new()
+                }
                 Seeded::Before => {
                     let all = bootstrap::objects(&work.input).map_err(SeedError::from)?;
                     bootstrap::renew(&work.registry, all).await
@@ -70,6 +73,7 @@ impl Beginning {
                 tracing::warn!(error = with_causes(&error), "the server cannot begin yet");
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
             }
+            know_roles(&work.registry).await;
             begun.done(&work);
             tracing::info!("the objects that every cluster has exist");
             if let Ok(all) = bootstrap::objects(&work.input) {
@@ -154,6 +158,12 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
         // Polls, which is simpler than following the many tables that these objects are in.
         let _ = tokio::time::timeout(limits::SEED_CHECK_INTERVAL, leads.changed()).await;
     }
+}
+
+/// Waits until the authorizer knows the roles and bindings that have just been created: a server that is ready refuses
+/// nobody whom they allow.
+async fn know_roles(registry: &Registry) {
+    let _ = registry.know_grants().await; // the server does not start without the tables of roles
 }
 
 /// Creates the objects that this release has and an earlier one had not, and updates those that are out of date. Tries

@@ -49,6 +49,8 @@ async fn admit_ann(registry: &Registry) {
 struct Server {
     directory: Scratch,
     address: SocketAddr,
+    /// Whether strangers could ask for the version as soon as the server had begun: a role that it creates allows it.
+    knew_roles: bool,
     begin: DrainBegin,
     thread: JoinHandle<Result<(), BootError>>,
 }
@@ -63,18 +65,22 @@ impl Server {
         let args = [&fixed[..], &["--token-auth-file", &tokens], flags].concat();
         let config = Flags::from_arg_matches(&Flags::command().try_get_matches_from(args).unwrap()).unwrap().config;
         let (begin, drain) = Drain::new();
-        let (address, bound) = mpsc::channel();
+        let (begun, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let boot = Boot::open(config, drain).await?;
                 let gateway = Gateway::start(&boot).await?;
+                let stranger = User { groups: vec!["system:unauthenticated".into()], ..User::default() };
+                let version = Attributes::Path { verb: "get", path: "/version" };
+                let knew_roles = gateway.registry.authorizer.allows_at_once(&stranger, &version);
                 admit_ann(&gateway.registry).await;
-                address.send(boot.address).unwrap();
+                begun.send((boot.address, knew_roles)).unwrap();
                 let routes = gateway.routes();
                 boot.serve(routes, move || gateway.is_idle()).await
             })
         });
-        Self { directory, address: bound.recv().unwrap(), begin, thread }
+        let (address, knew_roles) = receiver.recv().unwrap();
+        Self { directory, address, knew_roles, begin, thread }
     }
 
     fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
@@ -136,6 +142,13 @@ fn ask_about_config_maps(server: &Server, silent: SocketAddr) {
     assert!(created.starts_with("HTTP/1.1 201"), "{created}");
     let probe = r#"{"metadata":{"name":"probe","labels":{"probe":"1"}}}"#;
     while server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), probe).starts_with("HTTP/1.1 201") {}
+}
+
+#[test]
+fn a_server_that_has_begun_knows_the_roles_that_it_has_created() {
+    let server = Server::start(&[]);
+    assert!(server.knew_roles);
+    server.stop();
 }
 
 #[test]

@@ -56,7 +56,10 @@ impl Registry {
     /// index follows the tables, usually within a millisecond. After the time limit the index is used as it is. The
     /// limit is always reached after a snapshot of a table that was idle for longer than the history window: its last
     /// change is then the floor of the history, which no event ever brings into the index.
-    async fn know_grants(&self) -> ApiResult<()> {
+    ///
+    /// # Errors
+    /// 404 if a resource of RBAC is not served.
+    pub async fn know_grants(&self) -> ApiResult<()> {
         let mut stored = [Revision::ZERO; rbac::RESOURCES.len()];
         for (stored, resource) in stored.iter_mut().zip(rbac::RESOURCES) {
             let served = self.resources.of_resource(rbac::GROUP, resource).ok_or_else(ApiError::no_such_path)?;
