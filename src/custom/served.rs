@@ -287,6 +287,16 @@ impl Custom {
         self.version().selectable.iter().map(|path| path.join("."))
     }
 
+    /// Returns the value of a field of an object in this version, as selectors compare it. It is empty if
+    /// `fieldSelector` does not accept the field.
+    pub fn selected_field(&self, object: &Value, name: &str) -> String {
+        let path = self.version().selectable.iter().find(|path| path.join(".") == name);
+        path.map_or_else(String::new, |path| {
+            let names: Vec<&str> = path.iter().map(String::as_str).collect();
+            text(object.at(&names))
+        })
+    }
+
     /// Returns the fields of an object that selectors of any version may use, as names and values. Empty ones are left
     /// out.
     pub fn selected(&self, object: &Value) -> Vec<(String, String)> {

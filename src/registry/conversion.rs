@@ -10,6 +10,7 @@ use flotilla_proto::value::Value;
 use super::{Page, Registry, Served, stored_tree};
 use crate::custom::Custom;
 use crate::limits;
+use crate::selector::Selection;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
@@ -47,12 +48,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Converts a page of a list by the webhook, so that errors are reported before the answer begins. Returns the page
-    /// unchanged if no webhook converts the resource.
+    /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
+    /// objects that are not selected once they are converted. The page may then have fewer objects than its limit.
+    /// Returns the page unchanged if no webhook converts the resource.
     ///
     /// # Errors
     /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
-    pub async fn convert_page(&self, served: &Served, mut page: Page) -> ApiResult<Page> {
+    pub async fn convert_page(&self, served: &Served, mut page: Page, selection: &Selection) -> ApiResult<Page> {
         if webhook_converts(served).is_none() {
             return Ok(page);
         }
@@ -72,7 +74,24 @@ impl Registry {
             turn.pause().await;
         }
         self.convert_to_show(served, &objects).await?;
-        Ok(page.of(objects))
+        if selection.converted.0.is_empty() {
+            return Ok(page.of(objects));
+        }
+        let mut selected = Vec::new();
+        for object in objects {
+            if self.selects_converted(served, selection, &object) {
+                selected.push(object);
+            }
+            turn.pause().await;
+        }
+        Ok(page.of(selected))
+    }
+
+    /// Returns whether an object is selected in the version of the request, for which it was converted. So is one that
+    /// cannot be shown: who shows it reports why.
+    pub fn selects_converted(&self, served: &Served, selection: &Selection, object: &Object) -> bool {
+        let Some(custom) = served.custom.as_ref().filter(|_| !selection.converted.0.is_empty()) else { return true };
+        self.shown(served, object).map_or(true, |shown| selection.converted.selects(custom, &shown))
     }
 
     async fn converted(&self, custom: &Custom, to: &str, objects: Vec<Value>) -> ApiResult<()> {

@@ -31,7 +31,14 @@ enum Rows {
     /// Read before the answer begins, because the head of the answer depends on them.
     Collected(std::vec::IntoIter<Arc<Object>>),
     /// Read while the answer is sent, so that memory does not grow with the length of the list.
-    Streamed { cursor: Cursor, selection: Selection, done: bool },
+    Streamed(Box<Streamed>),
+}
+
+/// A page that is read while it is sent.
+struct Streamed {
+    cursor: Cursor,
+    selection: Selection,
+    done: bool,
 }
 
 impl Page {
@@ -50,8 +57,8 @@ impl Page {
     pub fn may_have(&self, object: &Object) -> bool {
         match &self.rows {
             Rows::Collected(rows) => rows.as_slice().iter().any(|row| row.key() == object.key()),
-            Rows::Streamed { cursor, selection, .. } => {
-                cursor.scope().contains(object.key()) && selects(selection, object)
+            Rows::Streamed(streamed) => {
+                streamed.cursor.scope().contains(object.key()) && selects(&streamed.selection, object)
             }
         }
     }
@@ -83,8 +90,9 @@ impl Page {
                 out.extend(rows.take(most));
                 Ok(!rows.as_slice().is_empty())
             }
-            Rows::Streamed { done: true, .. } => Ok(false),
-            Rows::Streamed { cursor, selection, done } => {
+            Rows::Streamed(streamed) if streamed.done => Ok(false),
+            Rows::Streamed(streamed) => {
+                let Streamed { cursor, selection, done } = &mut **streamed;
                 let from = out.len();
                 let more = cursor.read(most.min(objects_at_once(selection)), out).map_err(expired)?;
                 if !selection.is_everything() {
@@ -153,7 +161,7 @@ impl OneByOne {
     }
 }
 
-/// Returns whether an object is selected.
+/// Returns whether an object is selected, as far as what is stored decides.
 pub fn selects(selection: &Selection, object: &Object) -> bool {
     let key = object.key();
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
@@ -170,7 +178,7 @@ impl Registry {
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?.read().await?;
-        let page = self.convert_page(served, page).await?;
+        let page = self.convert_page(served, page, &listing.selection).await?;
         if listing.is_recent() {
             self.wait_promised(page.revision).await?;
         }
@@ -290,7 +298,7 @@ impl UnreadPage {
         }
         if self.limit == 0 {
             let cursor = snapshot.cursor(self.scan(), self.after());
-            let rows = Rows::Streamed { cursor, selection: self.selection, done: false };
+            let rows = Rows::Streamed(Box::new(Streamed { cursor, selection: self.selection, done: false }));
             return Ok(Page { revision, next: None, remaining: None, rows });
         }
         let (rows, more) = self.gather().await.map_err(expired)?;

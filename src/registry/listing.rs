@@ -45,7 +45,7 @@ impl Listing {
         let labels = LabelSelector::parse(query.text("labelSelector"))?;
         let fields = FieldSelector::parse(query.text("fieldSelector"))?;
         let mut listing = Self {
-            selection: Selection { labels, fields },
+            selection: Selection { labels, fields, ..Selection::default() },
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             token: query.text("continue").into(),
             revision: query.text("resourceVersion").into(),
@@ -68,6 +68,7 @@ impl Listing {
         fields.check(served)?;
         fields.rename(served.strategy.selectors);
         fields.rename(served.strategy.aliases);
+        listing.selection.converted = fields.take_converted(served);
         Ok(listing)
     }
 

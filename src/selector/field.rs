@@ -1,7 +1,9 @@
 //! Parses and evaluates field selectors.
 
 use compact_str::CompactString;
+use flotilla_proto::value::Value;
 
+use crate::custom::Custom;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -88,6 +90,22 @@ impl FieldSelector {
             }
         }
         Ok(())
+    }
+
+    /// Takes the requirements out of the selector that objects must meet in the version of the request: those on fields
+    /// of a custom resource that a webhook converts.
+    pub fn take_converted(&mut self, served: &Served) -> Self {
+        let custom = served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some());
+        let Some(custom) = custom else { return Self::default() };
+        let is_converted = |requirement: &FieldRequirement| custom.selectors().any(|name| name == *requirement.field);
+        let (converted, stored) = std::mem::take(&mut self.0).into_iter().partition(is_converted);
+        self.0 = stored;
+        Self(converted)
+    }
+
+    /// Returns whether a custom resource, in the version of the request, meets all requirements.
+    pub fn selects(&self, custom: &Custom, object: &Value) -> bool {
+        self.0.iter().all(|requirement| requirement.matches(&custom.selected_field(object, &requirement.field)))
     }
 
     /// Replaces the field names of a version by those of the stored version.

@@ -21,20 +21,23 @@ pub struct Selection {
     pub labels: LabelSelector,
     /// The field selector.
     pub fields: FieldSelector,
+    /// The part of the field selector that objects must meet in the version of the request, because a webhook converts
+    /// them: what is stored may lack these fields, or have other values in them.
+    pub converted: FieldSelector,
 }
 
 impl Selection {
     /// Returns whether every object is selected.
     pub fn is_everything(&self) -> bool {
-        self.labels.0.is_empty() && self.fields.0.is_empty()
+        self.labels.0.is_empty() && self.fields.0.is_empty() && self.converted.0.is_empty()
     }
 
     /// Returns how many requirements an object may be compared with.
     pub fn requirements(&self) -> usize {
-        self.labels.0.len() + self.fields.0.len()
+        self.labels.0.len() + self.fields.0.len() + self.converted.0.len()
     }
 
-    /// Returns whether an object with this key and these terms is selected.
+    /// Returns whether an object with this key and these terms is selected, as far as what is stored decides.
     pub fn matches(&self, namespace: &str, name: &str, terms: &Terms) -> bool {
         self.labels.matches(|key| terms.label(key))
             && self.fields.0.iter().all(|requirement| {

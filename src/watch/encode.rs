@@ -16,6 +16,7 @@ use crate::registry::{self, Registry, now};
 use crate::representation;
 use crate::representation::Show;
 use crate::request::{Form, Media, Representation};
+use crate::selector::Selection;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unsent::Pieces;
@@ -59,6 +60,11 @@ impl Encoder {
     /// Returns whether a webhook converts the objects.
     pub fn is_converted(&self) -> bool {
         self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
+    }
+
+    /// Returns whether an object is selected by what the webhook has made of it.
+    pub fn selects_converted(&self, selection: &Selection, object: &Object) -> bool {
+        self.registry.selects_converted(&self.served, selection, object)
     }
 
     /// Converts these objects by the webhook; `None` if no webhook converts the resource.

@@ -54,8 +54,22 @@ impl Shown {
     }
 }
 
-/// Returns the event of a change for a watch with this selection; `None` if there is none.
-pub fn judge(change: &Change, selection: &Selection) -> Option<(EventType, Shown)> {
+/// Returns the objects of a change that must be converted before [`judge`] can tell its event.
+pub fn to_convert(change: &Change, selection: &Selection) -> Vec<Arc<Object>> {
+    if selection.converted.0.is_empty() {
+        return judge(change, selection, |_| true).map(|(_, shown)| Arc::clone(shown.object())).into_iter().collect();
+    }
+    let states = change.previous().into_iter().chain([change.object()]);
+    states.filter(|object| selects(selection, object)).cloned().collect()
+}
+
+/// Returns the event of a change for a watch with this selection; `None` if there is none. `selects_converted` tells
+/// whether an object is selected by what a webhook has made of it.
+pub fn judge(
+    change: &Change,
+    selection: &Selection,
+    selects_converted: impl Fn(&Object) -> bool,
+) -> Option<(EventType, Shown)> {
     let object = change.object();
     if selection.is_everything() {
         let kind = match change.kind() {
@@ -65,8 +79,9 @@ pub fn judge(change: &Change, selection: &Selection) -> Option<(EventType, Shown
         };
         return Some((kind, Shown::Object(Arc::clone(object))));
     }
-    let before = change.previous().is_some_and(|previous| selects(selection, previous));
-    let after = change.kind() != ChangeKind::Deleted && selects(selection, object);
+    let selects = |object: &Object| selects(selection, object) && selects_converted(object);
+    let before = change.previous().is_some_and(|previous| selects(previous));
+    let after = change.kind() != ChangeKind::Deleted && selects(object);
     match (before, after) {
         (false, false) => None,
         (false, true) => Some((EventType::Added, Shown::Object(Arc::clone(object)))),

@@ -102,7 +102,7 @@ fn decides(interest: &Interest, selection: &Selection) -> bool {
         };
         requirement.operator == FieldOperator::Equals && known.as_ref() == Some(&requirement.value)
     };
-    selection.labels.0.is_empty() && selection.fields.0.iter().all(is_decided)
+    selection.labels.0.is_empty() && selection.converted.0.is_empty() && selection.fields.0.iter().all(is_decided)
 }
 
 /// Decides where a watch begins, by the rules for its resource version (API concepts, "Semantics for watch").
@@ -166,7 +166,8 @@ mod tests {
     fn a_selection_by_name_alone_needs_no_comparison() {
         let decided = |namespace: &str, labels: &str, fields: &str| {
             let (labels, fields) = (LabelSelector::parse(labels).unwrap(), FieldSelector::parse(fields).unwrap());
-            let listing = Listing { selection: Selection { labels, fields }, ..Listing::default() };
+            let listing =
+                Listing { selection: Selection { labels, fields, ..Selection::default() }, ..Listing::default() };
             decides(&interest(namespace, &listing), &listing.selection)
         };
         assert!(decided("", "", "") && decided("a", "", ""));

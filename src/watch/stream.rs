@@ -7,13 +7,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flotilla_cluster::{Change, Interest, Subscription, Table};
+use flotilla_cluster::{Change, Interest, Object, Subscription, Table};
 use futures_util::future::LocalBoxFuture;
 use tokio::time::{Instant, Sleep};
 
 use super::encode::Encoder;
 use super::end::End;
-use super::event::{EventType, Shown, judge};
+use super::event::{judge, to_convert};
 use super::reminder::Reminder;
 use super::wake_batch::BatchedWaker;
 use super::{Start, decides, lost};
@@ -41,7 +41,7 @@ pub struct Stream {
     selection: Selection,
     encoder: Encoder,
     /// Changes that will be sent once a webhook has converted their objects.
-    held: Vec<(Arc<Change>, EventType, Shown)>,
+    held: Vec<Arc<Change>>,
     converting: Option<LocalBoxFuture<'static, ApiResult<()>>>,
     phase: Phase,
     failure: Option<ApiError>,
@@ -137,8 +137,11 @@ impl Stream {
                 let converted = ready!(converting.as_mut().poll(cx));
                 self.converting = None;
                 converted?;
-                for (change, kind, shown) in std::mem::take(&mut self.held) {
-                    self.encoder.change(&change, kind, &shown, out)?;
+                for change in std::mem::take(&mut self.held) {
+                    let selects = |object: &Object| self.encoder.selects_converted(&self.selection, object);
+                    if let Some((kind, shown)) = judge(&change, &self.selection, selects) {
+                        self.encoder.change(&change, kind, &shown, out)?;
+                    }
                 }
                 continue;
             }
@@ -215,23 +218,24 @@ impl Stream {
             let read = subscription.read(limits::WATCH_BATCH_EVENTS, &mut changes);
             let more = read.map_err(|error| lost(after, error))?;
             if self.encoder.is_converted() && !changes.is_empty() {
-                let mut bytes = 0;
+                let (mut bytes, mut objects) = (0, Vec::new());
                 for (at, change) in changes.iter().enumerate() {
-                    if let Some((kind, shown)) = judge(change, &self.selection) {
-                        bytes += shown.object().bytes().len();
-                        self.held.push((Arc::clone(change), kind, shown));
+                    let concerned = to_convert(change, &self.selection);
+                    if !concerned.is_empty() {
+                        bytes += concerned.iter().map(|object| object.bytes().len()).sum::<usize>();
+                        objects.extend(concerned);
+                        self.held.push(Arc::clone(change));
                     }
                     if bytes >= most && at + 1 < changes.len() {
                         subscription.give_back(change.revision());
                         break;
                     }
                 }
-                let objects = self.held.iter().map(|(_, _, shown)| Arc::clone(shown.object())).collect();
                 self.converting = self.encoder.convert_ahead(objects);
                 return Ok(true);
             }
             for (at, change) in changes.iter().enumerate() {
-                if let Some((kind, shown)) = judge(change, &self.selection) {
+                if let Some((kind, shown)) = judge(change, &self.selection, |_| true) {
                     self.encoder.change(change, kind, &shown, out)?;
                 }
                 if out.len() >= most && at + 1 < changes.len() {

@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Connection, DataDir, Reply, Webhook};
+use crate::support::{Connection, DataDir, PATIENCE, Reply, Webhook};
 use crate::webhooks::{MUTATING, answer, asked, but_probes, configure, hook, patch};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const V1: &str = "/apis/example.com/v1/namespaces/default/pots";
 const V2: &str = "/apis/example.com/v2/namespaces/default/pots";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn version(name: &str, field: &str, storage: bool) -> Value {
     let spec = json!({"type": "object", "properties": {field: {"type": "string"}}});
@@ -108,6 +107,65 @@ fn the_webhook_converts_shown_and_stored_objects() {
     client.get(V1).expect(200);
     assert_eq!(webhook.asked().len(), before + 1, "cached conversions need no review");
     client.delete(&format!("{V2}/a")).expect(200);
+}
+
+/// Returns the names of the objects of a list, page by page.
+fn names(client: &mut Connection, path: &str) -> Vec<String> {
+    let (mut names, mut token) = (Vec::new(), String::new());
+    loop {
+        let list = client.get(&format!("{path}&continue={token}")).expect(200);
+        let items = list["items"].as_array().expect("items").iter();
+        names.extend(items.map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()));
+        token = list["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        if token.is_empty() {
+            return names;
+        }
+    }
+}
+
+#[test]
+fn field_selectors_compare_the_fields_of_the_version_that_is_asked_for() {
+    let (data, webhook) = (DataDir::new(), Webhook::start(|review| Reply::Document(convert(review))));
+    let server = data.start();
+    let mut client = server.connect();
+    let mut definition = definition(&webhook.config("/convert"));
+    for (at, path) in [".spec.one", ".spec.two"].into_iter().enumerate() {
+        definition["spec"]["versions"][at]["selectableFields"] = json!([{ "jsonPath": path }]);
+    }
+    create(&mut client, &definition);
+    for (name, value) in [("a", "x"), ("b", "x"), ("c", "y")] {
+        client.post(V2, &pot("v2", name, value)).expect(201);
+    }
+    for (query, expected) in [
+        ("fieldSelector=spec.two%3Dx", &["a", "b"][..]),
+        ("fieldSelector=spec.two!%3Dx", &["c"]),
+        ("fieldSelector=spec.two%3Dy&limit=1", &["c"]),
+        ("fieldSelector=spec.two%3Dx,metadata.name%3Db", &["b"]),
+        ("fieldSelector=spec.two%3Dz", &[]),
+    ] {
+        assert_eq!(names(&mut client, &format!("{V2}?{query}")), expected, "{query}");
+    }
+    assert_eq!(names(&mut client, &format!("{V1}?fieldSelector=spec.one%3Dx")), ["a", "b"]);
+    client.get(&format!("{V1}?fieldSelector=spec.two%3Dx")).expect(400);
+
+    let watch = server.connect().watch(&format!("{V2}?watch=1&fieldSelector=spec.two%3Dx")).expect("an answer");
+    let mut watch = watch.expect("a watch");
+    let mut next = || {
+        let event = watch.next().expect("an event");
+        let (kind, object) = (event["type"].as_str().expect("a type"), &event["object"]);
+        format!("{kind} {} {}", object["metadata"]["name"].as_str().expect("a name"), object["spec"]["two"])
+    };
+    assert_eq!([next(), next()], ["ADDED a \"x\"", "ADDED b \"x\""]);
+    for (name, value) in [("a", "y"), ("c", "x"), ("b", "x")] {
+        let merge = json!({"metadata": {"labels": {"changed": "1"}}, "spec": {"two": value}}).to_string();
+        let path = format!("{V2}/{name}");
+        client.request("PATCH", &path, "application/merge-patch+json", merge.as_bytes()).expect(200);
+    }
+    assert_eq!([next(), next(), next()], ["DELETED a \"x\"", "ADDED c \"x\"", "MODIFIED b \"x\""]);
+    client.delete(&format!("{V2}?fieldSelector=spec.two!%3Dx")).expect(200);
+    assert_eq!(names(&mut client, &format!("{V2}?limit=500")), ["b", "c"]);
+    client.delete(&format!("{V2}/c")).expect(200);
+    assert_eq!(next(), "DELETED c \"x\"");
 }
 
 #[test]
