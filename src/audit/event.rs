@@ -15,7 +15,7 @@ use flotilla_proto::{catalogue, duration, json, protobuf, yaml};
 use super::Audit;
 use super::destination::Later;
 use super::form::Draft;
-use super::policy::{Asked, Level, Stage, Verdict};
+use super::policy::{Level, ObjectRef, Requested, Stage, Verdict};
 use crate::access::User;
 use crate::limits;
 use crate::request::record::Record;
@@ -36,6 +36,30 @@ pub(super) struct Answered {
     pub(super) status: Option<Value>,
     /// The object that was answered, as JSON. `None` if it is not recorded.
     pub(super) object: Option<Bytes>,
+}
+
+/// The objects that the path of a request names. What it does not name is empty.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) resource: String,
+    pub(super) subresource: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl Named {
+    fn of(object: ObjectRef<'_>) -> Self {
+        Self {
+            group: object.group.to_owned(),
+            version: object.version.to_owned(),
+            resource: object.resource.to_owned(),
+            subresource: object.subresource.to_owned(),
+            namespace: object.namespace.to_owned(),
+            name: object.name.to_owned(),
+        }
+    }
 }
 
 /// How long parts of a request took.
@@ -64,9 +88,8 @@ pub struct Audited {
     pub(super) user: Option<Arc<User>>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
-    /// Resource, namespace, name, UID, group, version, resource version and subresource. `None` if the path is that of
-    /// no resource.
-    pub(super) of: Option<[String; 8]>,
+    /// The objects that the path names. `None` if the path is that of no resource.
+    pub(super) object: Option<Named>,
     /// Whether the request is long-running.
     lasts: bool,
     /// Whether another server answers.
@@ -94,9 +117,9 @@ impl Audited {
         request: &HttpRequest,
         (id, uri): (&HeaderValue, &str),
         (user, began, authentication): (Option<&Arc<User>>, Instant, Duration),
-        (asked, lasts): (&Asked<'_>, bool),
+        (requested, lasts): (&Requested<'_>, bool),
     ) -> Option<Box<Self>> {
-        let verdict = audit.policy.decide(user.map(|user| &**user), asked);
+        let verdict = audit.policy.decide(user.map(|user| &**user), requested);
         audit.counts.level(verdict.level);
         if verdict.level == Level::None {
             return None;
@@ -107,9 +130,6 @@ impl Audited {
             true => format!("{}...TRUNCATED", &agent[..agent.floor_char_boundary(USER_AGENT_BYTES)]),
             false => agent.into_owned(),
         };
-        let of = asked.of.map(|of| {
-            [of.resource, of.namespace, of.name, "", of.group, of.version, "", of.subresource].map(str::to_owned)
-        });
         Some(Box::new(Self {
             audit: Arc::clone(audit),
             verdict,
@@ -118,11 +138,11 @@ impl Audited {
             began,
             took: Took { authentication, ..Took::default() },
             uri: uri.to_owned(),
-            verb: asked.verb.to_owned(),
+            verb: requested.verb.to_owned(),
             user: user.cloned(),
             addresses: addresses(request.headers(), request.peer_addr().map(|peer| peer.ip().to_canonical())),
             agent,
-            of,
+            object: requested.object.map(Named::of),
             lasts: lasts || user.is_none(),
             is_remote: false,
             is_broken: false,
@@ -181,7 +201,7 @@ impl Audited {
         let is_object = media.starts_with("application/json")
             || media.starts_with("application/yaml")
             || media.starts_with("application/vnd.kubernetes.protobuf");
-        let is_shown = match &self.of {
+        let is_shown = match &self.object {
             Some(_) => !self.is_remote,
             None => code >= 400 || self.uri.starts_with("/api"),
         };
@@ -195,7 +215,7 @@ impl Audited {
     fn may_be_status(&self, code: u16) -> bool {
         code >= 400
             || self.verb == "delete"
-            || (self.verb == "create" && self.of.as_ref().is_some_and(|of| !of[7].is_empty()))
+            || (self.verb == "create" && self.object.as_ref().is_some_and(|object| !object.subresource.is_empty()))
     }
 
     fn take_answer(&mut self, body: &[u8], media: &str, is_compressed: bool) {

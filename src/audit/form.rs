@@ -75,7 +75,7 @@ impl<'e> Draft<'e> {
             out.raw("sourceIPs", |out| write_list(event.addresses.iter().map(ToString::to_string), out));
         }
         out.some("userAgent", &event.agent);
-        out.raw_if(event.of.is_some(), "objectRef", |out| write_of(event, out));
+        out.raw_if(event.object.is_some(), "objectRef", |out| write_reference(event, out));
         out.raw_if(event.answered.code != 0, "responseStatus", |out| write_status(event, out));
         let shown = *stage != Stage::RequestReceived && !is_truncated;
         for (name, object) in [("requestObject", &event.record.object), ("responseObject", &event.answered.object)] {
@@ -103,17 +103,25 @@ pub fn list(lines: &[Bytes]) -> Bytes {
     out.into()
 }
 
-fn write_of(event: &Audited, out: &mut Vec<u8>) {
-    const NAMES: [&str; 8] =
-        ["resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource"];
-    let Some(of) = &event.of else { return };
-    let [namespace, name, uid, version] = &event.record.stated;
-    let stated = ["", namespace, name, uid, "", "", version, ""];
+/// Writes the objects that the path names. The object that was sent or answered adds what the path does not name.
+fn write_reference(event: &Audited, out: &mut Vec<u8>) {
+    let Some(object) = &event.object else { return };
+    let stated = &event.record.stated;
     let mut members = Members { out, is_first: true };
-    for ((name, own), stated) in NAMES.into_iter().zip(of).zip(stated) {
-        members.some(name, if own.is_empty() { stated } else { own });
-    }
+    members.some("resource", &object.resource);
+    members.some("namespace", either(&object.namespace, &stated.namespace));
+    members.some("name", either(&object.name, &stated.name));
+    members.some("uid", &stated.uid);
+    members.some("apiGroup", &object.group);
+    members.some("apiVersion", &object.version);
+    members.some("resourceVersion", &stated.resource_version);
+    members.some("subresource", &object.subresource);
     members.close();
+}
+
+/// Returns the first text that is not empty.
+fn either<'a>(first: &'a str, second: &'a str) -> &'a str {
+    if first.is_empty() { second } else { first }
 }
 
 fn write_status(event: &Audited, out: &mut Vec<u8>) {
@@ -172,7 +180,7 @@ fn legacy(event: &Audited, stage: Stage) -> String {
     let impersonated = event.record.impersonated.as_ref().map(|(user, _)| &**user);
     let (other, others) = of_user(impersonated, ["<self>", "<lookup>"]);
     let ip = event.addresses.first().map_or_else(|| "<unknown>".to_owned(), ToString::to_string);
-    let namespace = event.of.as_ref().map_or("", |of| &of[1]);
+    let namespace = event.object.as_ref().map_or("", |object| &object.namespace);
     let namespace = if namespace.is_empty() { "<none>" } else { namespace };
     let code = if event.answered.code == 0 { "<deferred>".to_owned() } else { event.answered.code.to_string() };
     format!(

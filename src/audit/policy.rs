@@ -95,18 +95,18 @@ pub struct Verdict {
 
 /// A request as rules see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Requested<'a> {
     /// The verb.
     pub verb: &'a str,
     /// The path, decoded.
     pub path: &'a str,
     /// The objects that the request is about. `None` if the path is that of no resource.
-    pub of: Option<Of<'a>>,
+    pub object: Option<ObjectRef<'a>>,
 }
 
 /// The objects of a request.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Of<'a> {
+pub struct ObjectRef<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
     /// The API version.
@@ -199,8 +199,8 @@ impl Policy {
     }
 
     /// Decides about a request. `user` is `None` if authentication failed.
-    pub fn decide(&self, user: Option<&User>, asked: &Asked<'_>) -> Verdict {
-        self.rules.iter().find(|rule| rule.fits(user, asked)).map_or(self.otherwise, |rule| rule.verdict)
+    pub fn decide(&self, user: Option<&User>, requested: &Requested<'_>) -> Verdict {
+        self.rules.iter().find(|rule| rule.fits(user, requested)).map_or(self.otherwise, |rule| rule.verdict)
     }
 }
 
@@ -297,7 +297,7 @@ impl Rule {
         }
     }
 
-    fn fits(&self, user: Option<&User>, asked: &Asked<'_>) -> bool {
+    fn fits(&self, user: Option<&User>, requested: &Requested<'_>) -> bool {
         let any = |list: &[CompactString], text: &str| list.is_empty() || list.iter().any(|own| own == text);
         if !self.users.is_empty() && !user.is_some_and(|user| any(&self.users, &user.name)) {
             return false;
@@ -305,19 +305,19 @@ impl Rule {
         if !self.groups.is_empty() && !user.is_some_and(|user| self.groups.iter().any(|group| user.is_member(group))) {
             return false;
         }
-        if !any(&self.verbs, asked.verb) {
+        if !any(&self.verbs, requested.verb) {
             return false;
         }
-        match asked.of {
-            Some(of) if !(self.namespaces.is_empty() && self.resources.is_empty()) => {
-                any(&self.namespaces, of.namespace)
-                    && (self.resources.is_empty() || self.resources.iter().any(|own| own.fits(&of)))
+        match requested.object {
+            Some(object) if !(self.namespaces.is_empty() && self.resources.is_empty()) => {
+                any(&self.namespaces, object.namespace)
+                    && (self.resources.is_empty() || self.resources.iter().any(|own| own.fits(&object)))
             }
             Some(_) => self.paths.is_empty(),
             None => {
                 self.namespaces.is_empty()
                     && self.resources.is_empty()
-                    && (self.paths.is_empty() || self.paths.iter().any(|spec| path_fits(spec, asked.path)))
+                    && (self.paths.is_empty() || self.paths.iter().any(|spec| path_fits(spec, requested.path)))
             }
         }
     }
@@ -337,25 +337,25 @@ impl GroupResources {
         })
     }
 
-    fn fits(&self, of: &Of<'_>) -> bool {
-        if self.group != of.group && self.group != "*" {
+    fn fits(&self, object: &ObjectRef<'_>) -> bool {
+        if self.group != object.group && self.group != "*" {
             return false;
         }
         if self.resources.is_empty() {
             return true;
         }
-        if !self.names.is_empty() && !self.names.iter().any(|name| name == of.name) {
+        if !self.names.is_empty() && !self.names.iter().any(|name| name == object.name) {
             return false;
         }
         self.resources.iter().any(|own| {
-            if own == "*" || (of.subresource.is_empty() && own == of.resource) {
+            if own == "*" || (object.subresource.is_empty() && own == object.resource) {
                 return true;
             }
             let Some((resource, subresource)) = own.split_once('/') else { return false };
             match (resource, subresource) {
-                (resource, "*") => resource == of.resource,
-                ("*", subresource) => !of.subresource.is_empty() && subresource == of.subresource,
-                (resource, subresource) => resource == of.resource && subresource == of.subresource,
+                (resource, "*") => resource == object.resource,
+                ("*", subresource) => !object.subresource.is_empty() && subresource == object.subresource,
+                (resource, subresource) => resource == object.resource && subresource == object.subresource,
             }
         })
     }

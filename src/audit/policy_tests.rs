@@ -10,14 +10,14 @@ fn refused(rules: Value) -> String {
     Policy::of(&value!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})).unwrap_err()
 }
 
-fn level(policy: &Policy, of: Of<'_>) -> Level {
-    policy.decide(None, &Asked { verb: "get", path: "", of: Some(of) }).level
+fn level(policy: &Policy, object: ObjectRef<'_>) -> Level {
+    policy.decide(None, &Requested { verb: "get", path: "", object: Some(object) }).level
 }
 
 #[test]
 fn rules_match_resources_and_subresources() {
-    let pods = Of { version: "v1", resource: "pods", ..Of::default() };
-    let log = Of { subresource: "log", ..pods };
+    let pods = ObjectRef { version: "v1", resource: "pods", ..ObjectRef::default() };
+    let log = ObjectRef { subresource: "log", ..pods };
     for (rule, of_pods, of_log) in [
         ("pods", true, false),
         ("pods/log", false, true),
@@ -34,9 +34,9 @@ fn rules_match_resources_and_subresources() {
         {"level": "Request", "resources": [{"group": "", "resources": ["pods"], "resourceNames": ["a"]}]},
         {"level": "Metadata", "namespaces": [""]}
     ]));
-    assert_eq!(level(&named, Of { name: "a", namespace: "n", ..pods }), Level::Request);
-    assert_eq!(level(&named, Of { name: "b", namespace: "n", ..pods }), Level::None);
-    assert_eq!(level(&named, Of { name: "b", ..pods }), Level::Metadata);
+    assert_eq!(level(&named, ObjectRef { name: "a", namespace: "n", ..pods }), Level::Request);
+    assert_eq!(level(&named, ObjectRef { name: "b", namespace: "n", ..pods }), Level::None);
+    assert_eq!(level(&named, ObjectRef { name: "b", ..pods }), Level::Metadata);
 }
 
 #[test]
@@ -48,13 +48,16 @@ fn rules_match_users_and_paths() {
     ]));
     let ann = User { name: "ann".into(), ..User::default() };
     let dev = User { name: "dan".into(), groups: vec!["devs".into()], ..User::default() };
-    let asked = |path| Asked { verb: "get", path, of: None };
-    assert_eq!(policy.decide(Some(&ann), &asked("/healthz/ping")).level, Level::None);
-    assert_eq!(policy.decide(Some(&ann), &asked("/version/")).level, Level::Metadata);
-    assert!(policy.decide(None, &asked("/healthz")).without_managed_fields);
-    let verdict = policy.decide(Some(&dev), &asked("/healthz"));
+    let requested = |path| Requested { verb: "get", path, object: None };
+    assert_eq!(policy.decide(Some(&ann), &requested("/healthz/ping")).level, Level::None);
+    assert_eq!(policy.decide(Some(&ann), &requested("/version/")).level, Level::Metadata);
+    assert!(policy.decide(None, &requested("/healthz")).without_managed_fields);
+    let verdict = policy.decide(Some(&dev), &requested("/healthz"));
     assert!(verdict.omitted.has(Stage::RequestReceived) && !verdict.omitted.has(Stage::ResponseComplete));
-    assert_eq!(policy.decide(None, &Asked { of: Some(Of::default()), ..asked("/") }).level, Level::None);
+    assert_eq!(
+        policy.decide(None, &Requested { object: Some(ObjectRef::default()), ..requested("/") }).level,
+        Level::None
+    );
 }
 
 #[test]

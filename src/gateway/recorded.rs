@@ -15,7 +15,7 @@ use super::resources::with_attributes;
 use super::stages::asked_timeout;
 use crate::answer;
 use crate::audit::Audited;
-use crate::audit::policy::{Asked, Of};
+use crate::audit::policy::{ObjectRef, Requested};
 use crate::field::quote;
 use crate::request::Caller;
 use crate::request::path::{self, Target};
@@ -35,12 +35,13 @@ pub(super) fn begin(
     let decoded = path::decode(head.path);
     let user = caller.as_ref().map(|caller| &caller.user);
     let who = (user, progress.began, progress.identified.saturating_duration_since(progress.began));
-    let begun = |asked: &Asked<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (asked, lasts));
+    let begun =
+        |requested: &Requested<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (requested, lasts));
     let audited = match path::parse(&decoded) {
         Target::Resource(of) => {
             let verb = Verb::of(head.method, head.watches(), &of);
             with_attributes(head, &of, verb, |attributes| {
-                let asked = Of {
+                let object = ObjectRef {
                     group: attributes.group,
                     version: &of.version,
                     resource: attributes.resource,
@@ -51,10 +52,12 @@ pub(super) fn begin(
                 let lasts = attributes.verb == "watch" || of.connects();
                 // The reference refuses such a request before it asks who sends it.
                 let who = if !lasts && asked_timeout(head).is_err() { (None, who.1, who.2) } else { who };
-                begun(&Asked { verb: attributes.verb, path: &decoded, of: Some(asked) }, who, lasts)
+                begun(&Requested { verb: attributes.verb, path: &decoded, object: Some(object) }, who, lasts)
             })
         }
-        Target::Other => begun(&Asked { verb: &head.method.to_lowercase(), path: &decoded, of: None }, who, false),
+        Target::Other => {
+            begun(&Requested { verb: &head.method.to_lowercase(), path: &decoded, object: None }, who, false)
+        }
         // The reference refuses it before auditing begins.
         Target::WatchOfNothing => None,
     };

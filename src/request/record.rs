@@ -22,18 +22,43 @@ pub struct Record {
     pub is_deprecated: bool,
     /// The object of the request, as JSON.
     pub object: Option<Bytes>,
-    /// Namespace, name, UID and resource version that the object states.
-    pub stated: [CompactString; 4],
+    /// The identity of the object of the request.
+    pub stated: Identity,
     /// Whether the user may do what the request asks for, and the reason.
     pub decision: Option<(bool, String)>,
     /// The impersonated user, and the permission by which it may be impersonated.
     pub impersonated: Option<(Arc<User>, String)>,
 }
 
+/// What an object states about its identity. What it does not state is empty.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    /// Its namespace.
+    pub namespace: CompactString,
+    /// Its name.
+    pub name: CompactString,
+    /// Its UID.
+    pub uid: CompactString,
+    /// Its resource version.
+    pub resource_version: CompactString,
+}
+
+impl Identity {
+    fn of(object: &Value) -> Self {
+        let text = |member| CompactString::from(object.str_at(&["metadata", member]));
+        Self {
+            namespace: text("namespace"),
+            name: text("name"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+        }
+    }
+}
+
 impl Record {
     /// Records the object of a request, with the defaults of its kind.
     pub fn take_object(&mut self, served: &Served, value: &Value) {
-        self.stated = ["namespace", "name", "uid", "resourceVersion"].map(|of| value.str_at(&["metadata", of]).into());
+        self.stated = Identity::of(value);
         if !self.wants_object {
             return;
         }
