@@ -177,13 +177,11 @@ impl Authenticator {
     /// The token is not valid.
     pub fn review(&self, token: &[u8], audiences: &[String]) -> Result<TokenOwner, Refused> {
         let wanted = if audiences.is_empty() { self.audiences() } else { audiences };
-        let owner = self.owner(token, wanted, wall_clock::now())?;
-        let audiences = wanted.iter().filter(|audience| owner.audiences.contains(audience)).cloned().collect();
-        Ok(TokenOwner { audiences, ..owner })
+        self.owner(token, wanted, wall_clock::now())
     }
 
-    /// Returns the owner of a token that is issued for one of the audiences `wanted`, with all audiences of the token.
-    /// Static tokens are issued for the API.
+    /// Returns the owner of a token that is issued for one of the audiences `wanted`. Static tokens are issued for the
+    /// API.
     fn owner(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Result<TokenOwner, Refused> {
         if token.len() > TOKEN_BYTES {
             return Err(Refused::of(UNKNOWN));
@@ -211,12 +209,12 @@ impl Authenticator {
         if let Some(user) = self.file.user(key)
             && self.audiences().iter().any(|own| wanted.contains(own))
         {
-            return Ok(self.of_api(Arc::clone(user)));
+            return Ok(self.of_api(Arc::clone(user), wanted));
         }
         match self.service_accounts.authenticate(token, key, wanted, now) {
             Ok(Some(verified)) => Ok(TokenOwner {
                 user: Arc::clone(verified.user()),
-                audiences: verified.audiences().to_vec(),
+                audiences: common(wanted, verified.audiences()),
                 warning: verified.warning(),
             }),
             Ok(None) if BootstrapTokens::is_one(token) => {
@@ -266,7 +264,7 @@ impl Authenticator {
     fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<TokenOwner> {
         let user = self.methods.bootstrap.as_ref()?.user(token, now)?;
         let meant = self.audiences().iter().any(|own| wanted.contains(own));
-        meant.then(|| self.of_api(Arc::new(user)))
+        meant.then(|| self.of_api(Arc::new(user), wanted))
     }
 
     /// Returns the owner of a token of an OpenID Connect provider, which is always issued for the API. `None` if the
@@ -280,7 +278,7 @@ impl Authenticator {
     ) -> Option<Result<TokenOwner, (Arc<OpenId>, OpenIdError)>> {
         let is_meant = self.audiences().iter().any(|own| wanted.contains(own));
         let found = if is_meant { self.methods.issuers.user(token, digest, now)? } else { return None };
-        Some(found.map(|user| self.of_api(user)))
+        Some(found.map(|user| self.of_api(user, wanted)))
     }
 
     /// Returns the OpenID Connect providers.
@@ -289,9 +287,14 @@ impl Authenticator {
     }
 
     /// Returns the owner of a token that is issued for the API.
-    fn of_api(&self, user: Arc<User>) -> TokenOwner {
-        TokenOwner { user, audiences: self.audiences().to_vec(), warning: None }
+    fn of_api(&self, user: Arc<User>, wanted: &[String]) -> TokenOwner {
+        TokenOwner { user, audiences: common(wanted, self.audiences()), warning: None }
     }
+}
+
+/// Returns the wanted audiences for which a token is issued.
+fn common(wanted: &[String], issued_for: &[String]) -> Vec<String> {
+    wanted.iter().filter(|audience| issued_for.contains(audience)).cloned().collect()
 }
 
 /// The error for a token that nothing knows.

@@ -35,15 +35,15 @@ pub struct Permissions {
 
 /// An authorizer of the chain, with the counters of its decisions.
 #[derive(Debug, Clone)]
-pub struct Link {
-    step: Step,
+pub struct CountedMode {
+    mode: Mode,
     allowed: Counter,
     denied: Counter,
 }
 
 /// An authorizer.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum Mode {
     /// Everybody may do everything (`AlwaysAllow`).
     AlwaysAllow,
     /// Nobody may do anything (`AlwaysDeny`).
@@ -56,7 +56,7 @@ pub enum Step {
     Webhook(String, Arc<AccessWebhook>),
 }
 
-impl Step {
+impl Mode {
     /// Returns the type of the authorizer, as Kubernetes calls it.
     const fn kind(&self) -> &'static str {
         match self {
@@ -69,35 +69,35 @@ impl Step {
     }
 
     /// Returns the authorizer with counters of `meter`.
-    pub fn counted(self, meter: &Meter) -> Link {
+    pub fn counted(self, meter: &Meter) -> CountedMode {
         let kind = self.kind();
         let name = if let Self::Webhook(name, _) = &self { name.clone() } else { kind.to_lowercase() };
         let count = |decision| {
             meter.counter(families::ACCESS_DECISIONS, &[("type", kind), ("name", &name), ("decision", decision)])
         };
         let (allowed, denied) = (count("allowed"), count("denied"));
-        Link { step: self, allowed, denied }
+        CountedMode { mode: self, allowed, denied }
     }
 
-    fn uncounted(self) -> Link {
-        Link { step: self, allowed: Counter::noop(), denied: Counter::noop() }
+    fn uncounted(self) -> CountedMode {
+        CountedMode { mode: self, allowed: Counter::noop(), denied: Counter::noop() }
     }
 }
 
 /// Authorizers in the order in which they are asked. The first one with an opinion decides.
 #[derive(Debug, Clone)]
-pub struct Chain(Arc<[Link]>);
+pub struct Chain(Arc<[CountedMode]>);
 
 impl Default for Chain {
     fn default() -> Self {
-        Self::of([Step::Node.uncounted(), Step::Rbac.uncounted()])
+        Self::of([Mode::Node.uncounted(), Mode::Rbac.uncounted()])
     }
 }
 
 impl Chain {
     /// Returns the chain of these authorizers.
-    pub fn of(links: impl IntoIterator<Item = Link>) -> Self {
-        Self(links.into_iter().collect())
+    pub fn of(authorizers: impl IntoIterator<Item = CountedMode>) -> Self {
+        Self(authorizers.into_iter().collect())
     }
 }
 
@@ -114,7 +114,7 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    /// Creates an authorizer with this chain. `nodes` decides for [`Step::Node`].
+    /// Creates an authorizer with this chain. `nodes` decides for [`Mode::Node`].
     pub fn new(nodes: Nodes, chain: Chain) -> Self {
         Self { nodes: Some(Arc::new(nodes)), chain: Arc::new(ArcSwap::from_pointee(chain)), ..Self::default() }
     }
@@ -126,7 +126,7 @@ impl Authorizer {
 
     /// Returns whether the chain has a webhook. Decisions then depend on more than the stored objects.
     pub fn asks_outside(&self) -> bool {
-        self.chain.load().0.iter().any(|link| matches!(link.step, Step::Webhook(..)))
+        self.chain.load().0.iter().any(|authorizer| matches!(authorizer.mode, Mode::Webhook(..)))
     }
 
     /// Returns whether an authorizer before the first webhook allows the request. This is the fast path of
@@ -135,16 +135,16 @@ impl Authorizer {
         if user.is_member(MASTERS) {
             return true;
         }
-        for link in &*self.chain.load().0 {
-            let allows = match link.step {
-                Step::AlwaysAllow => true,
-                Step::AlwaysDeny => false,
-                Step::Node => self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok()),
-                Step::Rbac => self.rbac.find(user, attributes).is_some(),
-                Step::Webhook(..) => break,
+        for authorizer in &*self.chain.load().0 {
+            let allows = match authorizer.mode {
+                Mode::AlwaysAllow => true,
+                Mode::AlwaysDeny => false,
+                Mode::Node => self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok()),
+                Mode::Rbac => self.rbac.find(user, attributes).is_some(),
+                Mode::Webhook(..) => break,
             };
             if allows {
-                link.allowed.increment(1);
+                authorizer.allowed.increment(1);
                 return true;
             }
         }
@@ -170,17 +170,17 @@ impl Authorizer {
             return Decision::allow(String::new());
         }
         let (mut reasons, mut errors) = (Vec::new(), Vec::new());
-        for link in &*self.chain.load().0 {
-            let decision = self.ask(link, user, attributes, inquiry);
+        for authorizer in &*self.chain.load().0 {
+            let decision = self.ask(authorizer, user, attributes, inquiry);
             match decision.verdict {
                 Verdict::NoOpinion if inquiry.is_open() => return decision,
                 Verdict::NoOpinion => {}
                 Verdict::Allow => {
-                    link.allowed.increment(1);
+                    authorizer.allowed.increment(1);
                     return decision;
                 }
                 Verdict::Deny => {
-                    link.denied.increment(1);
+                    authorizer.denied.increment(1);
                     return decision;
                 }
             }
@@ -193,16 +193,16 @@ impl Authorizer {
         Decision { error: aggregate(errors), ..Decision::no_opinion(reasons.join("\n")) }
     }
 
-    fn ask(&self, link: &Link, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
-        match &link.step {
-            Step::AlwaysAllow => Decision::allow(String::new()),
-            Step::AlwaysDeny => Decision::no_opinion("Everything is forbidden.".to_owned()),
-            Step::Node => match self.as_node(user, attributes) {
+    fn ask(&self, authorizer: &CountedMode, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
+        match &authorizer.mode {
+            Mode::AlwaysAllow => Decision::allow(String::new()),
+            Mode::AlwaysDeny => Decision::no_opinion("Everything is forbidden.".to_owned()),
+            Mode::Node => match self.as_node(user, attributes) {
                 Some(Ok(())) => Decision::allow(String::new()),
                 Some(Err(reason)) => Decision::no_opinion(reason),
                 None => Decision::no_opinion(String::new()),
             },
-            Step::Rbac => match self.rbac.find(user, attributes) {
+            Mode::Rbac => match self.rbac.find(user, attributes) {
                 Some(binding) => Decision::allow(binding.reason_for(user)),
                 None => {
                     let missing = self.rbac.unresolved(user, attributes.namespace());
@@ -210,7 +210,7 @@ impl Authorizer {
                     Decision::no_opinion(if is_clear { String::new() } else { format!("RBAC: {}", together(missing)) })
                 }
             },
-            Step::Webhook(_, webhook) => webhook.decide(user, attributes, inquiry),
+            Mode::Webhook(_, webhook) => webhook.decide(user, attributes, inquiry),
         }
     }
 
@@ -229,23 +229,23 @@ impl Authorizer {
     /// Returns the permissions of a user in a namespace.
     pub fn permissions(&self, user: &User, namespace: &str) -> Permissions {
         let (mut permissions, mut errors) = (Permissions::default(), Vec::new());
-        for link in &*self.chain.load().0 {
-            match &link.step {
-                Step::AlwaysAllow => permissions.rules.extend(Rule::list(&everything())),
-                Step::AlwaysDeny => {}
-                Step::Node if self.nodes.is_some() && node_of(user).is_some() => {
+        for authorizer in &*self.chain.load().0 {
+            match &authorizer.mode {
+                Mode::AlwaysAllow => permissions.rules.extend(Rule::list(&everything())),
+                Mode::AlwaysDeny => {}
+                Mode::Node if self.nodes.is_some() && node_of(user).is_some() => {
                     permissions.incomplete = true;
                     errors.push("node authorizer does not support user rule resolution".to_owned());
                 }
-                Step::Node => {}
-                Step::Rbac => {
+                Mode::Node => {}
+                Mode::Rbac => {
                     let (rules, missing) = self.rbac.resolved(user, namespace);
                     permissions.rules.extend(rules);
                     if !missing.is_empty() {
                         errors.push(together(missing));
                     }
                 }
-                Step::Webhook(..) => {
+                Mode::Webhook(..) => {
                     permissions.incomplete = true;
                     errors.push("webhook authorizer does not support user rule resolution".to_owned());
                 }

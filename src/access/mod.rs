@@ -27,7 +27,7 @@ mod webhook;
 
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
 pub use authenticator::{Anonymous, Authenticated, AuthenticationMethods, Authenticator, Refused, Retry, TokenOwner};
-pub use authorizer::{Authorizer, Chain, Permissions, Step};
+pub use authorizer::{Authorizer, Chain, Mode, Permissions};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
 pub use decision::{Decision, Verdict};

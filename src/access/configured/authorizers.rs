@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use super::conditions;
 use super::document::{self, Form};
 use super::reload::FollowedFile;
-use crate::access::authorizer::{Chain, Step};
+use crate::access::authorizer::{Chain, Mode};
 use crate::access::decision::Verdict;
 use crate::access::rbac::aggregate;
 use crate::access::webhook::{AccessWebhook, AccessWebhookSettings, WebhookError};
@@ -113,10 +113,10 @@ impl Authorizers {
     pub fn chain(&self) -> Result<Chain, AuthorizersError> {
         let links = self.all.iter().map(|settings| {
             let step = match settings {
-                Settings::Mode(AuthorizationMode::AlwaysAllow) => Step::AlwaysAllow,
-                Settings::Mode(AuthorizationMode::AlwaysDeny) => Step::AlwaysDeny,
-                Settings::Mode(AuthorizationMode::Node) => Step::Node,
-                Settings::Mode(AuthorizationMode::Rbac) => Step::Rbac,
+                Settings::Mode(AuthorizationMode::AlwaysAllow) => Mode::AlwaysAllow,
+                Settings::Mode(AuthorizationMode::AlwaysDeny) => Mode::AlwaysDeny,
+                Settings::Mode(AuthorizationMode::Node) => Mode::Node,
+                Settings::Mode(AuthorizationMode::Rbac) => Mode::Rbac,
                 Settings::Mode(AuthorizationMode::Webhook) => {
                     let why = "authorization-mode Webhook's authorization config file not passed";
                     return Err(AuthorizersError::Invalid(why.to_owned()));
@@ -124,7 +124,7 @@ impl Authorizers {
                 Settings::Webhook(webhook) => {
                     let (outbound, meter) = (self.outbound.clone(), Arc::clone(&self.meter));
                     let made = AccessWebhook::new(webhook.clone(), outbound, meter)?;
-                    Step::Webhook(webhook.name.clone(), Arc::new(made))
+                    Mode::Webhook(webhook.name.clone(), Arc::new(made))
                 }
             };
             Ok(step.counted(&self.meter))

@@ -15,7 +15,7 @@ use crate::access::rbac::aggregate;
 use crate::config::Config;
 use crate::field::{ErrorKind, Errors, Path, quote};
 use crate::limits;
-use crate::outbound::{Network, Outbound};
+use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
 
 const KIND: &str = "AuthenticationConfiguration";
@@ -145,16 +145,9 @@ impl Authentication {
 }
 
 fn opened(issuers: Vec<IssuerSettings>, outbound: &Outbound) -> Result<Vec<Arc<OpenId>>, Wrong> {
-    let open = |settings: IssuerSettings| {
-        let network = match settings.network {
-            Network::Direct => None,
-            Network::ControlPlane => Some("controlplane"),
-            Network::Cluster => Some("cluster"),
-        };
-        match network.filter(|_| !outbound.names(settings.network)) {
-            Some(network) => Err(Wrong::Network(network)),
-            None => Ok(Arc::new(OpenId::new(settings, outbound.clone()))),
-        }
+    let open = |settings: IssuerSettings| match settings.network.name().filter(|_| !outbound.names(settings.network)) {
+        Some(network) => Err(Wrong::Network(network)),
+        None => Ok(Arc::new(OpenId::new(settings, outbound.clone()))),
     };
     issuers.into_iter().map(open).collect()
 }

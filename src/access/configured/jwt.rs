@@ -84,13 +84,11 @@ pub fn read(path: &Path<'_>, stated: &Value, own: &[String], errors: &mut Errors
     }
     let network = match issuer.str_at(&["egressSelectorType"]) {
         "" => Network::Direct,
-        "controlplane" => Network::ControlPlane,
-        "cluster" => Network::Cluster,
-        kind => {
+        name => Network::named(name).unwrap_or_else(|| {
             let why = "egress selector must be either controlplane or cluster";
-            errors.invalid_str(&place.child("egressSelectorType"), kind, why);
+            errors.invalid_str(&place.child("egressSelectorType"), name, why);
             Network::Direct
-        }
+        }),
     };
     let (required, claim_rules) = claim_rules(&path.child("claimValidationRules"), stated, errors);
     let mappings = path.child("claimMappings");

@@ -31,30 +31,41 @@ pub enum Network {
     Direct,
 }
 
+impl Network {
+    /// The networks that configurations name.
+    pub const NAMED: [Self; 2] = [Self::Cluster, Self::ControlPlane];
+
+    /// Returns the name in configurations. `None` of what is always reached directly.
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::ControlPlane => Some("controlplane"),
+            Self::Cluster => Some("cluster"),
+            Self::Direct => None,
+        }
+    }
+
+    /// Returns the network of this name. `None` if no network has it.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.into_iter().find(|network| network.name() == Some(name))
+    }
+}
+
 /// The proxies by network.
 #[derive(Debug, Clone, Default)]
 pub struct Egress {
-    /// The proxy to [`Network::ControlPlane`]. `None` if this server connects directly.
-    control_plane: Option<Arc<Proxy>>,
-    /// The proxy to [`Network::Cluster`]. `None` if this server connects directly.
-    cluster: Option<Arc<Proxy>>,
-    /// The networks that the configuration names, with a proxy or as reached directly.
-    named: Vec<Network>,
+    /// The networks that the configuration names, each with its proxy. `None` of a network that is reached directly.
+    proxies: Vec<(Network, Option<Arc<Proxy>>)>,
 }
 
 impl Egress {
     /// Returns the proxy to a network. `None` if this server connects directly.
     pub fn to(&self, network: Network) -> Option<Arc<Proxy>> {
-        match network {
-            Network::ControlPlane => self.control_plane.clone(),
-            Network::Cluster => self.cluster.clone(),
-            Network::Direct => None,
-        }
+        self.proxies.iter().find(|(named, _)| *named == network).and_then(|(_, proxy)| proxy.clone())
     }
 
     /// Returns whether the configuration names a network.
     pub fn names(&self, network: Network) -> bool {
-        self.named.contains(&network)
+        self.proxies.iter().any(|(named, _)| *named == network)
     }
 }
 

@@ -56,21 +56,14 @@ impl Egress {
                 return wrong(format!("service.connection: Duplicate value: {}", quote(&name)));
             }
             let proxy = proxy(selection.at(&["connection"]))?.map(Arc::new);
-            match name.as_str() {
-                "controlplane" => {
-                    egress.control_plane = proxy;
-                    egress.named.push(Network::ControlPlane);
-                }
-                "cluster" => {
-                    egress.cluster = proxy;
-                    egress.named.push(Network::Cluster);
-                }
-                "etcd" => {} // this server uses no etcd
-                other => {
+            match Network::named(&name) {
+                Some(network) => egress.proxies.push((network, proxy)),
+                None if name == "etcd" => {} // this server uses no etcd
+                None => {
                     return wrong(format!(
                         "service.connection: Unsupported value: {}: supported values: \"cluster\", \"controlplane\", \
                          \"etcd\"",
-                        quote(other)
+                        quote(&name)
                     ));
                 }
             }
