@@ -232,7 +232,7 @@ impl SpareKey {
 /// Generates an RSA key, as PKCS #8 in PEM.
 fn generate() -> Result<String, KeyError> {
     let failed = |error: String| KeyError::Generate(error);
-    let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, RSA_BITS).map_err(|e| failed(e.to_string()))?;
+    let key = rsa::PrivateKey::new(&mut getrandom::SysRng, RSA_BITS).map_err(|e| failed(e.to_string()))?;
     Ok(key.to_pkcs8_pem(LineEnding::LF).map_err(|e| failed(e.to_string()))?.to_string())
 }
 
