@@ -6,13 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map, config_map_path};
+use crate::support::{CONFIG_MAPS, Connection, DataDir, PATIENCE, config_map, config_map_path};
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-
-/// How long a change of roles may take to have effect.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sends a request as `ann`, a user without roles of her own.
 fn as_ann(client: &mut Connection, method: &str, path: &str, object: Option<&Value>) -> (u16, Value) {

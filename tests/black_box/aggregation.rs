@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Backend, Connection, DataDir, Exchange, Server};
+use crate::support::{Backend, Connection, DataDir, Exchange, PATIENCE, Server};
 
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAME: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.remote.example";
 const GROUP: &str = "/apis/remote.example/v1";
-const PATIENCE: Duration = Duration::from_secs(90);
 const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 fn wait_until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {

@@ -11,14 +11,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::program::{as_admin, successful};
-use crate::support::{Answer, CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
+use crate::support::{Answer, CONFIG_MAPS, DataDir, PATIENCE, Server, config_map, config_map_path, ports, revision};
 
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 /// The names of members that join later.
 const MORE_NAMES: [&str; 2] = ["d", "e"];
 const CLUSTER: &str = "/flotilla/v1/cluster";
-/// How long a change may take that other members have to notice first.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The names, addresses and directories of a cluster's servers: three initial members, and servers that join later.
 pub struct Places {

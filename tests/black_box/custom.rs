@@ -13,15 +13,15 @@ use crate::backup::{back_up, beside, restore};
 use crate::cluster::{Places, cluster, output_of, until};
 use crate::dividing::keep_updating;
 use crate::program::errors;
-use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
+use crate::support::{
+    CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, Watch, config_map, config_map_path, revision,
+};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "/apis/example.com/v1";
 const EVERYWHERE: &str = "/apis/example.com/v1/widgets";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const EIGHT_SHARDS: [&str; 2] = ["--shards", "example.com/widgets=8"];
-/// How long a definition may take to be established.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn definition(plural: &str, kind: &str) -> Value {
     let spec = json!({"type": "object", "properties": {"value": {"type": "string"}}});

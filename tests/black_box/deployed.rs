@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Connection, Credentials, DataDir, ports};
-
-/// How long HAProxy may take to find a ready member, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{Connection, Credentials, DataDir, PATIENCE, ports};
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::cluster::cluster;
 use crate::program::{errors, successful};
-use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, revision};
+use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, noticed, revision};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// How long a write may take while its resource is divided. A debug build takes several times as long.
-const WRITE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 3 } else { 1 });
+const WRITE_MAX: Duration = noticed(Duration::from_secs(1));
 
 /// Runs `flotilla cluster shards`. Returns its output, or `Err` with its error output.
 fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
@@ -113,7 +113,7 @@ fn a_resource_is_divided_while_it_is_used() {
     for (count, slowest) in updates {
         let held = slowest.saturating_sub(slowest_elsewhere);
         assert!(
-            count > 10 && held < Duration::from_secs(1) && slowest < bound,
+            count > 10 && held < WRITE_MAX && slowest < bound,
             "{count} updates, one of them took {slowest:?}, {slowest_elsewhere:?} elsewhere; the disk {machine:?}"
         );
     }

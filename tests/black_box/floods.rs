@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path, noticed};
 
 /// How much the resident memory may grow, in bytes, once the server has been busy.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
@@ -132,7 +132,7 @@ fn streams_that_are_reset_at_once_do_no_harm() {
     eprintln!(
         "{STREAMS} streams over {connections} connections: {before} to {after} bytes, longest answer {longest:?}"
     );
-    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    assert!(longest < noticed(Duration::from_secs(5)), "{longest:?}");
     assert!(after < before + GROWTH_BYTES_MAX, "{before} to {after} bytes");
 }
 

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Connection, DataDir, Webhook};
+use crate::support::{Connection, DataDir, PATIENCE, Webhook};
 use crate::webhooks::{MAPS, MUTATING, VALIDATING, answer, but_probes, configure, hook, map};
 
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The number of requests that wait for a webhook that does not answer.
 const WAITING: usize = 1_000;
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";

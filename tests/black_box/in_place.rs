@@ -7,11 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::Connection;
 use crate::support::called::{Called, Prepared, plain, send};
-
-/// How long a server may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{Connection, PATIENCE};
 
 /// The command lines of tools, by the tool's name.
 fn lines() -> Vec<(&'static str, Vec<&'static str>)> {

@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Connection, DataDir, Server};
+use crate::support::{Answer, Connection, DataDir, PATIENCE, Server};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TEAPOTS: &str = "/apis/example.com/v1/namespaces/default/teapots";
 const TEAPOT: &str = "/apis/example.com/v1/namespaces/default/teapots/a";
 const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A definition of teapots whose `spec` has these properties and rules.
 fn definition(properties: &Value, rules: &Value) -> Value {

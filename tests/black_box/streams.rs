@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::frames::{client_frame, server_frame, spdy_data, spdy_frame, spdy_reply, websocket_headers};
-use crate::support::{Backend, Connection, DataDir, Exchange, Server};
+use crate::support::{Backend, Connection, DataDir, Exchange, PATIENCE, Server};
 
 pub const POD: &str = "/api/v1/namespaces/default/pods/p";
-const PATIENCE: Duration = Duration::from_secs(60);
 pub const SPDY: [(&str, &str); 3] =
     [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1"), ("X-Stream-Protocol-Version", "v4.channel.k8s.io")];
 

@@ -20,7 +20,7 @@ fn a_request_that_takes_too_long_is_aborted() {
          timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}"
     );
     let took = begun.elapsed();
-    assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(15), "{took:?}");
+    assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(45), "{took:?}");
     let metrics = server.connect().get("/metrics").text();
     let given_up = "apiserver_request_terminations_total{code=\"504\",component=\"apiserver\",group=\"\",\
                     resource=\"configmaps\",scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"} 1";

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use crate::backup::{back_up, beside, restore};
 use crate::cluster::cluster;
 use crate::program::{errors, successful};
-use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, Watch, config_map, config_map_path, revision};
+use crate::support::{
+    CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, Watch, config_map, config_map_path, revision,
+};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Custom resources that keep unknown fields.
@@ -23,7 +25,6 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A number in its stored form, and invalid characters of the same length.
 const SOUND: &[u8] = b"1e+300";

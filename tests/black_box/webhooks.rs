@@ -8,13 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::{Connection, DataDir, Reply, Webhook};
+use crate::support::{Connection, DataDir, PATIENCE, Reply, Webhook};
 
 pub const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The prefix of objects by which tests find out whether a configuration is in effect.
 const PROBE: &str = "probe-";
 
@@ -331,13 +330,16 @@ fn a_webhook_may_drop_but_not_change_kind_and_version() {
     assert_eq!(client.post(MAPS, &map("odd")).expect(500)["message"], "Internal error occurred: Unexpected kind: frob");
 }
 
+/// The error about a webhook that does not answer in time.
+const LATE: &str = "context deadline exceeded";
+
 /// Makes a webhook's answer to a review.
 type Answers = fn(&Value) -> Reply;
 
 #[test]
 fn a_failing_webhook_refuses_or_is_ignored() {
     let faults: [(Answers, &str, bool); 12] = [
-        (|_| Reply::Hang, "context deadline exceeded", true),
+        (|_| Reply::Hang, LATE, true),
         (|_| Reply::Close, "EOF", true),
         (|_| Reply::of("500 Internal Server Error", "", "oh no"), "an error on the server (\"oh no\")", true),
         (|_| Reply::of("302 Found", "Location: https://127.0.0.1:1/\r\n", ""), "status code 302", true),
@@ -371,7 +373,8 @@ fn a_failing_webhook_refuses_or_is_ignored() {
     let mut client = server.connect();
     for (at, (fault, expected, may_be_ignored)) in faults.into_iter().enumerate() {
         let webhook = but_probes(fault);
-        let limited = |policy: &str| json!({"timeoutSeconds": 1, "failurePolicy": policy});
+        let seconds = if expected == LATE { 1 } else { 30 };
+        let limited = |policy: &str| json!({"timeoutSeconds": seconds, "failurePolicy": policy});
         let name = format!("fail-{at}");
         configure(&mut client, MUTATING, &name, &[hook("m.example.com", &json!([]), limited("Fail"))], &webhook);
         let error = client.post(MAPS, &map(&format!("refused-{at}"))).expect(500);

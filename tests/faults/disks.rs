@@ -8,12 +8,11 @@ use serde_json::json;
 
 use crate::fleet::{Disk, Endpoints, Fleet};
 use crate::run;
-use crate::support::{Answer, CONFIG_MAPS, Connection};
+use crate::support::{Answer, CONFIG_MAPS, Connection, noticed};
 use crate::traffic::Traffic;
 
-/// How long all clients may go without an acknowledged write. Debug builds get more time, because they are tested on
-/// busy machines.
-const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
+/// How long all clients may go without an acknowledged write.
+const PAUSE_MAX: Duration = noticed(Duration::from_secs(2));
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// A slow disk blocks writes for `HELD_UP`, lets them through for `LET_PASS`, and so on.
@@ -30,7 +29,7 @@ const LARGE_BYTES: usize = 900 << 10;
 /// So many large writes certainly fill a disk that has no space for another segment of the log.
 const LARGE_WRITES: usize = 80;
 /// How long a member with a full disk may stay leader.
-const MOVED_WITHIN: Duration = Duration::from_secs(10);
+const MOVED_WITHIN: Duration = noticed(Duration::from_secs(10));
 
 /// Fills the leader's disk until that member can store nothing more.
 pub fn one_is_full() {

@@ -6,16 +6,16 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::fleet::{Direction, Endpoints, Fleet, apart};
+use crate::support::noticed;
 use crate::traffic::Traffic;
 use crate::{interruption, run};
 
 /// Several groups, with leaders on different members, replicate the objects that clients write.
 const SHARDED: &[&str] = &["--shards", "configmaps=8", "--groups", "3"];
-/// How long clients of the other members may go without an acknowledged write. Debug builds get more time, because they
-/// are tested on busy machines.
-const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 6 } else { 2 });
+/// How long clients of the other members may go without an acknowledged write.
+const PAUSE_MAX: Duration = noticed(Duration::from_secs(2));
 /// The same for a link that fails repeatedly; each failure may add some time.
-const FLAPPING_PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 8 } else { 3 });
+const FLAPPING_PAUSE_MAX: Duration = noticed(Duration::from_secs(3));
 /// Pairs of milliseconds: how long a link fails, and how long it works after that. Some failures are too short for an
 /// election, and some end between two retransmissions of TCP.
 const FLAPS: [(u64, u64); 10] = [

@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fleet::{Endpoints, Fleet, create};
-use crate::support::{Answer, CONFIG_MAPS, Connection, Watch, config_map, config_map_path, revision};
+use crate::support::{Answer, CONFIG_MAPS, Connection, PATIENCE, Watch, config_map, config_map_path, revision};
 
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long the majority may take to elect a leader, and the member to take part again.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// More objects than shards, so that the member has led the groups of some of them.
 const OBJECTS: usize = 24;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::fleet::{Endpoints, Fleet};
-use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path, ports};
+use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path, noticed, ports};
 
 /// How long members continue to serve after SIGTERM. On a busy machine, the balancer may notice late that a member is
 /// not ready any more.
@@ -25,9 +25,8 @@ const RETRIES_MAX: usize = 10;
 const CLIENTS: usize = 4;
 /// How often requests of all clients together may be refused: once for each client and member.
 const RETRIES_IN_ALL_MAX: usize = 3 * CLIENTS;
-/// How long a request may take with all its attempts. Debug builds get more time, because they are tested on busy
-/// machines.
-const REQUEST_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 5 });
+/// How long a request may take with all its attempts.
+const REQUEST_MAX: Duration = noticed(Duration::from_secs(5));
 /// The pause between two requests of one client.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -35,7 +34,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 struct Balancer<'a> {
     endpoints: &'a Endpoints,
     ready: Vec<AtomicBool>,
+    /// Set when the restarts are over: the clients end.
     is_over: AtomicBool,
+    /// Set when the clients have ended: until then they need probes.
+    is_unused: AtomicBool,
     /// The address of another balancer, which is used instead of this one.
     front: Option<SocketAddr>,
 }
@@ -43,7 +45,7 @@ struct Balancer<'a> {
 impl Balancer<'_> {
     /// Probes a member again and again.
     fn watch_over(&self, member: usize) {
-        while !self.is_over.load(Ordering::SeqCst) {
+        while !self.is_unused.load(Ordering::SeqCst) {
             self.ready[member].store(self.endpoints.is_ready(member), Ordering::SeqCst);
             std::thread::sleep(ASKS);
         }
@@ -112,15 +114,17 @@ impl Drop for HaProxy {
 
 fn restart_all(mut fleet: Fleet, endpoints: &Endpoints, front: Option<SocketAddr>) {
     let ready = (0..fleet.size()).map(|_| AtomicBool::new(true)).collect();
-    let balancer = Balancer { endpoints, ready, is_over: AtomicBool::new(false), front };
+    let (is_over, is_unused) = (AtomicBool::new(false), AtomicBool::new(false));
+    let balancer = Balancer { endpoints, ready, is_over, is_unused, front };
     std::thread::scope(|scope| {
-        /// Stops the clients, even when the test fails.
+        /// Stops threads, even when the test fails.
         struct Over<'a>(&'a AtomicBool);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
                 self.0.store(true, Ordering::SeqCst);
             }
         }
+        let _unused = Over(&balancer.is_unused);
         let over = Over(&balancer.is_over);
         let balancer = &balancer;
         for member in 0..fleet.size() {

@@ -10,12 +10,11 @@ use crate::faults::Schedule;
 use crate::fleet::{Endpoints, Fleet};
 use crate::history::{History, WriteOutcome};
 use crate::number;
+use crate::support::PATIENCE;
 use crate::traffic::Traffic;
 
 /// The server's default history window, less some tolerance for clocks and for how coarsely the server trims.
 const WINDOW: Duration = Duration::from_secs(290);
-/// How long watchers may take to receive the last write.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long after a fault writes may fail.
 const RECOVERY: Duration = Duration::from_secs(30);
 /// The difference between the clocks of two neighbouring members, in seconds.

@@ -16,10 +16,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::client::{Answer, Connection};
-use super::ports;
+use super::{PATIENCE, ports};
 
-/// How long any wait may take, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A directory with the certificate authorities, certificates and keys that other tools prepare for an API server.

@@ -1,5 +1,7 @@
 //! What tests from outside share: servers as child processes, and an HTTPS client.
 
+use std::time::Duration;
+
 mod backend;
 #[allow(dead_code, reason = "not every test program runs it under another name")]
 pub mod called;
@@ -16,6 +18,16 @@ pub use client::{Answer, Connection, Watch};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};
 pub use webhook::{Caller, Reply, Webhook};
+
+/// How long tests wait for what must happen: so long that only what hangs takes longer, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Returns the bound of a time that clients notice. Release builds on idle machines are held to `promised`. Other
+/// builds are tested on busy machines, whose delays say nothing about the server.
+#[allow(dead_code, reason = "not every test program measures times")]
+pub const fn noticed(promised: Duration) -> Duration {
+    if cfg!(debug_assertions) { PATIENCE } else { promised }
+}
 
 /// A ConfigMap with one entry, `value`.
 pub fn config_map(name: &str, value: &str) -> serde_json::Value {

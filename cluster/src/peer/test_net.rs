@@ -209,11 +209,11 @@ async fn copy(
 
 /// Waits until a condition holds. Panics after 10 s.
 pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if is_so() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{what}: not within 10 s");
+    panic!("{what}: not within two minutes");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::replica_tests::{Cluster, create, pods, read};
+use super::replica_tests::{Cluster, PATIENCE, create, pods, read};
 use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{MembersError, Options, Revision, Standing, Store, TableOptions};
@@ -33,7 +33,7 @@ async fn admit(store: &Store, cluster: &Cluster, name: &str) {
 }
 
 async fn ready(store: &Store) {
-    tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("ready in time");
+    tokio::time::timeout(PATIENCE, store.ready()).await.expect("ready in time");
 }
 
 #[tokio::test]

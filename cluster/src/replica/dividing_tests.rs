@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::replica_tests::PATIENCE;
 use crate::machine::Machine;
 use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
@@ -345,7 +346,7 @@ async fn the_old_division_is_freed_after_the_history_window() {
     assert_eq!(former.shards()[0].shard.keyspace_len(), 300);
     let began = Instant::now();
     while former.shards()[0].shard.keyspace_len() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(20), "it keeps what nobody can ask for any more");
+        assert!(began.elapsed() < PATIENCE, "it keeps what nobody can ask for any more");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let all = list(&table.snapshot(), 100);
@@ -394,7 +395,7 @@ pub(super) async fn until(store: &Store, (what, is_now): &Stage) {
     let began = Instant::now();
     let is_over = || store.shards().iter().any(|table| table.next.is_none());
     while !is_now(store) && !is_over() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        assert!(began.elapsed() < PATIENCE, "{what}");
         tokio::task::yield_now().await;
     }
 }

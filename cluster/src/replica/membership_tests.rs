@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::mapping;
-use super::replica_tests::{Cluster, create, pods, read, until};
+use super::replica_tests::{Cluster, PATIENCE, create, pods, read, until};
 use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};
 use crate::raft::{GONE, Unchanged};
 use crate::shard_map::DEFAULT_GROUP;
@@ -21,7 +21,7 @@ use crate::{Expectation, MembersError, Outcome, Standing, Store, salvage};
 
 /// Returns why a member is not removed.
 async fn kept(store: &Store, name: &str) -> String {
-    let removing = tokio::time::timeout(Duration::from_secs(20), store.remove(name));
+    let removing = tokio::time::timeout(PATIENCE, store.remove(name));
     match removing.await.expect("an answer in time").unwrap_err() {
         MembersError::Refused { reason, .. } => reason,
         other => panic!("{other:?}"),
@@ -94,7 +94,7 @@ async fn a_removed_member_goes_together_with_its_half_finished_replacement() {
                 tokio::time::sleep(Duration::from_millis(20)).await; // the change that was started has not ended yet
             }
         };
-        tokio::time::timeout(Duration::from_secs(30), removing).await.expect("it is removed");
+        tokio::time::timeout(PATIENCE, removing).await.expect("it is removed");
         for store in [&a, &b] {
             until("neither is a member", || store.cluster().members.iter().all(|member| member.name != "c")).await;
         }
@@ -128,7 +128,7 @@ async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
         let early = tokio::time::timeout(Duration::from_secs(1), shown()).await;
         assert!(early.is_err(), "{held} is shown without what was acknowledged: {early:?}");
         release.send(()).unwrap();
-        assert_eq!(tokio::time::timeout(Duration::from_secs(30), shown()).await, Ok(Some(first)));
+        assert_eq!(tokio::time::timeout(PATIENCE, shown()).await, Ok(Some(first)));
         for store in [a, b, c] {
             store.shutdown().await;
         }
@@ -160,7 +160,7 @@ fn votes(store: &Store, name: &str) -> bool {
 async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
     let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
     let is_so = || all().len() == groups && all().iter().all(|voters| voters == names);
-    let waited = tokio::time::timeout(Duration::from_secs(10), async {
+    let waited = tokio::time::timeout(PATIENCE, async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -169,7 +169,7 @@ async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
 }
 
 async fn ready_in_time(store: &Store) {
-    tokio::time::timeout(Duration::from_secs(30), store.ready()).await.expect("ready in time");
+    tokio::time::timeout(PATIENCE, store.ready()).await.expect("ready in time");
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
     tokio::time::sleep(LEADER_WAIT + Duration::from_secs(1)).await;
     stores[0].transfer(None, "b").await.unwrap();
     let d = cluster.begin("d").await;
-    let admitted = tokio::time::timeout(Duration::from_secs(30), admitting).await.expect("in time").unwrap();
+    let admitted = tokio::time::timeout(PATIENCE, admitting).await.expect("in time").unwrap();
     assert_eq!(admitted, Ok(()));
     ready_in_time(&d).await;
 }
@@ -424,7 +424,7 @@ async fn a_member_that_ended_while_it_installed_a_snapshot_is_salvaged() {
 
     let copied = scratch.path().join("copy");
     let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
-    let store = tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time").unwrap();
+    let store = tokio::time::timeout(PATIENCE, salvaging).await.expect("in time").unwrap();
     for name in ["ns/first", "ns/0", "ns/19"] {
         assert!(store.table(&pods()).get(name).is_some(), "{name}");
     }
@@ -460,7 +460,7 @@ async fn a_salvage_yields_all_tables_or_fails() {
 
         let copied = scratch.path().join("copy");
         let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
-        match tokio::time::timeout(Duration::from_secs(30), salvaging).await.expect("in time") {
+        match tokio::time::timeout(PATIENCE, salvaging).await.expect("in time") {
             Ok(store) => {
                 assert!(is_there && store.table(&pods()).get("ns/first").is_some());
                 store.shutdown().await;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all, ready};
 use tokio::sync::watch;
 
-use super::replica_tests::{Cluster, create, read, until};
+use super::replica_tests::{Cluster, PATIENCE, create, read, until};
 use crate::limits::{PEER_SILENCE_MAX, REACHES_FEWER_PATIENCE};
 use crate::machine::Machine;
 use crate::peer::{Connected, Connecting, Listener, Network, TlsNetwork};
@@ -70,7 +70,7 @@ async fn open_severable(cluster: &Cluster, cut: &watch::Sender<bool>) -> Vec<Sto
         let network = Arc::new(Severable { to, cut: cut.clone() });
         let machine = Machine { network, ..Machine::with_disk(Arc::new(cluster.disks[*name].clone())) };
         let store = cluster.begin_as(machine, cluster.membership(name)).await;
-        tokio::time::timeout(Duration::from_secs(60), store.ready()).await.expect("ready in time");
+        tokio::time::timeout(PATIENCE, store.ready()).await.expect("ready in time");
         store
     });
     join_all(opened).await

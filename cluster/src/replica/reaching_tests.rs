@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::replica_tests::{Cluster, create};
+use super::replica_tests::{Cluster, PATIENCE, create};
 use crate::{Revision, TableId};
 
 #[tokio::test]
@@ -15,7 +15,7 @@ async fn a_table_reaches_a_revision_that_another_group_assigned() {
     let written = create(&stores[1], "ns/pod").await;
     for store in &stores {
         let idle = store.table(&TableId::new("configmaps"));
-        let reached = store.reach(&idle, written, Instant::now() + Duration::from_secs(10)).await;
+        let reached = store.reach(&idle, written, Instant::now() + PATIENCE).await;
         reached.expect("a revision that somebody was told of");
         assert!(idle.revision() >= written);
         // A revision that no client can have received is not reached by closing groups.

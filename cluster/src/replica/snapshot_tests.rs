@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tokio::sync::watch;
 
-use super::replica_tests::{Cluster, create, pods, until};
+use super::replica_tests::{Cluster, PATIENCE, create, pods, until};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::machine::Machine;
 use crate::peer::tapped::{Piece, PieceFault, Tap, TappedNetwork};
@@ -88,7 +88,7 @@ async fn join(cluster: &Cluster, by: &Store, name: &str, joining: &Store) {
         }
         joining.ready().await;
     };
-    tokio::time::timeout(Duration::from_secs(30), admitted).await.expect("a member in time");
+    tokio::time::timeout(PATIENCE, admitted).await.expect("a member in time");
 }
 
 /// Opens a cluster with one member, which leads in any case, and fills the group `g1`, whose log is then dropped.

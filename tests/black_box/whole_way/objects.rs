@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 
 use super::json::Json;
 use super::{MAPS, yaml};
-use crate::support::Connection;
-
-/// How long a server may take until it lists a resource.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{Connection, PATIENCE};
 
 /// Resources whose objects affect other requests. With them, the other objects could not be created.
 const DECIDING: [&str; 6] = [
