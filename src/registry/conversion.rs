@@ -79,7 +79,7 @@ impl Registry {
         }
         let mut selected = Vec::new();
         for object in objects {
-            if self.selects_converted(served, selection, &object) {
+            if self.selects_converted(served, selection, &object)? {
                 selected.push(object);
             }
             turn.pause().await;
@@ -87,11 +87,15 @@ impl Registry {
         Ok(page.of(selected))
     }
 
-    /// Returns whether an object is selected in the version of the request, for which it was converted. So is one that
-    /// cannot be shown: who shows it reports why.
-    pub fn selects_converted(&self, served: &Served, selection: &Selection, object: &Object) -> bool {
-        let Some(custom) = served.custom.as_ref().filter(|_| !selection.converted.0.is_empty()) else { return true };
-        self.shown(served, object).map_or(true, |shown| selection.converted.selects(custom, &shown))
+    /// Returns whether an object is selected in the version of the request, for which it was converted.
+    ///
+    /// # Errors
+    /// 500: the object cannot be shown in that version, so that nothing is known of its fields.
+    pub fn selects_converted(&self, served: &Served, selection: &Selection, object: &Object) -> ApiResult<bool> {
+        match served.custom.as_ref().filter(|_| !selection.converted.0.is_empty()) {
+            Some(custom) => Ok(selection.converted.selects(custom, &self.shown(served, object)?)),
+            None => Ok(true),
+        }
     }
 
     async fn converted(&self, custom: &Custom, to: &str, objects: Vec<Value>) -> ApiResult<()> {

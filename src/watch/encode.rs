@@ -62,9 +62,10 @@ impl Encoder {
         self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
     }
 
-    /// Returns whether an object is selected by what the webhook has made of it.
+    /// Returns whether an object is selected by what the webhook has made of it. One that cannot be shown is, too: its
+    /// event reports why.
     pub fn selects_converted(&self, selection: &Selection, object: &Object) -> bool {
-        self.registry.selects_converted(&self.served, selection, object)
+        self.registry.selects_converted(&self.served, selection, object).unwrap_or(true)
     }
 
     /// Converts these objects by the webhook; `None` if no webhook converts the resource.
