@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::chance;
 use crate::clock::HybridClock;
+use crate::disk::{Disk, EncryptedDisk, aside};
 use crate::group::{RevisionExpiry, Tables, close_on_demand};
 use crate::limits::{PEER_VERSION, STOP_WAIT, TRIM_INTERVAL};
 use crate::machine::Machine;
@@ -38,7 +39,6 @@ use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
 use crate::task::Task;
-use crate::wal::disk::{Disk, aside};
 use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
@@ -104,7 +104,8 @@ struct Started {
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
     let began = Instant::now();
-    let disk = &machine.disk;
+    let files: Arc<dyn Disk> = Arc::new(EncryptedDisk::over(machine.disk.clone(), options.key_wrapping.clone()));
+    let disk = &files;
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
@@ -112,12 +113,12 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let (segment_bytes, on_fatal, runner) =
         (options.wal_segment_bytes, options.on_fatal.clone(), machine.runner.clone());
     let wal_options = WalOptions { directory: directory.clone(), segment_bytes, on_fatal, runner };
-    let is_known = IdentityFile::is_there(&**disk, &options.directory).map_err(failed)?;
+    let is_known = IdentityFile::is_there(&*machine.disk, &options.directory).map_err(failed)?;
     if !is_known && wal::is_begun(&**disk, &directory).map_err(failed)? {
         // Under a new id this replica would go on without its past, and could vote twice in a term.
         return Err(OpenError::Unidentified { path: IdentityFile::path(&options.directory) });
     }
-    let local = LocalReplica::open(disk.clone(), options)?;
+    let local = LocalReplica::open(machine.disk.clone(), options)?;
     let (log, announced) = read_log(disk.clone(), wal_options.clone());
     let applying = begin_applying(options, tables, disk, announced);
     let log = log.await.map_err(failed)??;
@@ -133,7 +134,8 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let exchange = Arc::new(local.exchange(&groups, &placement, &peer_view));
     let transport = local.listen(&machine.network, tables.hybrid_clock().clone(), &exchange)?;
     let peers = transport.clone().map(|transport| transport as Arc<dyn Peers>);
-    let (machine, options, tables) = (machine.clone(), options.clone(), tables.clone());
+    let machine = Machine { disk: disk.clone(), ..machine.clone() };
+    let (options, tables) = (options.clone(), tables.clone());
     let on_lost = local.when_lost(options.on_fatal.clone());
     let applying = Cell::new(Some(applying));
     let starter = Starter { machine, options, tables, groups, wal, id, peers, on_lost, applying };

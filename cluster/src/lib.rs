@@ -38,7 +38,8 @@
 //!
 //! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `term_filter`,
 //!   `roster`, `object`, `write`
-//! - The log on the disk, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
+//! - The disk: `disk`
+//! - The log on it, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
 //! - The content of log entries: `entry`, `codec`
 //! - Tables and the subscribers that they wake, each asking the other: `table`, `watch`
@@ -67,6 +68,7 @@ mod chance;
 mod chunk;
 mod clock;
 mod codec;
+mod disk;
 mod entry;
 mod group;
 mod key;
@@ -105,6 +107,7 @@ pub use self::backup::{
     Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, Drafts, RestoreError, Restored,
     SalvageError, Unfinished, create, restore, salvage,
 };
+pub use self::disk::KeyWrapping;
 pub use self::key::{Key, Scope, TableId};
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
 pub use self::object::{Draft, Layout, Object, Term, Terms};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::clock::WallClock;
+use crate::disk::{Disk, LocalDisk};
 use crate::peer::{Network, TlsNetwork};
-use crate::wal::disk::{Disk, LocalDisk};
 use crate::wal::{LogRunner, Threads};
 
 /// A machine. Cheap to clone.

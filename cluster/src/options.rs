@@ -12,6 +12,7 @@ use compact_str::CompactString;
 use futures_util::future::LocalBoxFuture;
 use rustls::pki_types::CertificateDer;
 
+use crate::disk::KeyWrapping;
 use crate::shard_map::ShardMapError;
 use crate::wal::WalError;
 use crate::{Revision, TableId, limits};
@@ -36,6 +37,9 @@ pub struct Options {
     pub wal_segment_bytes: u64,
     /// Whether writes are acknowledged before they are on the disk. They are then lost when the machine fails.
     pub unsafe_no_fsync: bool,
+    /// Encrypts the keys with which the log and the snapshots are encrypted on the disk. `None` if they are not
+    /// encrypted. What is there already is stored anew, when a store is opened with other keys.
+    pub key_wrapping: Option<Arc<dyn KeyWrapping>>,
     /// The replicas of the store. `None` for a store with a single replica, which does not listen for others.
     pub membership: Option<Membership>,
     /// The name and address under which a store without a membership founds a cluster, so that others can join once it
@@ -72,6 +76,7 @@ impl Options {
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             unsafe_no_fsync: false,
+            key_wrapping: None,
             membership: None,
             founder: None,
             is_survivor: false,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures_util::future::{self, join_all};
 
 use crate::chance::Random;
+use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, OpenError, Options, Outcome, Revision, Selection,
     Store, Table, TableId, TableOptions, Terms, WalError, Write,

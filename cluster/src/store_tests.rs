@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 use crate::chance::Random;
 use crate::clock::WallClock;
+use crate::disk::Disk as _;
+use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::wal::disk::Disk as _;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId,
     TableOptions, Write, WriteError,

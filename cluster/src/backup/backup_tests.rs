@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use super::restoring::{drafts, fill};
 use super::*;
 use crate::chunk;
+use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BACKUP_CHUNK_BYTES;
 use crate::machine::Machine;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     Compacted, Draft, Expectation, Key, Layout, Mutation, Object, OpenError, Options, Outcome, Selection, Store,
     TableOptions, Terms, Write,
@@ -353,10 +353,10 @@ async fn salvage_refuses_a_copy_at_an_unsuitable_path() {
     let scratch = tempfile::tempdir().unwrap();
     let (directory, copy) = (scratch.path().join("a"), scratch.path().join("copy"));
     Store::open(options(&directory)).await.unwrap().shutdown().await;
-    let inside = salvage(&directory, &directory.join("copy"), Arc::new(|_| {})).await;
+    let inside = salvage(&directory, &directory.join("copy"), None, Arc::new(|_| {})).await;
     assert!(matches!(inside, Err(SalvageError::Location { .. })));
     std::fs::create_dir(&copy).unwrap();
-    let taken = salvage(&directory, &copy, Arc::new(|_| {})).await;
+    let taken = salvage(&directory, &copy, None, Arc::new(|_| {})).await;
     assert!(matches!(taken, Err(SalvageError::Location { .. })));
     assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
 }
@@ -368,7 +368,7 @@ async fn salvage_report(directory: &Path, copy: &Path) -> (String, Store) {
     let writer = move || Lines(writer.clone());
     let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).with_writer(writer);
     let _told = tracing::subscriber::set_default(log.finish());
-    let store = salvage(directory, copy, Arc::new(|_| {})).await.unwrap();
+    let store = salvage(directory, copy, None, Arc::new(|_| {})).await.unwrap();
     let report = String::from_utf8(report.lock().clone()).unwrap();
     (report, store)
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check_finished;
+use crate::disk::{EncryptedDisk, KeyWrapping, LocalDisk};
 use crate::lock::lock;
 use crate::replica::identity::FORFEIT;
-use crate::wal::disk::LocalDisk;
 use crate::wal::missing_end;
 use crate::{OpenError, Options, Store};
 
@@ -55,13 +55,14 @@ pub enum SalvageError {
 
 /// Opens a copy of a data directory that no server uses, as a store with a single replica. It has everything in the
 /// directory, also what no quorum is known to have, since it may have been acknowledged. The directory of the copy must
-/// not exist yet; the caller removes it after closing the store.
+/// not exist yet; the caller removes it after closing the store. `key_wrapping` has the keys of an encrypted store.
 ///
 /// # Errors
 /// See [`SalvageError`]. The copy is removed then. `on_fatal` is called like that of [`Options`].
 pub async fn salvage(
     directory: &Path,
     copy: &Path,
+    key_wrapping: Option<Arc<dyn KeyWrapping>>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 ) -> Result<Store, SalvageError> {
     if !directory.join(MEMBER).is_file() {
@@ -73,12 +74,12 @@ pub async fn salvage(
         tracing::warn!("this member has lost entries that it had acknowledged: the backup lacks them, too");
     }
     let _lock = lock(&Options::new(directory))?;
-    warn_of_missing_log(directory);
+    warn_of_missing_log(directory, key_wrapping.clone());
     let failed = |source| SalvageError::Copy { directory: directory.to_owned(), copy: copy.to_owned(), source };
     create(copy).map_err(failed)?;
     let opened = match duplicate(directory, copy) {
         Ok(()) => {
-            let options = Options { is_survivor: true, on_fatal, ..Options::new(copy) };
+            let options = Options { is_survivor: true, key_wrapping, on_fatal, ..Options::new(copy) };
             Store::open(options).await.map_err(SalvageError::from)
         }
         Err(error) => Err(failed(error)),
@@ -90,8 +91,9 @@ pub async fn salvage(
 
 /// Warns if the log has lost its end. The salvage goes on: the copy has what is left of the log, but not the note of
 /// where the log ended, which would prevent opening it.
-fn warn_of_missing_log(directory: &Path) {
-    match missing_end(&LocalDisk::DURABLE, &directory.join(LOG)) {
+fn warn_of_missing_log(directory: &Path, key_wrapping: Option<Arc<dyn KeyWrapping>>) {
+    let disk = EncryptedDisk::over(Arc::new(LocalDisk::DURABLE), key_wrapping);
+    match missing_end(&disk, &directory.join(LOG)) {
         Ok(None) => {}
         Ok(Some(path)) => {
             let path = path.display();

@@ -11,9 +11,9 @@ use super::state_machine::StateMachine;
 use super::types::TypeConfig;
 use crate::Options;
 use crate::clock::HybridClock;
+use crate::disk::simulated::SimulatedDisk;
 use crate::group::{Applier, Tables};
 use crate::snapshot::Snapshots;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::wal::{Threads, Wal, WalOptions};
 
 struct Builder;

@@ -15,10 +15,10 @@ use super::starting::NodeOptions;
 use super::state_machine::StateMachine;
 use super::types::{self, Entry, StoredMembership};
 use crate::clock::HybridClock;
+use crate::disk::simulated::SimulatedDisk;
 use crate::group::{Applier, Captured, Tables};
 use crate::roster::Replica;
 use crate::snapshot::{Meta, Pace, Snapshots};
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::wal::{Ballot, LogRef, Threads, Wal, WalOptions};
 use crate::{Options, Revision};
 

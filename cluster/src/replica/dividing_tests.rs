@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::replica_tests::PATIENCE;
+use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     Change, ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, ReadError, Revision,
     Selection, Snapshot, SnapshotError, Store, Table, TableId, Terms, Write, WriteError,

@@ -7,8 +7,8 @@ use futures_util::FutureExt;
 
 use super::replica_tests::{Cluster, create, pods, read, until};
 use crate::OpenError;
+use crate::disk::Disk;
 use crate::wal::WalError;
-use crate::wal::disk::Disk;
 
 /// The file that records that a member must not go on.
 const FORFEIT: &str = "/store/forfeit";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::chance;
-use crate::wal::disk::Disk;
+use crate::disk::Disk;
 
 /// The identity of a replica. A replica that lost its disk comes back with another id, so that it cannot vote twice in
 /// a term.
@@ -164,7 +164,7 @@ fn parse(text: &str) -> Option<Identity> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wal::simulated_disk::SimulatedDisk;
+    use crate::disk::simulated::SimulatedDisk;
 
     #[test]
     fn an_identity_is_created_once_and_kept() {

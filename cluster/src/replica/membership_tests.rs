@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use super::mapping;
 use super::replica_tests::{Cluster, PATIENCE, create, pods, read, until};
+use crate::disk::Disk;
+use crate::disk::simulated::SimulatedDisk;
 use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};
 use crate::raft::{GONE, Unchanged};
 use crate::shard_map::DEFAULT_GROUP;
-use crate::wal::disk::Disk;
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{Expectation, MembersError, Outcome, Standing, Store, salvage};
 
 /// Returns why a member is not removed.
@@ -423,7 +423,7 @@ async fn a_member_that_ended_while_it_installed_a_snapshot_is_salvaged() {
     copy(disk, "/store/snapshots/default", &directory.join("snapshots/default"));
 
     let copied = scratch.path().join("copy");
-    let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
+    let salvaging = salvage(&directory, &copied, None, Arc::new(|_| {}));
     let store = tokio::time::timeout(PATIENCE, salvaging).await.expect("in time").unwrap();
     for name in ["ns/first", "ns/0", "ns/19"] {
         assert!(store.table(&pods()).get(name).is_some(), "{name}");
@@ -459,7 +459,7 @@ async fn a_salvage_yields_all_tables_or_fails() {
         }
 
         let copied = scratch.path().join("copy");
-        let salvaging = salvage(&directory, &copied, Arc::new(|_| {}));
+        let salvaging = salvage(&directory, &copied, None, Arc::new(|_| {}));
         match tokio::time::timeout(PATIENCE, salvaging).await.expect("in time") {
             Ok(store) => {
                 assert!(is_there && store.table(&pods()).get("ns/first").is_some());

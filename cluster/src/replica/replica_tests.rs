@@ -10,11 +10,11 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::dividing_tests::{self, Traffic};
+use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
 use crate::peer::test_net::Authority;
 use crate::peer::{Connecting, Listener, Network, TlsNetwork};
-use crate::wal::simulated_disk::SimulatedDisk;
 use crate::{
     Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, OpenError, Options, Outcome, PeerTls,
     ReadError, Revision, Standing, Store, TableId, TableOptions, Write, WriteError,

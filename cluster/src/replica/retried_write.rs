@@ -229,8 +229,8 @@ fn made(write: &Write, write_id: WriteId, change: &Change) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::simulated::SimulatedDisk;
     use crate::machine::Machine;
-    use crate::wal::simulated_disk::SimulatedDisk;
     use crate::{Draft, Key, Layout, Object, Options, Store, TableId};
 
     fn write(expectation: Expectation, byte: Option<u8>) -> Write {

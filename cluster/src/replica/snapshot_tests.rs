@@ -13,10 +13,10 @@ use rand::{RngCore, SeedableRng};
 use tokio::sync::watch;
 
 use super::replica_tests::{Cluster, PATIENCE, create, pods, until};
+use crate::disk::simulated::{Access, SimulatedDisk};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::machine::Machine;
 use crate::peer::tapped::{Piece, PieceFault, Tap, TappedNetwork};
-use crate::wal::simulated_disk::{Access, SimulatedDisk};
 use crate::{Draft, Expectation, Interest, Key, Layout, Mutation, Outcome, Scope, Store, TableId, Write};
 
 const PIECE: u64 = SNAPSHOT_PIECE_BYTES as u64;

@@ -12,6 +12,7 @@ use super::groups::{Group, Groups};
 use super::leader_client::LeaderClient;
 use super::reads::Reads;
 use crate::clock::GroupClock;
+use crate::disk::Disk;
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
@@ -19,7 +20,6 @@ use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
 use crate::wal::Wal;
-use crate::wal::disk::Disk;
 use crate::{OpenError, Options};
 
 /// Starts the groups that this replica takes part in.

@@ -21,9 +21,9 @@ use super::shared_network::SharedNetwork;
 use super::time::Time;
 use super::trace::Trace;
 use crate::clock::WallClock;
+use crate::disk::simulated::{Pace, SimulatedDisk};
 use crate::machine::Machine;
-use crate::wal::simulated_disk::SimulatedDisk;
-use crate::wal::simulated_runner::{Pace, Tasks};
+use crate::wal::simulated_runner::Tasks;
 use crate::{Options, Store};
 
 /// The wall clock of every host when a simulation begins.

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::wal::disk::DiskFile;
-use crate::wal::{PAGE, Pages};
+use crate::disk::DiskFile;
+use crate::disk::{PAGE, Pages};
 
 /// A new file, written in whole pages, by direct I/O where possible: the data is not read again soon, and copying it
 /// through the page cache would cost as much as making it.
@@ -56,7 +56,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::wal::disk::{Disk, LocalDisk};
+    use crate::disk::{Disk, LocalDisk};
 
     #[test]
     fn appended_bytes_of_any_size_are_in_the_file() {

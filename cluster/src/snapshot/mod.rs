@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::disk::{Disk, aside};
 use crate::entry::ShardId;
 use crate::group::Captured;
 use crate::limits::{SNAPSHOT_WRITE_BYTES, SNAPSHOT_WRITE_INTERVAL};
 use crate::table::shard::Content;
-use crate::wal::disk::{Disk, aside};
 use crate::wal::{LogRef, WalError};
 use crate::{Compacted, Revision};
 
@@ -129,6 +129,12 @@ impl Snapshots {
         let failed = |source| WalError::Io { path: self.directory.clone(), source };
         let paths = self.disk.list(&self.directory).map_err(failed)?;
         Ok(paths.into_iter().filter(|path| is_snapshot(path)).max()) // names sort by position
+    }
+
+    /// Reads the newest snapshot when its group starts, and stores it again if it would be encrypted otherwise now.
+    pub(crate) fn load_newest(&self, path: &Path) -> Result<Loaded, WalError> {
+        self.disk.renew(path).map_err(|source| WalError::Io { path: path.to_path_buf(), source })?;
+        self.load(path)
     }
 
     /// Reads a snapshot.

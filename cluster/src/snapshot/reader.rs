@@ -10,12 +10,12 @@ use std::thread;
 use super::{FORMAT, KIND_CHANGES, KIND_END, KIND_META, KIND_OBJECTS, KIND_SHARD, Loaded, MAGIC, Meta};
 use crate::chunk;
 use crate::codec::Decoder;
+use crate::disk::{Disk, DiskFile};
 use crate::entry::{Operation, ShardId};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, SNAPSHOT_DECODERS};
 use crate::progress;
 use crate::table::shard::Content;
 use crate::table::stage::{Progress, StageContent};
-use crate::wal::disk::{Disk, DiskFile};
 use crate::wal::{LogRef, WalError};
 use crate::{Key, Object, Revision, TableId};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Meta, Pace, Snapshots};
+use crate::disk::simulated::SimulatedDisk;
+use crate::disk::{Disk, DiskFile};
 use crate::limits::{SNAPSHOT_WRITE_BYTES, SNAPSHOT_WRITE_INTERVAL, SNAPSHOT_WRITE_TIMEOUT};
 use crate::wal::LogRef;
-use crate::wal::disk::{Disk, DiskFile};
-use crate::wal::simulated_disk::SimulatedDisk;
 
 #[test]
 fn a_gentle_snapshot_leaves_the_disk_to_others_and_ends() {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::appending::Appending;
 use super::{Meta, Snapshots};
+use crate::disk::DiskFile;
 use crate::limits::SNAPSHOT_PIECE_BYTES;
-use crate::wal::disk::DiskFile;
 
 /// A snapshot that is being sent. It stays readable when a newer one replaces it meanwhile.
 pub(crate) struct Outgoing {
@@ -108,7 +108,7 @@ impl Snapshots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wal::simulated_disk::SimulatedDisk;
+    use crate::disk::simulated::SimulatedDisk;
 
     #[test]
     fn pieces_are_taken_once_and_in_order() {

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use super::record::Record;
 use super::runner::{LogRunner, RunningLog};
-use super::simulated_disk::SimulatedDisk;
 use super::wal_tests::{append, at, body, check, open, options};
 use super::writer::{Preparer, Writer};
 use super::{Wal, WalOptions};
+use crate::disk::simulated::SimulatedDisk;
 
 /// A log whose writer never runs.
 struct Idle;

@@ -8,12 +8,12 @@
 //! - A frame of which every sector was written but whose checksum is wrong was durable, and has been damaged since.
 //! - A frame that reaches beyond the end of its segment, whose size never changes, has lost its end since.
 
+use crate::disk::SECTOR;
 use crate::wal::ALIGNMENT;
 
 /// Bytes before the body.
 pub(crate) const HEADER: usize = 32;
 const TRAILER: usize = 8;
-const SECTOR: usize = 512;
 const MAGIC: u32 = 0x314d_5246; // FRM1
 const END: u64 = 0x4652_414d_4545_4e44;
 const CUT_OFF: &str = "a frame reaches beyond the end of the file";

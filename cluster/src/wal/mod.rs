@@ -9,7 +9,6 @@
 //! - The frame that was being written when the machine stopped is cut off. Damage anywhere else is an error.
 //! - After a failed write or fsync nothing is retried, because the content of the disk is unknown then.
 
-pub(crate) mod disk;
 mod draft;
 #[cfg(test)]
 mod durability_tests;
@@ -17,7 +16,6 @@ mod entry_on_disk;
 mod error;
 mod frame;
 mod ledger;
-mod pages;
 mod reach;
 mod record;
 mod recovery;
@@ -26,8 +24,6 @@ mod room;
 mod room_tests;
 mod runner;
 mod segment;
-#[cfg(test)]
-pub(crate) mod simulated_disk;
 #[cfg(test)]
 pub(crate) mod simulated_runner;
 #[cfg(test)]
@@ -44,23 +40,20 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use self::disk::{Disk, DiskFile};
 pub(crate) use self::draft::Appender;
 use self::draft::Draft;
 pub(crate) use self::entry_on_disk::{Announced, Announcer, EntryOnDisk};
 pub use self::error::WalError;
 use self::ledger::Ledger;
-pub(crate) use self::pages::Pages;
 pub(crate) use self::record::{Ballot, LogRef, Record};
 pub(crate) use self::recovery::{Recovered, is_begun, missing_end};
 use self::runner::RunningLog;
 pub(crate) use self::runner::{LogRunner, Threads};
+use crate::disk::{Disk, DiskFile, PAGE};
 use crate::limits::WAL_FRAME_BYTES;
 
 /// Frames begin at multiples of this, so that no header straddles two sectors.
 const ALIGNMENT: usize = 64;
-/// Segments are written in whole pages, so that the system never has to read the rest of a page first.
-pub(crate) const PAGE: usize = 4096;
 
 /// The number of a group within the log.
 pub(crate) type GroupId = u16;

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
+use crate::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"FLOTLOG\n";
 /// There are two notes, written in turn, so that a crash can damage only one of them.
@@ -24,6 +24,12 @@ fn path(directory: &Path) -> PathBuf {
 fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     let parent = path.parent().unwrap_or(Path::new(""));
     Ok(disk.list(parent)?.iter().any(|file| file == path))
+}
+
+/// Stores the file again if it would be encrypted otherwise now.
+pub(super) fn renew(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    let path = path(directory);
+    if is_there(disk, &path)? { disk.renew(&path) } else { Ok(()) }
 }
 
 /// Notes that there is a segment with this number. Must be called before anything in it is acknowledged.

@@ -5,14 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::disk::{Disk, DiskFile};
 use super::frame::{self, Found, HEADER};
 use super::ledger::{Ledger, Position};
-use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, HeaderContent, SEGMENT_HEADER};
 use super::writer::Active;
-use super::{Announcer, PAGE, Segment, Segments, WalError, WalOptions, reach};
+use super::{Announcer, Segment, Segments, WalError, WalOptions, reach};
+use crate::disk::{Disk, DiskFile, PAGE, Pages};
 use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
 use crate::progress::Progress;
 
@@ -60,6 +59,7 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     }
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
+    reach::renew(disk, directory).map_err(failed(directory))?;
     check_reach(disk, directory, numbers.last().copied())?;
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
@@ -70,6 +70,7 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
         if index > 0 && numbers[index - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
         }
+        disk.renew(&path).map_err(failed(&path))?;
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };

@@ -5,10 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::room::NoRoom;
-use super::simulated_disk::SimulatedDisk;
-use super::simulated_runner::{Pace, Tasks};
+use super::simulated_runner::Tasks;
 use super::wal_tests::{SEGMENT, append, at, body, check, open, options};
 use super::{Ballot, Wal, WalOptions};
+use crate::disk::simulated::{Pace, SimulatedDisk};
 use crate::limits::WAL_FRAMES_WAITING_MAX;
 
 #[tokio::test(start_paused = true)]

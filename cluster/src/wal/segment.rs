@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
-use super::disk::{Disk, DiskFile};
-use super::{PAGE, reach};
+use super::reach;
+use crate::disk::{Disk, DiskFile, PAGE};
 
 /// The offset of the first frame.
 pub(crate) const SEGMENT_HEADER: usize = 64;

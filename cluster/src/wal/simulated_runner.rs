@@ -10,9 +10,7 @@ use tokio::time::sleep;
 use super::runner::{LogRunner, RunningLog};
 use super::writer::{Preparer, Writer};
 use super::{Draft, Shared};
-
-/// Returns how long the next access to the disk takes.
-pub(crate) type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
+use crate::disk::simulated::Pace;
 
 /// Runs them as tasks on the runtime on which the log is opened.
 pub(crate) struct Tasks {

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::disk::Disk as _;
 use super::record::Record;
-use super::simulated_disk::SimulatedDisk;
 use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
 use crate::chance::Random;
+use crate::disk::Disk as _;
+use crate::disk::simulated::SimulatedDisk;
 
 pub(super) const SEGMENT: u64 = 16 << 10;
 
@@ -249,7 +249,7 @@ fn a_missing_segment_is_noticed() {
     let directory = Path::new("/wal");
     for (number, expected) in [(2, false), (1, false)] {
         let partial = disk.crash(|_, _| true);
-        super::disk::Disk::remove(&partial, &segment::path(directory, number)).unwrap();
+        crate::disk::Disk::remove(&partial, &segment::path(directory, number)).unwrap();
         assert_eq!(open(&partial).is_ok(), expected, "without segment {number}");
     }
 }

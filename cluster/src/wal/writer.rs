@@ -9,12 +9,11 @@ use std::{io, mem, thread};
 use parking_lot::MutexGuard;
 
 use super::GroupId;
-use super::disk::DiskFile;
 use super::ledger::{Ledger, Position};
-use super::pages::Pages;
 use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
-use super::{Draft, PAGE, Segment, Shared, frame, reach};
+use super::{Draft, Segment, Shared, frame, reach};
+use crate::disk::{DiskFile, PAGE, Pages};
 use crate::limits::WAL_RETRY_INTERVAL;
 
 /// The segment that is being written.

@@ -22,6 +22,10 @@ impl Pages {
         &self.storage[self.start..]
     }
 
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.storage[self.start..]
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.storage.len() - self.start
     }

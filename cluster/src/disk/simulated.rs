@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::disk::{Disk, DiskFile};
-use super::simulated_runner::Pace;
+use super::{Disk, DiskFile, SECTOR};
 
-const SECTOR: usize = 512;
+/// Returns how long the next access to the disk takes.
+pub(crate) type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 #[derive(Clone, Default)]
 struct Content {

@@ -1,0 +1,192 @@
+//! Files that are encrypted on the disk.
+//!
+//! Every file has a key of its own, which lies in front of its content, wrapped by a key that the disk does not have
+//! ([`super::file_key`]). Whoever has the disk alone can read nothing; whoever copies the disk repeatedly sees which
+//! sectors of the log were written between two copies.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::file_key::{FileKey, WrappedKey};
+use super::{Disk, DiskFile, KeyWrapping, PAGE, Pages, SECTOR};
+use crate::limits::WAL_READ_BYTES;
+
+/// A disk whose new files are encrypted, if `wrapping` encrypts keys. It reads files of both kinds.
+pub(crate) struct EncryptedDisk {
+    disk: Arc<dyn Disk>,
+    wrapping: Arc<dyn KeyWrapping>,
+}
+
+impl EncryptedDisk {
+    /// Returns a disk that stores its files on `disk`. Without `wrapping`, new files are not encrypted, and none that
+    /// is encrypted can be opened.
+    pub(crate) fn over(disk: Arc<dyn Disk>, wrapping: Option<Arc<dyn KeyWrapping>>) -> EncryptedDisk {
+        EncryptedDisk { disk, wrapping: wrapping.unwrap_or_else(|| Arc::new(NoKeys)) }
+    }
+
+    /// Makes a file that `make` creates with room for `header`, which becomes durable, and encrypts it.
+    fn make(&self, make: impl FnOnce(usize) -> io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>> {
+        let Some((key, header)) = FileKey::create(&*self.wrapping)? else { return make(0) };
+        let file = make(header.len())?;
+        file.write_at(0, Pages::of(&header).as_slice())?;
+        file.sync()?;
+        Ok(Box::new(EncryptedFile { file, key }))
+    }
+
+    /// Replaces a file by a copy that is stored as a new file is.
+    fn copy(&self, path: &Path) -> io::Result<()> {
+        let (from, unfinished) = (self.open(path)?, path.with_extension("tmp"));
+        let size = from.size()?;
+        let to = self.preallocate(&unfinished, size)?;
+        let mut piece = Pages::default();
+        for offset in (0..size).step_by(WAL_READ_BYTES) {
+            piece.resize((size - offset).min(WAL_READ_BYTES as u64) as usize);
+            let read = from.read_at(offset, piece.as_mut_slice())?;
+            piece.resize(read);
+            to.write_at(offset, piece.as_slice())?;
+        }
+        to.sync()?;
+        self.disk.rename(&unfinished, path)?;
+        path.parent().map_or(Ok(()), |directory| self.disk.sync_directory(directory))
+    }
+}
+
+impl Disk for EncryptedDisk {
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_directory(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.disk.list(directory)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.disk.open(path)?;
+        match WrappedKey::read(&*file)? {
+            Some(wrapped) => Ok(Box::new(EncryptedFile { file, key: wrapped.unwrap(&*self.wrapping)? })),
+            None => Ok(file),
+        }
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.make(|_| self.disk.create(path))
+    }
+
+    fn preallocate(&self, path: &Path, size: u64) -> io::Result<Box<dyn DiskFile>> {
+        self.make(|header| {
+            let unit = if header > 0 { SECTOR as u64 } else { 1 };
+            self.disk.preallocate(path, header as u64 + size.next_multiple_of(unit))
+        })
+    }
+
+    fn room(&self, directory: &Path) -> io::Result<u64> {
+        self.disk.room(directory)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_directory(path)
+    }
+
+    fn renew(&self, path: &Path) -> io::Result<()> {
+        let file = self.disk.open(path)?;
+        let stays = match WrappedKey::read(&*file)? {
+            Some(wrapped) => wrapped.is_current(&*self.wrapping) || wrapped.renew(&*file, &*self.wrapping)?,
+            None => FileKey::create(&*self.wrapping)?.is_none(),
+        };
+        if stays { Ok(()) } else { self.copy(path) }
+    }
+
+    fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        self.disk.work(work)
+    }
+}
+
+/// What a server has that was given no keys.
+struct NoKeys;
+
+impl KeyWrapping for NoKeys {
+    fn wrap(&self, _: &[u8]) -> Option<io::Result<Vec<u8>>> {
+        None
+    }
+
+    fn unwrap(&self, _: &[u8]) -> io::Result<Vec<u8>> {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the file is encrypted, and no keys are configured"))
+    }
+
+    fn is_current(&self, _: &[u8]) -> bool {
+        false
+    }
+}
+
+struct EncryptedFile {
+    /// The header page, and then the encrypted content.
+    file: Box<dyn DiskFile>,
+    key: FileKey,
+}
+
+impl EncryptedFile {
+    /// Reads whole sectors, as far as the file reaches, and decrypts them. Returns the number of bytes read.
+    fn read_sectors(&self, first: u64, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(PAGE as u64 + first * SECTOR as u64, out)?;
+        let whole = read - read % SECTOR;
+        self.key.decrypt(&mut out[..whole], first);
+        out[whole..read].fill(0);
+        Ok(whole)
+    }
+}
+
+impl DiskFile for EncryptedFile {
+    fn size(&self) -> io::Result<u64> {
+        let size = self.file.size()?.saturating_sub(PAGE as u64);
+        Ok(size - size % SECTOR as u64)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        let (first, within) = (offset / SECTOR as u64, offset as usize % SECTOR);
+        if within == 0 && out.len().is_multiple_of(SECTOR) {
+            return self.read_sectors(first, out);
+        }
+        let mut sectors = vec![0; (within + out.len()).next_multiple_of(SECTOR)];
+        let read = self.read_sectors(first, &mut sectors)?.saturating_sub(within).min(out.len());
+        out[..read].copy_from_slice(&sectors[within..within + read]);
+        Ok(read)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let (first, within) = (offset / SECTOR as u64, offset as usize % SECTOR);
+        let end = within + bytes.len();
+        let mut sectors = Pages::default();
+        sectors.resize(end.next_multiple_of(SECTOR));
+        let buffer = sectors.as_mut_slice();
+        // The rest of the first and of the last sector stays as it is.
+        let last = end / SECTOR * SECTOR;
+        if within > 0 {
+            self.read_sectors(first, &mut buffer[..SECTOR])?;
+        }
+        if end > last && (last > 0 || within == 0) {
+            self.read_sectors(first + (last / SECTOR) as u64, &mut buffer[last..])?;
+        }
+        buffer[within..end].copy_from_slice(bytes);
+        self.key.encrypt(buffer, first);
+        self.file.write_at(PAGE as u64 + first * SECTOR as u64, sectors.as_slice())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+#[cfg(test)]
+#[path = "encrypted_tests.rs"]
+mod tests;
