@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use actix_web::web::ServiceConfig;
-use flotilla_cluster::{Initial, Membership, OpenError, Options, Store, TableId, TableOptions};
+use flotilla_cluster::{Initial, KeyWrapping, Membership, OpenError, Options, Store, TableId, TableOptions};
 
 use crate::access::configured::{Authentication, Authorizers};
 use crate::access::nodes::{Nodes, StoreRelations};
@@ -163,6 +163,7 @@ impl Boot {
         let peers = peers.transpose()?;
         let watchdog = Watchdog::default();
         let mut options = store_options(&config, peers.as_ref())?;
+        options.key_wrapping = files.storage_keys.map(|keys| Arc::new(keys) as Arc<dyn KeyWrapping>);
         options.background_task = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
         let store = Store::open(options)
             .await

@@ -12,6 +12,7 @@ use crate::access::{Chain, FrontProxy, TokenFile, TokenWebhook};
 use crate::admission::Configuration;
 use crate::audit::{self, AuditError};
 use crate::config::{Config, ConfigError};
+use crate::encryption::StorageKeys;
 use crate::kinds::admission::LostNodes;
 use crate::outbound::{Egress, Outbound};
 use crate::pki::{client_authorities, serving_certificate};
@@ -41,6 +42,8 @@ pub struct FlagFiles {
     pub token_webhook: Option<TokenWebhook>,
     /// Makes requests to other servers, through the proxies that are configured.
     pub outbound: Outbound,
+    /// The keys that encrypt what is stored.
+    pub storage_keys: Option<StorageKeys>,
     /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
 }
@@ -75,6 +78,7 @@ impl FlagFiles {
             unreachable: config.default_unreachable_toleration_seconds,
         };
         admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
+        let storage_keys = config.encryption_provider_config.as_deref().map(StorageKeys::read).transpose();
         let egress = config.egress_selector_config_file.as_deref().map(Egress::read).transpose();
         let egress = egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default();
         let outbound = Outbound::through(egress);
@@ -94,6 +98,7 @@ impl FlagFiles {
             authorizers,
             token_webhook: token_webhook.map_err(wrong("authentication-token-webhook-config-file"))?,
             outbound,
+            storage_keys: storage_keys.map_err(wrong("encryption-provider-config"))?,
             audit: audit::Prepared::of(&config.audit).map_err(audit_error)?,
         })
     }

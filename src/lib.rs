@@ -11,7 +11,7 @@
 //!
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
 //!   `embedded`, `large_pages`, `parent`
-//! - Configuration: `config`, `pki`
+//! - Configuration: `config`, `pki`, `encryption`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
 //! - Resources: `custom`, `served`, `selector`
@@ -45,6 +45,7 @@ pub mod discovery;
 pub mod drain;
 pub mod embedded;
 pub mod enablement;
+pub mod encryption;
 pub mod etcd;
 pub mod fairness;
 pub mod flag_files;

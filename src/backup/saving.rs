@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Args;
-use flotilla_cluster::{BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, SalvageError};
+use flotilla_cluster::{
+    BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, KeyWrapping, SalvageError,
+};
 
 use super::BACKUP_PATH;
 use crate::administration::{Client, ClientError, Kubeconfig};
 use crate::config;
+use crate::encryption::{EncryptionError, StorageKeys};
 use crate::pki::KubeconfigError;
 
 /// Saves everything that a cluster stores.
@@ -38,6 +41,9 @@ pub struct Source {
     /// the directory, which it makes beside the backup and removes at the end. The directory itself stays as it is.
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     data_dir: Option<PathBuf>,
+    /// File with the keys of the data directory, if it is encrypted.
+    #[arg(long, value_name = "FILE", requires = "data_dir")]
+    encryption_provider_config: Option<PathBuf>,
 }
 
 /// The reasons why no backup was saved.
@@ -49,6 +55,9 @@ pub enum BackupCommandError {
     /// The server does not send a backup.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The keys of the data directory cannot be read.
+    #[error(transparent)]
+    Keys(#[from] EncryptionError),
     /// The backup that arrives is incomplete or damaged.
     #[error("the received backup is incomplete or damaged")]
     Backup(#[from] BackupReadError),
@@ -101,7 +110,9 @@ impl Source {
             Some(directory) => {
                 let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN);
                 log.with_writer(io::stderr).init();
-                actix_web::rt::System::new().block_on(salvage(directory, copy, path))
+                let keys = self.encryption_provider_config.as_deref().map(StorageKeys::read).transpose()?;
+                let keys = keys.map(|keys| Arc::new(keys) as Arc<dyn KeyWrapping>);
+                actix_web::rt::System::new().block_on(salvage(directory, copy, keys, path))
             }
             None => self.fetch(path),
         };
@@ -116,7 +127,12 @@ impl Source {
     }
 }
 
-async fn salvage(directory: &Path, copy: &Path, path: &Path) -> Result<Saved, BackupCommandError> {
+async fn salvage(
+    directory: &Path,
+    copy: &Path,
+    keys: Option<Arc<dyn KeyWrapping>>,
+    path: &Path,
+) -> Result<Saved, BackupCommandError> {
     let on_fatal = {
         let copy = copy.to_owned();
         move |reason: &str| {
@@ -125,7 +141,7 @@ async fn salvage(directory: &Path, copy: &Path, path: &Path) -> Result<Saved, Ba
             std::process::exit(1);
         }
     };
-    let store = flotilla_cluster::salvage(directory, copy, Arc::new(on_fatal)).await?;
+    let store = flotilla_cluster::salvage(directory, copy, keys, Arc::new(on_fatal)).await?;
     let saved = match store.backup().await {
         Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
         Err(error) => Err(error.into()),

@@ -278,6 +278,15 @@ pub struct Config {
     #[serde(skip)]
     pub tokens: TokenOptions,
 
+    /// File with the keys by which the log and the snapshots are encrypted on the disk (`EncryptionConfiguration` of
+    /// `apiserver.config.k8s.io/v1`).
+    ///
+    /// Everything is encrypted, if for any resource the first provider encrypts. A server that starts with another file
+    /// stores what is there anew.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption_provider_config: Option<PathBuf>,
+
     /// File that names the proxies through which nodes, Services and webhooks are reached
     /// (`EgressSelectorConfiguration` of `apiserver.k8s.io/v1beta1`).
     #[arg(long, value_name = "FILE")]

@@ -78,7 +78,6 @@ fn flags_that_are_dangerous_to_ignore_are_refused() {
         ("--authorization-webhook-config-file=/a", "cannot specify --authorization-webhook-config-file without mode"),
         ("--authorization-mode=Foo", "authorization-mode \"Foo\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "more than once"),
-        ("--encryption-provider-config=/e", "--encryption-provider-config"),
         ("--enable-admission-plugins=Foo", "enable-admission-plugins plugin \"Foo\" is unknown"),
         ("--feature-gates=Foo=true", "unrecognized feature gate: Foo"),
         ("--feature-gates=AllAlpha", "missing bool value for AllAlpha"),
@@ -92,7 +91,6 @@ fn flags_that_are_dangerous_to_ignore_are_refused() {
         let why = translated(&[line]).unwrap_err();
         assert!(why.contains(part), "{line}: {why}");
     }
-    assert!(translated(&["--encryption-provider-config="]).is_ok(), "nothing is asked for");
 }
 
 #[test]

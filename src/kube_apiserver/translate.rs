@@ -251,6 +251,7 @@ const SAME: [&str; 95] = [
     "enable-aggregator-routing",
     "enable-bootstrap-token-auth",
     "enable-priority-and-fairness",
+    "encryption-provider-config",
     "end-with-parent",
     "endpoint-reconciler-type",
     "goaway-chance",

@@ -9,7 +9,6 @@ use flotilla_cluster::{Drafts, RestoreError, Revision, Unfinished};
 use flotilla_etcd_snapshot::Hash;
 
 use super::aside::Aside;
-use super::encryption::{EncryptionError, Keys};
 use super::following::{Following, FollowingError};
 use super::input::{Input, InputError};
 use super::journal;
@@ -17,6 +16,7 @@ use super::live::{Live, LiveError};
 use super::orders::Orders;
 use super::report::Report;
 use crate::backup::Founding;
+use crate::encryption::{EncryptionError, Keys};
 
 /// The journal in a data directory, with the objects of a running API server.
 const JOURNAL: &str = "import";

@@ -10,11 +10,11 @@ use flotilla_cluster::{Draft, Drafts, Key, RestoreError, Revision, TableId};
 use flotilla_etcd_snapshot::{Current, Hash, Live, Place as At, Snapshot};
 
 use super::aside::Aside;
-use super::encryption::Keys;
 use super::places::{Place, Places, folder};
 use super::report::Report;
-use super::stored::{self, ENCRYPTED};
+use super::stored;
 use crate::custom::{self, Definition};
+use crate::encryption::{ENCRYPTED, Keys};
 use crate::limits;
 use crate::served::Resources;
 

@@ -9,9 +9,6 @@ use super::{definitions, older};
 use crate::registry::adopt;
 use crate::served::Served;
 
-/// The beginning of every encrypted value.
-pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
-
 /// The reason why a value cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredError {

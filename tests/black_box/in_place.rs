@@ -218,7 +218,6 @@ fn help_version_and_misuse() {
         ("--nope", "Error: unknown flag: --nope"),
         ("--secure-port=abc", "Error: invalid argument \"abc\" for \"--secure-port\" flag: strconv.ParseInt"),
         ("--authorization-mode=Webhook", "authorization-mode Webhook's authorization config file not passed"),
-        ("--encryption-provider-config=/x", "--encryption-provider-config cannot be used"),
         ("--advertise-address=nowhere", "failed to parse IP"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
         ("--runtime-config=apps/v7=true", "group version apps/v7 that has not been registered"),

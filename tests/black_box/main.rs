@@ -27,6 +27,7 @@ mod dividing;
 mod documented;
 mod drain;
 mod egress;
+mod encryption;
 mod ends;
 mod expiring;
 mod fairness;

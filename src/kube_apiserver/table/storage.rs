@@ -1,6 +1,6 @@
 //! Flags about etcd.
 
-use super::{Kind, Section, accepted, logged, refused};
+use super::{Kind, Section, accepted, acts, logged};
 
 /// Etcd.
 pub(super) const ETCD: Section = Section {
@@ -13,18 +13,18 @@ pub(super) const ETCD: Section = Section {
             "true",
             "Keep finalizers for the garbage collector; they are always kept.",
         ),
-        refused(
+        acts(
             "encryption-provider-config",
             Kind::Text,
             "",
-            "File that says how objects are encrypted before they are stored.",
-            "encryption at rest is not supported, and objects would be stored unencrypted",
+            "File with the keys that encrypt everything that is stored.",
         ),
-        accepted(
+        logged(
             "encryption-provider-config-automatic-reload",
             Kind::Bool,
             "",
             "Read the file of --encryption-provider-config again when it changes.",
+            "the file of --encryption-provider-config is read when the server starts",
         ),
         accepted("etcd-cafile", Kind::Text, "", "Authorities of etcd's certificates; there is no etcd."),
         accepted("etcd-certfile", Kind::Text, "", "Certificate to show to etcd; there is no etcd."),

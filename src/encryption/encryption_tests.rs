@@ -1,5 +1,6 @@
 //! Values that other implementations have encrypted: Go's `crypto/aes`, `crypto/cipher`, and `nacl/secretbox`.
 
+use flotilla_cluster::KeyWrapping;
 use flotilla_proto::value;
 
 use super::*;
@@ -89,7 +90,69 @@ fn impossible_keys_are_refused() {
         let providers = value!([{"aescbc": {"keys": [{"name": "a", "secret": secret}]}}]);
         Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": [{"providers": providers}]})).err()
     };
-    assert_eq!(with("!").as_deref(), Some("key \"a\" of aescbc is no base64"));
-    assert_eq!(with("YWJj").as_deref(), Some("key \"a\" of aescbc has 3 bytes"));
+    let refused = |why: &str| Some(format!("resources[0].providers[0] has the key \"a\" of aescbc, which {why}"));
+    assert_eq!(with("!"), refused("is no base64"));
+    assert_eq!(with("YWJj"), refused("has 3 bytes"));
     assert!(Keys::of(&value!({"kind": "Config"})).is_err());
+}
+
+/// Returns a configuration whose rules have these providers, each with the byte of its key; `identity` has none.
+fn storage(rules: &[&[(&str, u8)]]) -> StorageKeys {
+    let provider = |(name, byte): &(&str, u8)| {
+        let mut provider = Value::object();
+        let secret = STANDARD.encode([*byte; 32]);
+        let keys = value!({"keys": [{"name": (format!("key{}", byte / 10)), "secret": (secret)}]});
+        provider.set_at(&[name], if *name == "identity" { Value::object() } else { keys });
+        provider
+    };
+    let rule = |providers: &&[(&str, u8)]| {
+        let providers = Value::Array(providers.iter().map(provider).collect());
+        value!({"resources": ["secrets"], "providers": (providers)})
+    };
+    let rules = Value::Array(rules.iter().map(rule).collect());
+    StorageKeys(Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": (rules)})).unwrap())
+}
+
+#[test]
+fn keys_of_files_are_encrypted_by_the_first_key_and_decrypted_by_all() {
+    let file_key = [7; 64];
+    for provider in ["aescbc", "aesgcm", "secretbox"] {
+        let first = storage(&[&[(provider, 11), ("identity", 0)]]);
+        let wrapped = first.wrap(&file_key).unwrap().unwrap();
+        let beginning = format!("k8s:enc:{provider}:v1:key1:").into_bytes();
+        assert!(wrapped.starts_with(&beginning) && !wrapped.windows(9).any(|part| part == [7; 9]));
+        assert_ne!(wrapped, first.wrap(&file_key).unwrap().unwrap(), "each time with another nonce");
+        assert_eq!(first.unwrap(&wrapped).unwrap(), file_key);
+        assert!(first.is_current(&wrapped));
+        let rotated = storage(&[&[(provider, 21), (provider, 11)]]);
+        assert_eq!(rotated.unwrap(&wrapped).unwrap(), file_key);
+        assert!(!rotated.is_current(&wrapped));
+        // Another key of the same name, and none of the name.
+        for keys in [storage(&[&[(provider, 12)]]), storage(&[&[(provider, 21)]])] {
+            let error = keys.unwrap(&wrapped).unwrap_err().to_string();
+            assert!(error.contains("key") && error.ends_with("--encryption-provider-config does not have"), "{error}");
+            assert!(!keys.is_current(&wrapped));
+        }
+    }
+}
+
+#[test]
+fn everything_is_encrypted_if_the_first_provider_of_any_resource_encrypts() {
+    let encrypts = |rules: &[&[(&str, u8)]]| storage(rules).wrap(&[7; 64]).is_some();
+    assert!(!encrypts(&[&[("identity", 0), ("aesgcm", 11)]]), "it was encrypted, and is to be no more");
+    assert!(encrypts(&[&[("identity", 0)], &[("aesgcm", 11), ("identity", 0)]]));
+}
+
+#[test]
+fn configurations_that_say_nothing_are_refused() {
+    let refused = |resources: Value| {
+        Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": (resources)})).err().unwrap()
+    };
+    assert_eq!(refused(value!([])), "it names no resources");
+    assert_eq!(refused(value!([{"resources": ["secrets"]}])), "resources[0] has no providers");
+    let of = |provider: Value| refused(value!([{"providers": [(provider)]}]));
+    assert!(of(value!({"rot13": {}})).contains("must be one of"));
+    assert!(of(value!({"identity": {}, "aesgcm": {"keys": []}})).contains("must be one of"));
+    assert!(of(value!({"aesgcm": {"keys": []}})).ends_with("has no keys"));
+    assert!(of(value!({"aesgcm": {"keys": [{"name": "", "secret": ""}]}})).contains("must not be empty"));
 }
