@@ -49,7 +49,7 @@ fn readable(directory: &Path) -> Vec<PathBuf> {
 
 fn has_object(server: &Server, name: &str) {
     let found = server.connect().get(&config_map_path(name)).expect(200);
-    assert_eq!(found["data"]["key"], WORD, "{found}");
+    assert_eq!(found["data"]["value"], WORD, "{found}");
 }
 
 fn make_object(server: &Server, name: &str) {

@@ -7,6 +7,8 @@ mod local;
 mod pages;
 #[cfg(test)]
 pub(crate) mod simulated;
+#[cfg(test)]
+pub(crate) mod simulated_keys;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -138,6 +138,11 @@ impl SimulatedDisk {
         content.forgotten.clear();
     }
 
+    /// Returns what a file has.
+    pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
+        self.0.lock().files[path].lock().current.clone()
+    }
+
     /// Returns the files with their sizes.
     pub(crate) fn files(&self) -> Vec<(PathBuf, usize)> {
         self.0.lock().files.iter().map(|(path, content)| (path.clone(), content.lock().current.len())).collect()

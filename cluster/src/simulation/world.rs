@@ -17,6 +17,8 @@ use super::network::address;
 use super::shared_network::SharedNetwork;
 use super::time::Time;
 use super::trace::Trace;
+use crate::disk::KeyWrapping;
+use crate::disk::simulated_keys::Adding;
 use crate::peer::test_net::Authority;
 use crate::{Initial, Membership, Options, PeerTls, TableId, TableOptions};
 
@@ -144,6 +146,8 @@ fn options(host: usize, hosts: usize) -> Options {
     Options {
         history_age_max: HISTORY,
         wal_segment_bytes: 64 << 10,
+        // One of the hosts encrypts its files: nothing may depend on that.
+        key_wrapping: (host == 1).then(|| Adding::with(Some(1), &[1]) as Arc<dyn KeyWrapping>),
         membership: Some(membership),
         groups: 2,
         tables: [(TableId::new(SPREAD), spread)].into(),

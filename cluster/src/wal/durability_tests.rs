@@ -29,7 +29,7 @@ impl RunningLog for Idle {
 
 /// A log whose writer a test runs step by step.
 #[derive(Clone, Default)]
-struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
+pub(super) struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
 
 impl LogRunner for ByHand {
     fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
@@ -42,7 +42,7 @@ impl LogRunner for ByHand {
 impl ByHand {
     /// Writes the next frame and returns true. When there is none, removes segments that are not needed and returns
     /// false.
-    fn step(&self) -> bool {
+    pub(super) fn step(&self) -> bool {
         let mut parts = self.0.lock();
         let (writer, preparer) = parts.as_mut().unwrap();
         preparer.prepare(preparer.shared().spare.want());
@@ -50,6 +50,15 @@ impl ByHand {
         writer.put(&mut draft).and_then(|()| writer.flush(&draft)).unwrap();
         writer.finish(draft);
         true
+    }
+
+    /// Writes the next frame, which is not durable after that.
+    pub(super) fn put(&self) {
+        let mut parts = self.0.lock();
+        let (writer, preparer) = parts.as_mut().unwrap();
+        preparer.prepare(preparer.shared().spare.want());
+        let mut draft = writer.next(false).unwrap();
+        writer.put(&mut draft).unwrap();
     }
 }
 

@@ -12,6 +12,8 @@
 mod draft;
 #[cfg(test)]
 mod durability_tests;
+#[cfg(test)]
+mod encrypted_tests;
 mod entry_on_disk;
 mod error;
 mod frame;

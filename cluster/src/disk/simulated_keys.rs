@@ -1,0 +1,50 @@
+//! Keys by which tests encrypt files.
+
+use std::io;
+use std::sync::Arc;
+
+use super::simulated::SimulatedDisk;
+use super::{EncryptedDisk, KeyWrapping};
+
+/// Wraps keys by adding a byte, and knows those that were wrapped by the bytes that it has.
+#[derive(Clone)]
+pub(crate) struct Adding {
+    /// What keys of new files are wrapped by; `None` if these are not encrypted.
+    current: Option<u8>,
+    known: Vec<u8>,
+}
+
+impl Adding {
+    pub(crate) fn with(current: Option<u8>, known: &[u8]) -> Arc<Adding> {
+        Arc::new(Adding { current, known: known.to_vec() })
+    }
+}
+
+impl KeyWrapping for Adding {
+    fn wrap(&self, key: &[u8]) -> Option<io::Result<Vec<u8>>> {
+        let by = self.current?;
+        Some(Ok([by].into_iter().chain(key.iter().map(|byte| byte.wrapping_add(by))).collect()))
+    }
+
+    fn unwrap(&self, wrapped: &[u8]) -> io::Result<Vec<u8>> {
+        let (by, key) = wrapped.split_first().ok_or(io::ErrorKind::InvalidData)?;
+        match self.known.contains(by) {
+            true => Ok(key.iter().map(|byte| byte.wrapping_sub(*by)).collect()),
+            false => Err(io::Error::other(format!("key {by} is missing"))),
+        }
+    }
+
+    fn is_current(&self, wrapped: &[u8]) -> bool {
+        wrapped.first() == self.current.as_ref()
+    }
+}
+
+/// Returns a disk that encrypts its files by such keys.
+pub(crate) fn encrypted(disk: &SimulatedDisk, wrapping: Arc<Adding>) -> EncryptedDisk {
+    EncryptedDisk::over(Arc::new(disk.clone()), Some(wrapping))
+}
+
+/// Returns whether a text is somewhere in these bytes.
+pub(crate) fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
