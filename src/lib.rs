@@ -11,9 +11,10 @@
 //!
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
 //!   `embedded`, `large_pages`, `parent`
-//! - Configuration: `config`, `pki`, `encryption`
+//! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
+//! - The keys of what is stored: `encryption`
 //! - Resources: `custom`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`, `fairness`
 //! - Auditing: `audit`

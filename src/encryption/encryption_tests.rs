@@ -3,7 +3,9 @@
 use flotilla_cluster::KeyWrapping;
 use flotilla_proto::value;
 
+use super::service::{DecryptRequest, DecryptResponse, EncryptRequest, EncryptResponse, StatusResponse};
 use super::*;
+use crate::outbound::grpc;
 
 const PLAIN: &[u8] = b"k8s\0 something that nobody else may read";
 const KEY: &[u8] = b"/registry/secrets/default/a";
@@ -155,4 +157,115 @@ fn configurations_that_say_nothing_are_refused() {
     assert!(of(value!({"identity": {}, "aesgcm": {"keys": []}})).contains("must be one of"));
     assert!(of(value!({"aesgcm": {"keys": []}})).ends_with("has no keys"));
     assert!(of(value!({"aesgcm": {"keys": [{"name": "", "secret": ""}]}})).contains("must not be empty"));
+}
+
+/// Starts a service of keys on a socket, which encrypts by adding a byte. It answers that its key has this name.
+fn service(socket: &Path, key_id: &'static str) {
+    let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let listener = tokio::net::UnixListener::from_std(listener).unwrap();
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut connection = h2::server::handshake(stream).await.unwrap();
+                    while let Some(Ok((request, respond))) = connection.accept().await {
+                        tokio::spawn(answer(request, respond, key_id));
+                    }
+                });
+            }
+        });
+    });
+}
+
+async fn answer(
+    request: http::Request<h2::RecvStream>,
+    mut respond: h2::server::SendResponse<bytes::Bytes>,
+    key_id: &str,
+) {
+    let (head, mut body) = request.into_parts();
+    let mut received = bytes::BytesMut::new();
+    while let Some(Ok(bytes)) = body.data().await {
+        received.extend_from_slice(&bytes);
+    }
+    let shift = key_id.len() as u8;
+    let added = |bytes: Vec<u8>, by: u8| bytes.into_iter().map(|byte| byte.wrapping_add(by)).collect::<Vec<_>>();
+    let frame = match head.uri.path() {
+        "/v2.KeyManagementService/Status" => {
+            let key_id = key_id.to_owned();
+            Some(grpc::framed(&StatusResponse { version: "v2".to_owned(), healthz: "ok".to_owned(), key_id }))
+        }
+        "/v2.KeyManagementService/Encrypt" => {
+            let EncryptRequest { plaintext, .. } = grpc::take(&mut received, 4096).unwrap().unwrap();
+            let annotations = [("version.example".to_owned(), b"7".to_vec())].into();
+            let (ciphertext, key_id) = (added(plaintext, shift), key_id.to_owned());
+            Some(grpc::framed(&EncryptResponse { ciphertext, key_id, annotations }))
+        }
+        _ => {
+            let asked: DecryptRequest = grpc::take(&mut received, 4096).unwrap().unwrap();
+            let has_annotations = asked.annotations["version.example"] == b"7";
+            let by = 0_u8.wrapping_sub(asked.key_id.len() as u8);
+            has_annotations.then(|| grpc::framed(&DecryptResponse { plaintext: added(asked.ciphertext, by) }))
+        }
+    };
+    let ok = http::Response::builder().header("content-type", "application/grpc");
+    let Some(frame) = frame else {
+        let refused = ok.header("grpc-status", "9").header("grpc-message", "not mine").body(()).unwrap();
+        respond.send_response(refused, true).unwrap();
+        return;
+    };
+    let mut stream = respond.send_response(ok.body(()).unwrap(), false).unwrap();
+    stream.send_data(frame, false).unwrap();
+    stream
+        .send_trailers([(http::HeaderName::from_static("grpc-status"), "0".parse().unwrap())].into_iter().collect())
+        .unwrap();
+}
+
+#[test]
+fn a_service_of_keys_encrypts_a_key_that_encrypts_the_rest() {
+    let dir = crate::scratch::Scratch::new();
+    let keys = |socket: &str, name: &str| {
+        let endpoint = format!("unix://{}", dir.join(socket).display());
+        let kms = value!({"apiVersion": "v2", "name": name, "endpoint": (endpoint), "timeout": "30s"});
+        let resources = value!([{"resources": ["secrets"], "providers": [{"kms": (kms)}]}]);
+        StorageKeys(Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": (resources)})).unwrap())
+    };
+    service(&dir.join("first"), "one");
+    service(&dir.join("second"), "second");
+    let first = keys("first", "cloud");
+    let wrapped = first.wrap(&[7; 64]).unwrap().unwrap();
+    assert!(wrapped.starts_with(b"k8s:enc:kms:v2:cloud:") && !wrapped.windows(9).any(|part| part == [7; 9]));
+    assert!(first.is_current(&wrapped));
+    // A server that has started again, which asks the service for the key.
+    let again = keys("first", "cloud");
+    assert_eq!(again.unwrap(&wrapped).unwrap(), [7; 64]);
+    assert!(again.is_current(&wrapped), "the service has the same key");
+    assert_ne!(again.wrap(&[7; 64]).unwrap().unwrap(), wrapped);
+    let rotated = keys("second", "cloud");
+    assert_eq!(rotated.unwrap(&wrapped).unwrap(), [7; 64]);
+    assert!(!rotated.is_current(&wrapped), "the service has another key");
+    let other = keys("first", "other").unwrap(&wrapped).unwrap_err().to_string();
+    assert_eq!(
+        other,
+        "it is encrypted by the service of keys \"cloud\", which --encryption-provider-config does not have"
+    );
+    let absent = keys("nobody", "cloud").unwrap(&wrapped).unwrap_err().to_string();
+    assert!(absent.contains("the service of keys \"cloud\" at") && absent.contains("cannot connect"), "{absent}");
+}
+
+#[test]
+fn services_of_keys_that_cannot_be_asked_are_refused() {
+    let why = |kms: Value| {
+        let resources = value!([{"providers": [{"kms": (kms)}]}]);
+        Keys::of(&value!({"kind": "EncryptionConfiguration", "resources": (resources)})).err().unwrap()
+    };
+    for (kms, part) in [
+        (value!({"name": "a", "endpoint": "unix:///a"}), "v1 is not supported"),
+        (value!({"apiVersion": "v2", "endpoint": "unix:///a"}), "must not be empty"),
+        (value!({"apiVersion": "v2", "name": "a", "endpoint": "http://a"}), "unix:///PATH"),
+        (value!({"apiVersion": "v2", "name": "a", "endpoint": "unix:///a", "timeout": "soon"}), "timeout"),
+    ] {
+        assert!(why(kms).contains(part));
+    }
 }

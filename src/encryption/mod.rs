@@ -6,9 +6,11 @@
 //! its whole log and its snapshots, or nothing.
 
 mod secret_key;
+mod service;
 mod wrapping;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +18,7 @@ use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
 use self::secret_key::{Provider, SecretKey};
+use self::service::Service;
 pub use self::wrapping::StorageKeys;
 use crate::pki::{PkiError, read_credential};
 
@@ -54,10 +57,16 @@ pub enum EncryptionError {
 #[derive(Default)]
 pub struct Keys {
     keys: Vec<SecretKey>,
-    /// The first key of the first provider that comes first for a resource and encrypts; `None` if there is none.
-    first: Option<SecretKey>,
-    /// Whether a provider asks an external service.
-    asks_service: bool,
+    services: Vec<Arc<Service>>,
+    /// What encrypts: of the providers that come first for a resource, the first one that does; `None` if none does.
+    first: Option<Encrypting>,
+}
+
+/// What encrypts.
+#[derive(Clone)]
+enum Encrypting {
+    Key(SecretKey),
+    Service(Arc<Service>),
 }
 
 impl Keys {
@@ -96,24 +105,25 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Adds the keys of a provider. Returns the first of them; `None` if it has none.
-    fn add(&mut self, provider: &Value) -> Result<Option<SecretKey>, String> {
+    /// Adds a provider. Returns what encrypts if it comes first; `None` if it does not encrypt.
+    fn add(&mut self, provider: &Value) -> Result<Option<Encrypting>, String> {
         let has = |name: &str| provider.get(name).is_some_and(|value| !value.is_null());
         let known = Provider::ALL.iter().filter(|(name, _)| has(name)).collect::<Vec<_>>();
         let count = known.len() + usize::from(has(IDENTITY)) + usize::from(has(SERVICE));
         if count != 1 {
             return Err("must be one of aescbc, aesgcm, secretbox, identity and kms".to_owned());
         }
-        self.asks_service |= has(SERVICE);
+        if let Some(service) = provider.get(SERVICE).filter(|_| has(SERVICE)) {
+            let service = Arc::new(Service::of(service).map_err(|why| format!("{SERVICE} {why}"))?);
+            self.services.push(service.clone());
+            return Ok(Some(Encrypting::Service(service)));
+        }
         let Some((name, kind)) = known.first() else { return Ok(None) };
         let added = provider.list_at(&[name, "keys"]).iter().map(|key| secret_key(name, *kind, key));
         let added = added.collect::<Result<Vec<_>, _>>()?;
-        let first = added.first().cloned();
-        if first.is_none() {
-            return Err("has no keys".to_owned());
-        }
+        let first = added.first().cloned().ok_or("has no keys")?;
         self.keys.extend(added);
-        Ok(first)
+        Ok(Some(Encrypting::Key(first)))
     }
 
     /// Returns the value of a key of etcd, decrypted if it is encrypted.
@@ -126,7 +136,7 @@ impl Keys {
         }
         let (scheme, name, sealed) = parts(&value).ok_or("in an unknown way")?;
         let Some((_, provider)) = Provider::ALL.iter().find(|(of, _)| scheme == format!("{of}:v1")) else {
-            // Only the external service that has encrypted the value can decrypt it.
+            // What kube-apiserver stores with a service of keys has a form of its own.
             return Err(format!("by {scheme} with {name:?}, which cannot be decrypted here"));
         };
         let mut keys = self.keys.iter().filter(|known| known.provider == *provider && known.name == name);

@@ -196,7 +196,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 95] = [
+const SAME: [&str; 96] = [
     "admission-control-config-file",
     "advertise-address",
     "audit-log-batch-buffer-size",

@@ -3,7 +3,7 @@
 //! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
 //! connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection of its own, which
 //! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
-//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`limits`] bounds connections,
+//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls services on this machine. [`limits`] bounds connections,
 //! waiting requests and bytes.
 
 mod body;
@@ -11,6 +11,7 @@ mod dial;
 mod egress;
 mod error;
 mod files;
+pub mod grpc;
 mod guarded;
 mod header;
 mod long;

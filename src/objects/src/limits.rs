@@ -549,3 +549,9 @@ pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a stream of events lasts. The browser then asks again, and is authorized again.
 pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Bytes of an answer of a service that keeps keys.
+pub const KMS_ANSWER_BYTES: usize = 64 << 10;
+
+/// Decrypted keys of such a service that are remembered.
+pub const KMS_KEYS_MAX: usize = 64;

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::packet::{CloseRequest, CloseResponse, Data, DialRequest, DialResponse, Packet, PacketType, Payload};
 use super::*;
+use crate::outbound::grpc;
 use crate::scratch::Scratch;
 
 fn settings(text: &str) -> Result<Egress, String> {
@@ -137,7 +138,7 @@ async fn serve(call: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
     while let Some(Ok(bytes)) = body.data().await {
         body.flow_control().release_capacity(bytes.len()).unwrap();
         received.extend_from_slice(&bytes);
-        while let Some(packet) = Packet::take(&mut received, 1 << 22).unwrap() {
+        while let Some(packet) = grpc::take::<Packet>(&mut received, 1 << 22).unwrap() {
             match packet.payload.unwrap() {
                 Payload::DialRequest(dial) => server = connected(dial, &down).await,
                 Payload::Data(data) => {

@@ -1,7 +1,9 @@
-//! Messages of the konnectivity server, `sigs.k8s.io/apiserver-network-proxy`, and their frames in gRPC.
+//! Messages of the konnectivity server, `sigs.k8s.io/apiserver-network-proxy`.
 
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use prost::{Message, Oneof};
+
+use crate::outbound::grpc;
 
 /// A message in either direction.
 #[derive(Clone, PartialEq, Message)]
@@ -96,52 +98,9 @@ pub struct CloseDial {
     pub random: i64,
 }
 
-/// Bytes before a message: whether it is compressed, and its length.
-const FRAME_HEAD: usize = 5;
-
-/// The reason why bytes are no message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FrameError {
-    /// The message is compressed, although this server did not ask for that.
-    #[error("a message is compressed")]
-    Compressed,
-    /// The message is longer than the bound.
-    #[error("a message of {0} bytes is too large")]
-    TooLarge(usize),
-    /// The message cannot be decoded.
-    #[error("a message cannot be decoded: {0}")]
-    Wrong(#[from] prost::DecodeError),
-}
-
 impl Packet {
     /// Returns the message in the frame of gRPC.
     pub fn framed(kind: PacketType, payload: Payload) -> Bytes {
-        let packet = Self { kind: kind.into(), payload: Some(payload) };
-        let mut frame = BytesMut::with_capacity(FRAME_HEAD + packet.encoded_len());
-        frame.put_u8(0);
-        frame.put_u32(packet.encoded_len() as u32);
-        packet.encode_raw(&mut frame);
-        frame.freeze()
-    }
-
-    /// Takes the first message out of received bytes. `None` if they do not contain all of it yet.
-    ///
-    /// # Errors
-    /// The bytes are no message.
-    pub fn take(received: &mut BytesMut, bytes_max: usize) -> Result<Option<Self>, FrameError> {
-        let Some(head) = received.first_chunk::<FRAME_HEAD>() else { return Ok(None) };
-        let [compressed, length @ ..] = *head;
-        let length = u32::from_be_bytes(length) as usize;
-        if compressed != 0 {
-            return Err(FrameError::Compressed);
-        }
-        if length > bytes_max {
-            return Err(FrameError::TooLarge(length));
-        }
-        if received.len() < FRAME_HEAD + length {
-            return Ok(None);
-        }
-        received.advance(FRAME_HEAD);
-        Ok(Some(Self::decode(received.split_to(length).freeze())?))
+        grpc::framed(&Self { kind: kind.into(), payload: Some(payload) })
     }
 }

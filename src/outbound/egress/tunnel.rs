@@ -21,8 +21,8 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 
 use super::packet::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketType, Payload};
 use crate::limits;
-use crate::outbound::Error;
 use crate::outbound::transport::Duplex;
+use crate::outbound::{Error, grpc};
 
 /// The URL of the call.
 const CALL: &str = "http://localhost/ProxyService/Proxy";
@@ -162,7 +162,7 @@ impl Packets {
     async fn next(&mut self) -> Result<Option<Packet>, Error> {
         let failed = |why: &dyn std::fmt::Display| Error::Dial(format!("the call of the proxy failed: {why}"));
         loop {
-            if let Some(packet) = Packet::take(&mut self.received, PACKET_BYTES).map_err(|error| failed(&error))? {
+            if let Some(packet) = grpc::take(&mut self.received, PACKET_BYTES).map_err(|error| failed(&error))? {
                 return Ok(Some(packet));
             }
             match self.body.frame().await {
