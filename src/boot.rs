@@ -163,6 +163,12 @@ impl Boot {
         let peers = peers.transpose()?;
         let watchdog = Watchdog::default();
         let mut options = store_options(&config, peers.as_ref())?;
+        if let Some(keys) = &files.storage_keys {
+            tracing::info!(
+                by = keys.encrypting().as_deref().unwrap_or("nothing"),
+                "the log and the snapshots are encrypted"
+            );
+        }
         options.key_wrapping = files.storage_keys.map(|keys| Arc::new(keys) as Arc<dyn KeyWrapping>);
         options.background_task = Some(Arc::new(watchdog.attendant(watchdog::STORE)));
         let store = Store::open(options)

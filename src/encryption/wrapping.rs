@@ -29,6 +29,11 @@ impl StorageKeys {
         Keys::read(path).map(Self)
     }
 
+    /// Returns what encrypts, as in `k8s:enc:aescbc:v1:NAME:`; `None` if nothing is encrypted any more.
+    pub fn encrypting(&self) -> Option<String> {
+        self.0.first.as_ref().map(prefix)
+    }
+
     /// Decrypts the key of a file. The error says how it is encrypted, or why the service does not decrypt it.
     fn try_open(&self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
         let lacking = |how: &str| format!("it is encrypted {how}, which --encryption-provider-config does not have");

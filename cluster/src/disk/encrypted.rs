@@ -37,10 +37,20 @@ impl EncryptedDisk {
     }
 
     /// Replaces a file by a copy that is stored as a new file is.
-    fn copy(&self, path: &Path) -> io::Result<()> {
-        let (from, unfinished) = (self.open(path)?, path.with_extension("tmp"));
+    fn replace(&self, path: &Path) -> io::Result<()> {
+        let unfinished = path.with_extension("tmp");
+        self.copy(path, &unfinished).inspect_err(|_| {
+            let _ = self.disk.remove(&unfinished); // an incomplete file would take space that is needed
+        })?;
+        self.disk.rename(&unfinished, path)?;
+        path.parent().map_or(Ok(()), |directory| self.disk.sync_directory(directory))
+    }
+
+    /// Copies the content of a file into a new one, which is durable then.
+    fn copy(&self, path: &Path, copy: &Path) -> io::Result<()> {
+        let from = self.open(path)?;
         let size = from.size()?;
-        let to = self.preallocate(&unfinished, size)?;
+        let to = self.preallocate(copy, size)?;
         let mut piece = Pages::default();
         for offset in (0..size).step_by(WAL_READ_BYTES) {
             piece.resize((size - offset).min(WAL_READ_BYTES as u64) as usize);
@@ -48,9 +58,7 @@ impl EncryptedDisk {
             piece.resize(read);
             to.write_at(offset, piece.as_slice())?;
         }
-        to.sync()?;
-        self.disk.rename(&unfinished, path)?;
-        path.parent().map_or(Ok(()), |directory| self.disk.sync_directory(directory))
+        to.sync()
     }
 }
 
@@ -104,7 +112,7 @@ impl Disk for EncryptedDisk {
             Some(wrapped) => wrapped.is_current(&*self.wrapping) || wrapped.renew(&*file, &*self.wrapping)?,
             None => FileKey::create(&*self.wrapping)?.is_none(),
         };
-        if stays { Ok(()) } else { self.copy(path) }
+        if stays { Ok(()) } else { self.replace(path) }
     }
 
     fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
