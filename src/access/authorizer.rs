@@ -35,7 +35,7 @@ pub struct Permissions {
 
 /// An authorizer of the chain, with the counters of its decisions.
 #[derive(Debug, Clone)]
-pub struct CountedMode {
+pub struct ConfiguredAuthorizer {
     mode: Mode,
     allowed: Counter,
     denied: Counter,
@@ -69,24 +69,24 @@ impl Mode {
     }
 
     /// Returns the authorizer with counters of `meter`.
-    pub fn counted(self, meter: &Meter) -> CountedMode {
+    pub fn counted(self, meter: &Meter) -> ConfiguredAuthorizer {
         let kind = self.kind();
         let name = if let Self::Webhook(name, _) = &self { name.clone() } else { kind.to_lowercase() };
         let count = |decision| {
             meter.counter(families::ACCESS_DECISIONS, &[("type", kind), ("name", &name), ("decision", decision)])
         };
         let (allowed, denied) = (count("allowed"), count("denied"));
-        CountedMode { mode: self, allowed, denied }
+        ConfiguredAuthorizer { mode: self, allowed, denied }
     }
 
-    fn uncounted(self) -> CountedMode {
-        CountedMode { mode: self, allowed: Counter::noop(), denied: Counter::noop() }
+    fn uncounted(self) -> ConfiguredAuthorizer {
+        ConfiguredAuthorizer { mode: self, allowed: Counter::noop(), denied: Counter::noop() }
     }
 }
 
 /// Authorizers in the order in which they are asked. The first one with an opinion decides.
 #[derive(Debug, Clone)]
-pub struct Chain(Arc<[CountedMode]>);
+pub struct Chain(Arc<[ConfiguredAuthorizer]>);
 
 impl Default for Chain {
     fn default() -> Self {
@@ -96,7 +96,7 @@ impl Default for Chain {
 
 impl Chain {
     /// Returns the chain of these authorizers.
-    pub fn of(authorizers: impl IntoIterator<Item = CountedMode>) -> Self {
+    pub fn of(authorizers: impl IntoIterator<Item = ConfiguredAuthorizer>) -> Self {
         Self(authorizers.into_iter().collect())
     }
 }
@@ -193,7 +193,13 @@ impl Authorizer {
         Decision { error: aggregate(errors), ..Decision::no_opinion(reasons.join("\n")) }
     }
 
-    fn ask(&self, authorizer: &CountedMode, user: &User, attributes: &Attributes<'_>, inquiry: &Inquiry) -> Decision {
+    fn ask(
+        &self,
+        authorizer: &ConfiguredAuthorizer,
+        user: &User,
+        attributes: &Attributes<'_>,
+        inquiry: &Inquiry,
+    ) -> Decision {
         match &authorizer.mode {
             Mode::AlwaysAllow => Decision::allow(String::new()),
             Mode::AlwaysDeny => Decision::no_opinion("Everything is forbidden.".to_owned()),

@@ -196,7 +196,7 @@ impl Service {
 
     /// Calls a method of the service, and waits for the answer. The caller may be a thread that must not wait for
     /// tasks, so that the call has a thread of its own.
-    fn call<B: Message + Default>(&self, method: &str, message: &(impl Message + Sync)) -> Result<B, String> {
+    fn call<B: Message + Default>(&self, method: &str, message: &impl Message) -> Result<B, String> {
         let method = format!("v2.KeyManagementService/{method}");
         let call = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
