@@ -72,10 +72,10 @@ impl Request<'_> {
         let listing = Listing::read(&self.head.query, &self.served, false)?;
         self.gateway.registry.reach_for_list(&self.served, &listing).await?;
         let (served, is_recent) = (Arc::clone(&self.served), listing.is_recent());
-        let selection = listing.selection.clone();
+        let converted = listing.selection.converted.clone();
         let page = self.router.send(Collect { served, namespace: self.namespace.into(), listing }).await;
         let page = page.map_err(unrouted)??.read().await?;
-        let page = self.gateway.registry.convert_page(&self.served, page, &selection).await?;
+        let page = self.gateway.registry.convert_page(&self.served, page, &converted).await?;
         if is_recent {
             self.gateway.registry.wait_promised(page.revision).await?;
         }

@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use super::{Page, Registry, Served, stored_tree};
 use crate::custom::Custom;
 use crate::limits;
-use crate::selector::Selection;
+use crate::selector::FieldSelector;
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
@@ -49,12 +49,12 @@ impl Registry {
     }
 
     /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
-    /// objects that are not selected once they are converted. The page may then have fewer objects than its limit.
+    /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its limit.
     /// Returns the page unchanged if no webhook converts the resource.
     ///
     /// # Errors
     /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
-    pub async fn convert_page(&self, served: &Served, mut page: Page, selection: &Selection) -> ApiResult<Page> {
+    pub async fn convert_page(&self, served: &Served, mut page: Page, requirements: &FieldSelector) -> ApiResult<Page> {
         if webhook_converts(served).is_none() {
             return Ok(page);
         }
@@ -74,12 +74,12 @@ impl Registry {
             turn.pause().await;
         }
         self.convert_to_show(served, &objects).await?;
-        if selection.converted.0.is_empty() {
+        if requirements.0.is_empty() {
             return Ok(page.of(objects));
         }
         let mut selected = Vec::new();
         for object in objects {
-            if self.selects_converted(served, selection, &object)? {
+            if self.selects_converted(served, requirements, &object)? {
                 selected.push(object);
             }
             turn.pause().await;
@@ -87,13 +87,13 @@ impl Registry {
         Ok(page.of(selected))
     }
 
-    /// Returns whether an object is selected in the version of the request, for which it was converted.
+    /// Returns whether an object meets requirements in the version of the request, for which it was converted.
     ///
     /// # Errors
     /// 500: the object cannot be shown in that version, so that nothing is known of its fields.
-    pub fn selects_converted(&self, served: &Served, selection: &Selection, object: &Object) -> ApiResult<bool> {
-        match served.custom.as_ref().filter(|_| !selection.converted.0.is_empty()) {
-            Some(custom) => Ok(selection.converted.selects(custom, &self.shown(served, object)?)),
+    pub fn selects_converted(&self, served: &Served, requirements: &FieldSelector, object: &Object) -> ApiResult<bool> {
+        match served.custom.as_ref().filter(|_| !requirements.0.is_empty()) {
+            Some(custom) => Ok(requirements.selects(custom, &self.shown(served, object)?)),
             None => Ok(true),
         }
     }

@@ -178,7 +178,7 @@ impl Registry {
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?.read().await?;
-        let page = self.convert_page(served, page, &listing.selection).await?;
+        let page = self.convert_page(served, page, &listing.selection.converted).await?;
         if listing.is_recent() {
             self.wait_promised(page.revision).await?;
         }

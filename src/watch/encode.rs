@@ -65,7 +65,7 @@ impl Encoder {
     /// Returns whether an object is selected by what the webhook has made of it. One that cannot be shown is, too: its
     /// event reports why.
     pub fn selects_converted(&self, selection: &Selection, object: &Object) -> bool {
-        self.registry.selects_converted(&self.served, selection, object).unwrap_or(true)
+        self.registry.selects_converted(&self.served, &selection.converted, object).unwrap_or(true)
     }
 
     /// Converts these objects by the webhook; `None` if no webhook converts the resource.
