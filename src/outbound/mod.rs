@@ -3,8 +3,8 @@
 //! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
 //! connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection of its own, which
 //! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
-//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls services on this machine. [`limits`] bounds connections,
-//! waiting requests and bytes.
+//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls services on this
+//! machine. [`limits`] bounds connections, waiting requests and bytes.
 
 mod body;
 mod dial;

@@ -49,7 +49,8 @@ impl Registry {
     }
 
     /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
-    /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its limit.
+    /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its
+    /// limit.
     /// Returns the page unchanged if no webhook converts the resource.
     ///
     /// # Errors
