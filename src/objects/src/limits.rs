@@ -5,8 +5,14 @@
 use std::time::Duration;
 
 mod audit;
+mod console;
+mod moving;
+mod outbound;
 
 pub use audit::*;
+pub use console::*;
+pub use moving::*;
+pub use outbound::*;
 
 /// Bytes of a request body, as in the reference: 3 MiB. A larger body gets 413.
 pub const BODY_BYTES: usize = 3_145_728;
@@ -64,36 +70,6 @@ pub const COMPONENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of that report that are read.
 pub const COMPONENT_ANSWER_BYTES: usize = 10_240;
 
-/// Idle time after which TCP keep-alive probes another server, as in the reference.
-pub const OUTBOUND_KEEP_ALIVE_TIME: Duration = Duration::from_secs(30);
-
-/// Addresses of a host to which a connection is tried.
-pub const OUTBOUND_ADDRESSES: usize = 16;
-
-/// How long the TLS handshake with another server may take, as in Go.
-pub const OUTBOUND_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Other servers to which connections are kept; the least recently used make room.
-pub const OUTBOUND_PEERS: usize = 512;
-
-/// Concurrent requests to one other server; over HTTP/1.1 each has its own connection.
-pub const OUTBOUND_REQUESTS: usize = 256;
-
-/// Requests that wait for one of those to end; more fail at once.
-pub const OUTBOUND_WAITING: usize = 4_096;
-
-/// Idle connections that are kept to one other server, as by Go's clients of Kubernetes.
-pub const OUTBOUND_IDLE_CONNECTIONS: usize = 25;
-
-/// How long an idle connection is kept.
-pub const OUTBOUND_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// How often an HTTP/2 connection to another server is pinged.
-pub const OUTBOUND_PING_INTERVAL: Duration = Duration::from_secs(30);
-
-/// How long the answer to a ping may take.
-pub const OUTBOUND_PING_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// Bytes of the answer of an admission webhook.
 pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
 
@@ -118,12 +94,6 @@ pub const CONVERSIONS_KEPT_BYTES: usize = 64 << 20;
 /// Bytes of stored objects that one list may have converted, so that the results are still cached when it is sent. A
 /// larger list gets 413: clients must ask for it in pages.
 pub const CONVERSIONS_LISTED_BYTES: usize = 16 << 20;
-
-/// Bytes of the head of an answer of another server.
-pub const OUTBOUND_HEAD_BYTES: usize = 262_144;
-
-/// Headers of an answer of another server.
-pub const OUTBOUND_HEADERS: usize = 256;
 
 /// How long connecting to a server may take for the commands of administrators.
 pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -468,37 +438,6 @@ pub const IMAGE_REASON_BYTES: usize = 4_096;
 /// Combinations of labels in the metrics of policies and webhooks; further ones are counted under the name `others`.
 pub const ADMISSION_SERIES: usize = 10_000;
 
-/// Keys that an import names in its output if it cannot import them; a file lists all of them.
-pub const MOVING_REFUSALS_LISTED: usize = 100;
-/// Bytes of objects that an import or export writes together.
-pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
-/// Objects in one page that an import asks a server for.
-pub const MOVING_PAGE_OBJECTS: usize = 200;
-/// Bytes of such a page; a larger one is cut off, so the import fails.
-pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
-/// How long a watch of an import lasts until it is begun again.
-pub const MOVING_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
-/// Pause of an import before a watch that failed or ended is begun again.
-pub const MOVING_WATCH_PAUSE: Duration = Duration::from_secs(1);
-/// Changes of all watches of an import that wait to be written.
-pub const MOVING_CHANGES_WAITING: usize = 256;
-/// Bytes of such changes, as the server sends them; a larger one waits for all others.
-pub const MOVING_CHANGES_BYTES: usize = 32 << 20;
-/// Bytes of a change; after a larger one the resource is listed again.
-pub const MOVING_CHANGE_BYTES: usize = 32 << 20;
-/// How often an import makes the received objects durable.
-pub const MOVING_SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How often an import begins a list again because its revision is no longer in the server's history.
-pub const MOVING_LIST_ATTEMPTS: usize = 5;
-/// Outdated bytes in the file of an import, in addition to as many as are live, above which the file is rewritten.
-pub const MOVING_OUTDATED_BYTES: u64 = 64 << 20;
-/// Stack of a thread that reads a watch of an import.
-pub const MOVING_WATCH_STACK: usize = 512 << 10;
-/// How often an import or export reports its progress.
-pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
-/// Keys that share one lease, as in the reference.
-pub const MOVING_LEASE_KEYS: u64 = 1_000;
-
 /// Slow requests that are kept for the overview.
 pub const SLOW_REQUESTS: usize = 20;
 
@@ -528,27 +467,6 @@ pub const OVERVIEW_WATCHES: usize = 10;
 
 /// Bytes of an overview that commands read; they fail on more.
 pub const OVERVIEW_BYTES: u64 = 16 << 20;
-
-/// Links to the console that can still be opened; the oldest makes room for a new one.
-pub const CONSOLE_LINKS: usize = 64;
-
-/// How long a link can be opened.
-pub const CONSOLE_LINK_LIFETIME: Duration = Duration::from_secs(300);
-
-/// Sessions of browsers that opened a link; the oldest makes room for a new one.
-pub const CONSOLE_SESSIONS: usize = 256;
-
-/// How long a session lasts.
-pub const CONSOLE_SESSION_LIFETIME: Duration = Duration::from_secs(8 * 3_600);
-
-/// Streams of events of the console at a time; further ones are refused with 429.
-pub const CONSOLE_STREAMS: usize = 16;
-
-/// Time between two events of a stream.
-pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
-
-/// How long a stream of events lasts. The browser then asks again, and is authorized again.
-pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Bytes of an answer of a service that keeps keys.
 pub const KMS_ANSWER_BYTES: usize = 64 << 10;
