@@ -164,10 +164,10 @@ impl Boot {
         let watchdog = Watchdog::default();
         let mut options = store_options(&config, peers.as_ref())?;
         if let Some(keys) = &files.storage_keys {
-            tracing::info!(
-                by = keys.encrypting().as_deref().unwrap_or("nothing"),
-                "the log and the snapshots are encrypted"
-            );
+            match keys.encrypting() {
+                Some(by) => tracing::info!(by, "stored data is encrypted"),
+                None => tracing::info!("stored data is not encrypted: the provider identity comes first"),
+            }
         }
         options.key_wrapping = files.storage_keys.map(|keys| Arc::new(keys) as Arc<dyn KeyWrapping>);
         options.background_task = Some(Arc::new(watchdog.attendant(watchdog::STORE)));

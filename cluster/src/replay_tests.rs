@@ -7,7 +7,9 @@ use std::sync::Arc;
 use futures_util::future::{self, join_all};
 
 use crate::chance::Random;
+use crate::disk::KeyWrapping;
 use crate::disk::simulated::SimulatedDisk;
+use crate::disk::simulated_keys::{Adding, contains};
 use crate::machine::Machine;
 use crate::{
     ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, OpenError, Options, Outcome, Revision, Selection,
@@ -177,6 +179,51 @@ async fn a_crash_while_a_snapshot_is_written_loses_nothing() {
         reopened.shutdown().await;
     }
     store.shutdown().await;
+}
+
+/// Returns whether the values of objects can be read on the disk: they repeat one digit.
+fn is_readable(disk: &SimulatedDisk) -> bool {
+    disk.files().iter().any(|(path, _)| contains(&disk.bytes(path), &[b'7'; 20]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_opened_with_other_keys_stores_its_log_and_snapshots_anew() {
+    let (mut random, mut history) = (Random::new(9), History::default());
+    let mut disk = SimulatedDisk::default();
+    let with = |current, known: &[u8]| -> Arc<dyn KeyWrapping> { Adding::with(current, known) };
+    for (keys, is_encrypted) in [
+        (None, false),
+        (Some(with(Some(1), &[1])), true),
+        (Some(with(Some(2), &[1, 2])), true),
+        (Some(with(Some(2), &[2])), true),
+        (Some(with(None, &[2])), false),
+        (None, false),
+    ] {
+        let options = || Options { key_wrapping: keys.clone(), ..options() };
+        let store = open(&disk, options()).await.unwrap();
+        assert!(history.is_empty() || is_readable(&disk) != is_encrypted);
+        check_all(&store, &history, 5);
+        write_at_random(&store, &mut random, 60, &mut history).await;
+        store.write_snapshots().await.unwrap();
+        write_at_random(&store, &mut random, 40, &mut history).await;
+        assert_ne!(is_readable(&disk), is_encrypted);
+        // The machine fails, and then the disk is full while the files are stored anew by further keys.
+        let after = disk.crash(|_, _| random.below(2) == 0);
+        store.shutdown().await;
+        disk = after;
+        let others = Options { key_wrapping: Some(with(Some(3), &[1, 2, 3])), ..self::options() };
+        let abandoned = disk.crash(|_, _| true);
+        abandoned.set_room(Some(random.below(200_000)));
+        match open(&abandoned, others.clone()).await {
+            Ok(store) => store.shutdown().await,
+            Err(_) => {
+                abandoned.set_room(None);
+                let store = open(&abandoned, others).await.unwrap();
+                check_all(&store, &history, 5);
+                store.shutdown().await;
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,20 +5,19 @@
 //! ignored. To decrypt, the name of the key suffices, and keys of the same name are tried in turn. This server encrypts
 //! its whole log and its snapshots, or nothing.
 
+mod checks;
+mod kms;
 mod secret_key;
-mod service;
 mod wrapping;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
+use self::kms::KmsPlugin;
 use self::secret_key::{Provider, SecretKey};
-use self::service::Service;
 pub use self::wrapping::StorageKeys;
 use crate::pki::{PkiError, read_credential};
 
@@ -26,8 +25,8 @@ use crate::pki::{PkiError, read_credential};
 pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 /// The provider that does not encrypt.
 const IDENTITY: &str = "identity";
-/// The provider that asks an external service.
-const SERVICE: &str = "kms";
+/// The provider that asks a KMS plugin.
+const KMS: &str = "kms";
 
 /// The reason why an `EncryptionConfiguration` cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,115 +56,124 @@ pub enum EncryptionError {
 #[derive(Default)]
 pub struct Keys {
     keys: Vec<SecretKey>,
-    services: Vec<Arc<Service>>,
-    /// What encrypts: of the providers that come first for a resource, the first one that does; `None` if none does.
-    first: Option<Encrypting>,
+    plugins: Vec<Arc<KmsPlugin>>,
+    /// The provider of new data: the first of the rules' first providers that encrypts. `None` if none of them does.
+    current: Option<Encrypting>,
 }
 
 /// What encrypts.
 #[derive(Clone)]
 enum Encrypting {
     Key(SecretKey),
-    Service(Arc<Service>),
+    Plugin(Arc<KmsPlugin>),
+}
+
+impl Encrypting {
+    /// Returns the beginning of what this has encrypted.
+    fn prefix(&self) -> String {
+        match self {
+            Self::Key(key) => key.prefix(),
+            Self::Plugin(plugin) => plugin.prefix(),
+        }
+    }
 }
 
 impl Keys {
-    /// Reads the keys of a configuration file.
+    /// Reads the keys of a file by which kube-apiserver encrypts. What cannot decrypt anything is ignored.
     ///
     /// # Errors
     /// See [`EncryptionError`].
     pub fn read(path: &Path) -> Result<Self, EncryptionError> {
-        let text = read_credential(path).map_err(EncryptionError::Read)?;
-        let parsed = yaml::parse(text.as_bytes());
-        let root = parsed.map_err(|source| EncryptionError::Yaml { path: path.to_owned(), source })?.value;
-        Self::of(&root).map_err(|why| EncryptionError::Invalid { path: path.to_owned(), why })
+        Self::parsed(path, |root, _| Self::of(root, false))
     }
 
-    fn of(root: &Value) -> Result<Self, String> {
+    /// Reads the keys of a file by which this server encrypts. The file must be valid for kube-apiserver.
+    fn read_checked(path: &Path) -> Result<Self, EncryptionError> {
+        Self::parsed(path, |root, duplicates| {
+            duplicates.first().map_or(Ok(()), |twice| Err(twice.clone()))?;
+            checks::check(root)?;
+            Self::of(root, true)
+        })
+    }
+
+    /// Parses a file, and reads the keys by `of`, which also gets the errors about fields that are there twice.
+    fn parsed(
+        path: &Path,
+        of: impl FnOnce(&Value, &[String]) -> Result<Self, String>,
+    ) -> Result<Self, EncryptionError> {
+        let text = read_credential(path).map_err(EncryptionError::Read)?;
+        let parsed = yaml::parse(text.as_bytes());
+        let parsed = parsed.map_err(|source| EncryptionError::Yaml { path: path.to_owned(), source })?;
+        of(&parsed.value, &parsed.duplicates).map_err(|why| EncryptionError::Invalid { path: path.to_owned(), why })
+    }
+
+    /// Collects the keys. Plugins are left out unless `with_plugins`.
+    fn of(root: &Value, with_plugins: bool) -> Result<Self, String> {
         if root.str_at(&["kind"]) != "EncryptionConfiguration" {
             return Err("its kind is not EncryptionConfiguration".to_owned());
         }
         let mut keys = Self::default();
-        if root.list_at(&["resources"]).is_empty() {
-            return Err("it names no resources".to_owned());
-        }
-        for (index, rule) in root.list_at(&["resources"]).iter().enumerate() {
-            let providers = rule.list_at(&["providers"]);
-            if providers.is_empty() {
-                return Err(format!("resources[{index}] has no providers"));
-            }
-            for (position, provider) in providers.iter().enumerate() {
-                let added =
-                    keys.add(provider).map_err(|why| format!("resources[{index}].providers[{position}] {why}"))?;
-                if position == 0 && keys.first.is_none() {
-                    keys.first = added;
+        for rule in root.list_at(&["resources"]) {
+            for (position, provider) in rule.list_at(&["providers"]).iter().enumerate() {
+                let added = keys.add(provider, with_plugins)?;
+                if position == 0 && keys.current.is_none() {
+                    keys.current = added;
                 }
             }
         }
         Ok(keys)
     }
 
-    /// Adds a provider. Returns what encrypts if it comes first; `None` if it does not encrypt.
-    fn add(&mut self, provider: &Value) -> Result<Option<Encrypting>, String> {
-        let has = |name: &str| provider.get(name).is_some_and(|value| !value.is_null());
-        let known = Provider::ALL.iter().filter(|(name, _)| has(name)).collect::<Vec<_>>();
-        let count = known.len() + usize::from(has(IDENTITY)) + usize::from(has(SERVICE));
-        if count != 1 {
-            return Err("must be one of aescbc, aesgcm, secretbox, identity and kms".to_owned());
+    /// Adds a provider. Returns what encrypts new data if the provider comes first; `None` if it does not encrypt.
+    fn add(&mut self, provider: &Value, with_plugins: bool) -> Result<Option<Encrypting>, String> {
+        if let Some(plugin) = provider.get(KMS).filter(|_| with_plugins) {
+            let plugin = Arc::new(KmsPlugin::of(plugin)?);
+            self.plugins.push(Arc::clone(&plugin));
+            return Ok(Some(Encrypting::Plugin(plugin)));
         }
-        if let Some(service) = provider.get(SERVICE).filter(|_| has(SERVICE)) {
-            let service = Arc::new(Service::of(service).map_err(|why| format!("{SERVICE} {why}"))?);
-            self.services.push(service.clone());
-            return Ok(Some(Encrypting::Service(service)));
+        let mut first = None;
+        for (name, kind) in Provider::ALL {
+            for key in provider.list_at(&[name, "keys"]) {
+                let key = SecretKey::of(kind, key)?;
+                first = first.or_else(|| Some(Encrypting::Key(key.clone())));
+                self.keys.push(key);
+            }
         }
-        let Some((name, kind)) = known.first() else { return Ok(None) };
-        let added = provider.list_at(&[name, "keys"]).iter().map(|key| secret_key(name, *kind, key));
-        let added = added.collect::<Result<Vec<_>, _>>()?;
-        let first = added.first().cloned().ok_or("has no keys")?;
-        self.keys.extend(added);
-        Ok(Some(Encrypting::Key(first)))
+        Ok(first)
     }
 
     /// Returns the value of a key of etcd, decrypted if it is encrypted.
     ///
     /// # Errors
     /// The value cannot be decrypted with these keys. The text names the provider and the key that it needs.
-    pub fn open(&self, context: &[u8], value: Vec<u8>) -> Result<Vec<u8>, String> {
-        if !value.starts_with(ENCRYPTED) {
-            return Ok(value);
+    pub fn decrypted(&self, context: &[u8], value: Vec<u8>) -> Result<Vec<u8>, String> {
+        match value.starts_with(ENCRYPTED) {
+            true => self.decrypt(context, &value, Some).ok_or_else(|| described(&value)),
+            false => Ok(value),
         }
-        let (scheme, name, sealed) = parts(&value).ok_or("in an unknown way")?;
-        let Some((_, provider)) = Provider::ALL.iter().find(|(of, _)| scheme == format!("{of}:v1")) else {
-            // What kube-apiserver stores with a service of keys has a form of its own.
-            return Err(format!("by {scheme} with {name:?}, which cannot be decrypted here"));
-        };
-        let mut keys = self.keys.iter().filter(|known| known.provider == *provider && known.name == name);
-        let opened = keys.find_map(|known| known.open(context, sealed));
-        opened.ok_or_else(|| format!("by {scheme} with the key {name:?}"))
+    }
+
+    /// Decrypts with each key whose name the value states, until `accept` accepts the result. `None` if there is no
+    /// such key.
+    fn decrypt(&self, context: &[u8], value: &[u8], accept: impl Fn(Vec<u8>) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        self.keys.iter().find_map(|key| {
+            let encrypted = value.strip_prefix(key.prefix().as_bytes())?;
+            key.decrypt(context, encrypted).and_then(&accept)
+        })
     }
 }
 
-/// Reads a key of a provider.
-fn secret_key(of: &str, provider: Provider, key: &Value) -> Result<SecretKey, String> {
-    let name = key.str_at(&["name"]).to_owned();
-    if name.is_empty() || name.contains(':') {
-        return Err(format!("has a key with the name {name:?}: a name must not be empty, and has no colon"));
+/// Says by what a value is encrypted.
+fn described(value: &[u8]) -> String {
+    let rest = value.strip_prefix(ENCRYPTED).unwrap_or_default();
+    let mut parts = rest.splitn(4, |byte| *byte == b':').map(String::from_utf8_lossy);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(provider), Some(version), Some(name)) if provider == KMS => {
+            format!("by {provider}:{version} with {name:?}, which cannot be decrypted here")
+        }
+        (Some(provider), Some(version), Some(name)) => format!("by {provider}:{version} with the key {name:?}"),
+        _ => "in an unknown way".to_owned(),
     }
-    let secret = STANDARD.decode(key.str_at(&["secret"]));
-    let secret = secret.map_err(|_| format!("has the key {name:?} of {of}, which is no base64"))?;
-    match provider.takes(secret.len()) {
-        true => Ok(SecretKey { provider, name, secret }),
-        false => Err(format!("has the key {name:?} of {of}, which has {} bytes", secret.len())),
-    }
-}
-
-/// Splits an encrypted value into the provider with its version, the name of the key, and the ciphertext.
-fn parts(value: &[u8]) -> Option<(String, String, &[u8])> {
-    let rest = value.strip_prefix(ENCRYPTED)?;
-    let mut colons = rest.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
-    let (_, second, third) = (colons.next()?, colons.next()?, colons.next()?);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-    Some((text(&rest[..second])?, text(&rest[second + 1..third])?, &rest[third + 1..]))
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
 //! Encryption of what this server stores.
 //!
 //! The store makes a key for each of its files. These keys are encrypted with those of the configuration, in the form
-//! in which kube-apiserver encrypts objects; by a service of keys, in a form of its own with the same beginning.
+//! in which kube-apiserver encrypts objects; by a KMS plugin, in a form of its own with the same beginning.
 
 use std::io;
 use std::path::Path;
 
 use flotilla_cluster::KeyWrapping;
 
-use super::{ENCRYPTED, Encrypting, EncryptionError, Keys, Provider, parts};
+use super::{Encrypting, EncryptionError, Keys, described};
 
 /// What providers authenticate together with the key of a file.
 const CONTEXT: &[u8] = b"flotilla file key";
 /// Bytes of a digest by which a key that was decrypted with the wrong one is recognized: `aescbc` cannot tell.
 const DIGEST_BYTES: usize = 8;
-/// The provider and the version of what a service of keys has encrypted.
-const SERVICE_SCHEME: &str = "kms:v2";
 
 /// The keys that encrypt what this server stores, and those with which it was encrypted before.
 pub struct StorageKeys(pub(super) Keys);
@@ -26,34 +24,26 @@ impl StorageKeys {
     /// # Errors
     /// See [`EncryptionError`].
     pub fn read(path: &Path) -> Result<Self, EncryptionError> {
-        Keys::read(path).map(Self)
+        Keys::read_checked(path).map(Self)
     }
 
-    /// Returns what encrypts, as in `k8s:enc:aescbc:v1:NAME:`; `None` if nothing is encrypted any more.
+    /// Returns what encrypts new data, as in `k8s:enc:aescbc:v1:NAME:`. `None` if it is not encrypted.
     pub fn encrypting(&self) -> Option<String> {
-        self.0.first.as_ref().map(prefix)
+        self.0.current.as_ref().map(Encrypting::prefix)
     }
 
-    /// Decrypts the key of a file. The error says how it is encrypted, or why the service does not decrypt it.
-    fn try_open(&self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
-        let lacking = |how: &str| format!("it is encrypted {how}, which --encryption-provider-config does not have");
-        let (scheme, name, sealed) = parts(wrapped).ok_or_else(|| lacking("in an unknown way"))?;
-        if scheme != SERVICE_SCHEME {
-            let opened = self.0.open(CONTEXT, wrapped.to_vec()).map_err(|how| lacking(&how))?;
-            return without_digest(opened).ok_or_else(|| lacking(&format!("by another key than {name:?}")));
-        }
-        let services = self.0.services.iter().filter(|service| service.name == name);
-        let mut failure = lacking(&format!("by the service of keys {name:?}"));
-        for service in services {
-            match service.open(CONTEXT, sealed) {
-                Ok(opened) => match opened.and_then(without_digest) {
-                    Some(key) => return Ok(key),
-                    None => failure = lacking(&format!("by another service than {name:?}")),
-                },
-                Err(why) => failure = why,
+    /// Decrypts the key of a file. The error says by what it is encrypted, or why the plugin does not decrypt it.
+    fn decrypt(&self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
+        for plugin in &self.0.plugins {
+            if let Some(encrypted) = wrapped.strip_prefix(plugin.prefix().as_bytes())
+                && let Some(key) = plugin.decrypt(CONTEXT, encrypted)?.and_then(without_digest)
+            {
+                return Ok(key);
             }
         }
-        Err(failure)
+        self.0.decrypt(CONTEXT, wrapped, without_digest).ok_or_else(|| {
+            format!("it is encrypted {}: --encryption-provider-config has no such key", described(wrapped))
+        })
     }
 }
 
@@ -66,39 +56,28 @@ impl std::fmt::Debug for StorageKeys {
 
 impl KeyWrapping for StorageKeys {
     fn wrap(&self, key: &[u8]) -> Option<io::Result<Vec<u8>>> {
-        let first = self.0.first.as_ref()?;
+        let current = self.0.current.as_ref()?;
         let plain = [key, &digest(key)].concat();
-        let sealed = match first {
+        let encrypted = match current {
             Encrypting::Key(key) => {
-                key.seal(CONTEXT, &plain).ok_or_else(|| "the system has no random numbers".to_owned())
+                key.encrypt(CONTEXT, &plain).ok_or_else(|| "the system has no random numbers".to_owned())
             }
-            Encrypting::Service(service) => service.seal(CONTEXT, &plain),
+            Encrypting::Plugin(plugin) => plugin.encrypt(CONTEXT, &plain),
         };
-        Some(sealed.map(|sealed| [prefix(first).as_bytes(), &sealed].concat()).map_err(io::Error::other))
+        let wrapped = encrypted.map(|encrypted| [current.prefix().as_bytes(), &encrypted].concat());
+        Some(wrapped.map_err(io::Error::other))
     }
 
     fn unwrap(&self, wrapped: &[u8]) -> io::Result<Vec<u8>> {
-        self.try_open(wrapped).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
+        self.decrypt(wrapped).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
     fn is_current(&self, wrapped: &[u8]) -> bool {
-        let Some(first) = &self.0.first else { return false };
-        let Some(sealed) = wrapped.strip_prefix(prefix(first).as_bytes()) else { return false };
-        match first {
-            Encrypting::Key(key) => key.open(CONTEXT, sealed).and_then(without_digest).is_some(),
-            Encrypting::Service(service) => service.is_current(sealed),
-        }
-    }
-}
-
-/// Returns the beginning of what is encrypted so.
-fn prefix(by: &Encrypting) -> String {
-    let beginning = String::from_utf8_lossy(ENCRYPTED);
-    match by {
-        Encrypting::Service(service) => format!("{beginning}{SERVICE_SCHEME}:{}:", service.name),
-        Encrypting::Key(key) => {
-            let known = Provider::ALL.iter().find(|(_, provider)| *provider == key.provider);
-            format!("{beginning}{}:v1:{}:", known.map_or("", |(name, _)| name), key.name)
+        let Some(current) = &self.0.current else { return false };
+        let Some(encrypted) = wrapped.strip_prefix(current.prefix().as_bytes()) else { return false };
+        match current {
+            Encrypting::Key(key) => key.decrypt(CONTEXT, encrypted).and_then(without_digest).is_some(),
+            Encrypting::Plugin(plugin) => plugin.is_current(encrypted),
         }
     }
 }

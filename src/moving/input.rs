@@ -123,7 +123,7 @@ impl Input {
             if self.snapshot.read(head)? != ENCRYPTED {
                 continue;
             }
-            if let Err(how) = self.keys.open(&live.key, self.snapshot.read(live.value)?) {
+            if let Err(how) = self.keys.decrypted(&live.key, self.snapshot.read(live.value)?) {
                 let first = || (0, String::from_utf8_lossy(&live.key).into_owned());
                 closed.entry(how).or_insert_with(first).0 += 1;
             }
@@ -160,7 +160,7 @@ impl Input {
     fn read(&self, live: &Live) -> Result<Vec<u8>, InputError> {
         let value = self.snapshot.read(live.value)?;
         self.keys
-            .open(&live.key, value)
+            .decrypted(&live.key, value)
             .map_err(|how| InputError::Encrypted(format!("{} {how}", String::from_utf8_lossy(&live.key))))
     }
 

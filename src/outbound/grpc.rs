@@ -1,6 +1,8 @@
 //! Calls in gRPC: the frames of messages, and a call that has one message in each direction.
 
-use std::path::Path;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::SocketAddr;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, TE};
@@ -33,7 +35,7 @@ pub enum FrameError {
 pub enum GrpcError {
     /// Nobody listens on the socket.
     #[error("cannot connect: {0}")]
-    Connect(#[source] std::io::Error),
+    Connect(#[source] io::Error),
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Connection(#[from] hyper::Error),
@@ -81,17 +83,17 @@ pub fn take<M: Message + Default>(received: &mut BytesMut, bytes_max: usize) -> 
 }
 
 /// Calls a method, as in `v2.KeyManagementService/Status`, of the server that listens on a socket, over a connection of
-/// its own.
+/// its own. A path that begins with `/@` is the name of an abstract socket, as in Kubernetes.
 ///
 /// # Errors
 /// See [`GrpcError`]. An answer of more than `bytes_max` bytes is not read.
 pub async fn call<A: Message, B: Message + Default>(
-    socket: &Path,
+    socket: &str,
     method: &str,
     message: &A,
     bytes_max: usize,
 ) -> Result<B, GrpcError> {
-    let stream = UnixStream::connect(socket).await.map_err(GrpcError::Connect)?;
+    let stream = connect(socket).await.map_err(GrpcError::Connect)?;
     let (mut client, connection) = http2::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await?;
     let driver = tokio::spawn(connection);
     let unreadable = |why: &dyn std::fmt::Display| GrpcError::Answer(why.to_string());
@@ -114,6 +116,13 @@ pub async fn call<A: Message, B: Message + Default>(
     let answer = answer.await;
     driver.abort();
     answer
+}
+
+async fn connect(socket: &str) -> io::Result<UnixStream> {
+    let Some(name) = socket.strip_prefix("/@") else { return UnixStream::connect(socket).await };
+    let stream = std::os::unix::net::UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
 }
 
 /// Reads the outcome of a call from headers or trailers, either of which may have it.

@@ -104,8 +104,8 @@ fn without_its_keys_an_encrypted_server_does_not_start_and_changes_nothing() {
     for (text, part) in [
         ("kind: Config", "its kind is not EncryptionConfiguration"),
         (
-            "kind: EncryptionConfiguration\nresources: [{resources: [secrets], providers: [{kms: {}}]}]",
-            "v1 is not supported",
+            "kind: EncryptionConfiguration\nresources: [{resources: [secrets], providers: [{identity: {}}]}]",
+            "apiVersion",
         ),
         ("{", "is no YAML"),
     ] {

@@ -1,8 +1,8 @@
 //! Files that are encrypted on the disk.
 //!
-//! Every file has a key of its own, which lies in front of its content, wrapped by a key that the disk does not have
-//! ([`super::file_key`]). Whoever has the disk alone can read nothing; whoever copies the disk repeatedly sees which
-//! sectors of the log were written between two copies.
+//! Every file has a key of its own. It is stored in a header before the content, encrypted by a key that is not on the
+//! disk ([`super::file_key`]). Whoever has the disk alone can read nothing. Whoever copies it repeatedly sees which
+//! blocks of 16 bytes have changed, and which sectors are zeros.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::file_key::{FileKey, WrappedKey};
-use super::{Disk, DiskFile, KeyWrapping, PAGE, Pages, SECTOR};
+use super::file_key::{Beginning, FileKey, HEADER};
+use super::{Disk, DiskFile, KeyWrapping, Pages, SECTOR};
 use crate::limits::WAL_READ_BYTES;
 
 /// A disk whose new files are encrypted, if `wrapping` encrypts keys. It reads files of both kinds.
@@ -27,7 +27,8 @@ impl EncryptedDisk {
         EncryptedDisk { disk, wrapping: wrapping.unwrap_or_else(|| Arc::new(NoKeys)) }
     }
 
-    /// Makes a file that `make` creates with room for `header`, which becomes durable, and encrypts it.
+    /// Creates a file with `make`, which gets the number of bytes to reserve for the header, and makes the header
+    /// durable.
     fn make(&self, make: impl FnOnce(usize) -> io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>> {
         let Some((key, header)) = FileKey::create(&*self.wrapping)? else { return make(0) };
         let file = make(header.len())?;
@@ -39,6 +40,7 @@ impl EncryptedDisk {
     /// Replaces a file by a copy that is stored as a new file is.
     fn replace(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("tmp");
+        tracing::info!(path = %path.display(), "storing a file anew, since the keys have changed");
         self.copy(path, &unfinished).inspect_err(|_| {
             let _ = self.disk.remove(&unfinished); // an incomplete file would take space that is needed
         })?;
@@ -73,9 +75,12 @@ impl Disk for EncryptedDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = self.disk.open(path)?;
-        match WrappedKey::read(&*file)? {
-            Some(wrapped) => Ok(Box::new(EncryptedFile { file, key: wrapped.unwrap(&*self.wrapping)? })),
-            None => Ok(file),
+        match Beginning::read(&*file)? {
+            Beginning::Encrypted(wrapped) => {
+                Ok(Box::new(EncryptedFile { file, key: wrapped.unwrap(&*self.wrapping)? }))
+            }
+            // Whoever reads it notices the damage.
+            Beginning::Plain | Beginning::Unknown => Ok(file),
         }
     }
 
@@ -108,9 +113,12 @@ impl Disk for EncryptedDisk {
 
     fn renew(&self, path: &Path) -> io::Result<()> {
         let file = self.disk.open(path)?;
-        let stays = match WrappedKey::read(&*file)? {
-            Some(wrapped) => wrapped.is_current(&*self.wrapping) || wrapped.renew(&*file, &*self.wrapping)?,
-            None => FileKey::create(&*self.wrapping)?.is_none(),
+        let stays = match Beginning::read(&*file)? {
+            Beginning::Encrypted(wrapped) => {
+                wrapped.is_current(&*self.wrapping) || wrapped.renew(&*file, &*self.wrapping)?
+            }
+            Beginning::Plain => FileKey::create(&*self.wrapping)?.is_none(),
+            Beginning::Unknown => true, // a copy would hide what is wrong
         };
         if stays { Ok(()) } else { self.replace(path) }
     }
@@ -138,7 +146,7 @@ impl KeyWrapping for NoKeys {
 }
 
 struct EncryptedFile {
-    /// The header page, and then the encrypted content.
+    /// The header, and then the encrypted content.
     file: Box<dyn DiskFile>,
     key: FileKey,
 }
@@ -146,7 +154,7 @@ struct EncryptedFile {
 impl EncryptedFile {
     /// Reads whole sectors, as far as the file reaches, and decrypts them. Returns the number of bytes read.
     fn read_sectors(&self, first: u64, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(PAGE as u64 + first * SECTOR as u64, out)?;
+        let read = self.file.read_at(HEADER as u64 + first * SECTOR as u64, out)?;
         let whole = read - read % SECTOR;
         self.key.decrypt(&mut out[..whole], first);
         out[whole..read].fill(0);
@@ -156,7 +164,7 @@ impl EncryptedFile {
 
 impl DiskFile for EncryptedFile {
     fn size(&self) -> io::Result<u64> {
-        let size = self.file.size()?.saturating_sub(PAGE as u64);
+        let size = self.file.size()?.saturating_sub(HEADER as u64);
         Ok(size - size % SECTOR as u64)
     }
 
@@ -187,7 +195,7 @@ impl DiskFile for EncryptedFile {
         }
         buffer[within..end].copy_from_slice(bytes);
         self.key.encrypt(buffer, first);
-        self.file.write_at(PAGE as u64 + first * SECTOR as u64, sectors.as_slice())
+        self.file.write_at(HEADER as u64 + first * SECTOR as u64, sectors.as_slice())
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -1,6 +1,6 @@
-//! The key of an encrypted file, and the page before the file's content that has it, encrypted by another key.
+//! The key of an encrypted file, and the pages before the file's content that have it, encrypted by another key.
 //!
-//! The page has two equal copies of a header, `magic | format | length | wrapped key | checksum`. A key is wrapped anew
+//! Each of two pages has a copy of a header, `magic | format | length | wrapped key | checksum`. A key is wrapped anew
 //! one copy after the other, so that a crash leaves one of them.
 
 use std::io;
@@ -16,12 +16,15 @@ use super::{DiskFile, PAGE, SECTOR};
 const MAGIC: &[u8; 8] = b"FLOTENC\n";
 /// The format of headers that this release writes, and the only one that it reads.
 const FORMAT: u32 = 1;
-/// The distance of the two copies of the header, which share no sector.
-const DISTANCE: usize = PAGE / 2;
+/// What other files of the store begin with; the rest of the magic differs.
+const PLAIN_MAGIC: &[u8; 4] = b"FLOT";
+const MAGIC_BYTES: usize = MAGIC.len();
+/// Bytes before the content of an encrypted file.
+pub(super) const HEADER: usize = 2 * PAGE;
 const FIXED: usize = 16;
 const CHECKSUM: usize = 4;
 /// The longest wrapped key, in bytes.
-const WRAPPED_MAX: usize = DISTANCE - FIXED - CHECKSUM;
+const WRAPPED_MAX: usize = PAGE - FIXED - CHECKSUM;
 /// Two keys of AES-256: XTS encrypts positions with the second.
 const KEY: usize = 64;
 
@@ -45,17 +48,18 @@ pub trait KeyWrapping: Send + Sync {
 pub(super) struct FileKey(Xts128<Aes256>);
 
 impl FileKey {
-    /// Makes the key of a new file. Returns it with its header page; `None` if new files are not to be encrypted.
+    /// Makes the key of a new file. Returns it with the header of the file; `None` if new files are not to be
+    /// encrypted.
     pub(super) fn create(wrapping: &dyn KeyWrapping) -> io::Result<Option<(FileKey, Vec<u8>)>> {
         let mut key = [0; KEY];
         OsRng.try_fill_bytes(&mut key).map_err(io::Error::other)?;
         let Some(wrapped) = wrapping.wrap(&key) else { return Ok(None) };
-        let mut page = header(&wrapped?)?;
-        page.extend_from_within(..);
-        Ok(Some((FileKey::of(&key)?, page)))
+        let mut pages = header(&wrapped?)?;
+        pages.extend_from_within(..);
+        Ok(Some((FileKey::of(&key)?, pages)))
     }
 
-    fn of(key: &[u8]) -> io::Result<FileKey> {
+    pub(super) fn of(key: &[u8]) -> io::Result<FileKey> {
         let halves = key.split_at_checked(KEY / 2).filter(|_| key.len() == KEY);
         let ciphers = halves.and_then(|(content, position)| {
             Some((Aes256::new_from_slice(content).ok()?, Aes256::new_from_slice(position).ok()?))
@@ -83,50 +87,86 @@ impl FileKey {
     }
 }
 
-/// The wrapped key of an encrypted file.
+/// What a file begins with.
+pub(super) enum Beginning {
+    /// The header of an encrypted file.
+    Encrypted(WrappedKey),
+    /// The magic of another file of the store, or zeros.
+    Plain,
+    /// Something else: what was there has been damaged.
+    Unknown,
+}
+
+impl Beginning {
+    /// Reads the beginning of a file.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read, and for an encrypted file of a later release, or without a valid header.
+    pub(super) fn read(file: &dyn DiskFile) -> io::Result<Beginning> {
+        let mut pages = vec![0; HEADER];
+        let length = file.read_at(0, &mut pages)?;
+        let begins = pages.starts_with(MAGIC);
+        let is_plain = pages.starts_with(PLAIN_MAGIC) || pages[..MAGIC_BYTES].iter().all(|byte| *byte == 0);
+        // The content of a plain file may look like a header at its second page.
+        if !begins && (is_plain || length < HEADER) {
+            return Ok(if is_plain { Beginning::Plain } else { Beginning::Unknown });
+        }
+        let copies = pages.chunks(PAGE).map(parse).collect::<Vec<_>>();
+        let newer = copies.iter().find_map(|copy| if let Copy::Newer(format) = copy { Some(format) } else { None });
+        let copies = copies.iter().map(Copy::wrapped).collect::<Vec<_>>();
+        match (copies.iter().all(Option::is_none), newer) {
+            (false, _) => Ok(Beginning::Encrypted(WrappedKey { copies: [copies[0].clone(), copies[1].clone()] })),
+            (true, Some(newer)) => {
+                let text = format!(
+                    "its encryption has format {newer}, newer than {FORMAT}, the newest that this release reads"
+                );
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+            (true, None) if begins => Err(invalid("the header of the encrypted file is damaged")),
+            (true, None) => Ok(Beginning::Unknown),
+        }
+    }
+}
+
+/// The wrapped key of an encrypted file, in the two copies of its header. `None` for a copy that is damaged.
 pub(super) struct WrappedKey {
-    wrapped: Vec<u8>,
-    /// Whether both copies of the header are the same.
-    is_whole: bool,
+    copies: [Option<Vec<u8>>; 2],
 }
 
 impl WrappedKey {
-    /// Reads the wrapped key of a file. `None` when the file is not encrypted.
-    pub(super) fn read(file: &dyn DiskFile) -> io::Result<Option<WrappedKey>> {
-        let mut page = vec![0; PAGE];
-        let length = file.read_at(0, &mut page)?;
-        if !page[..length].starts_with(MAGIC) {
-            return Ok(None);
-        }
-        let [first, second] = [&page[..DISTANCE], &page[DISTANCE..]].map(parse);
-        if let (Err(newer), _) | (_, Err(newer)) = (&first, &second) {
-            let text =
-                format!("its encryption has format {newer}, newer than {FORMAT}, the newest that this release reads");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        let (first, second) = (first.ok().flatten(), second.ok().flatten());
-        let is_whole = first == second;
-        let wrapped = first.or(second).ok_or_else(|| invalid("the key of the encrypted file is damaged"))?;
-        Ok(Some(WrappedKey { wrapped: wrapped.to_vec(), is_whole }))
-    }
-
     /// Decrypts the key.
     pub(super) fn unwrap(&self, wrapping: &dyn KeyWrapping) -> io::Result<FileKey> {
-        FileKey::of(&wrapping.unwrap(&self.wrapped)?)
+        FileKey::of(&self.unwrapped(wrapping)?)
+    }
+
+    /// Decrypts one of the copies: after a crash they may be encrypted by different keys. The error is that of the
+    /// first.
+    fn unwrapped(&self, wrapping: &dyn KeyWrapping) -> io::Result<Vec<u8>> {
+        let mut first = None;
+        for wrapped in self.copies.iter().flatten() {
+            match wrapping.unwrap(wrapped) {
+                Ok(key) => return Ok(key),
+                Err(error) => drop(first.get_or_insert(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| invalid("the header of the encrypted file is damaged")))
     }
 
     /// Returns whether a new file would have its key wrapped by the same key.
     pub(super) fn is_current(&self, wrapping: &dyn KeyWrapping) -> bool {
-        self.is_whole && wrapping.is_current(&self.wrapped)
+        let [first, second] = &self.copies;
+        first == second && first.as_ref().is_some_and(|wrapped| wrapping.is_current(wrapped))
     }
 
     /// Wraps the key of a file anew. Returns false if keys of new files are not wrapped at all.
     pub(super) fn renew(&self, file: &dyn DiskFile, wrapping: &dyn KeyWrapping) -> io::Result<bool> {
-        let key = wrapping.unwrap(&self.wrapped)?;
+        let key = self.unwrapped(wrapping)?;
         let Some(wrapped) = wrapping.wrap(&key) else { return Ok(false) };
         let header = header(&wrapped?)?;
-        for offset in [0, DISTANCE] {
-            file.write_at(offset as u64, &header)?;
+        // A damaged copy goes first: until it is written, the other one must stay.
+        let order = if self.copies[1].is_none() { [1, 0] } else { [0, 1] };
+        for copy in order {
+            file.write_at((copy * PAGE) as u64, &header)?;
             file.sync()?;
         }
         Ok(true)
@@ -140,32 +180,43 @@ fn invalid(text: &'static str) -> io::Error {
 /// Returns one copy of the header.
 fn header(wrapped: &[u8]) -> io::Result<Vec<u8>> {
     if wrapped.len() > WRAPPED_MAX {
-        return Err(invalid("the encrypted key of a file is too long"));
+        let text = format!("an encrypted key of {} bytes is too long: {WRAPPED_MAX} fit", wrapped.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let mut header = MAGIC.to_vec();
     header.extend_from_slice(&FORMAT.to_le_bytes());
     header.extend_from_slice(&(wrapped.len() as u32).to_le_bytes());
     header.extend_from_slice(wrapped);
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
-    header.resize(DISTANCE, 0);
+    header.resize(PAGE, 0);
     Ok(header)
 }
 
-/// Returns the wrapped key in one copy of the header; `None` if the copy is damaged.
-///
-/// # Errors
-/// Returns the format if it is a newer one.
-fn parse(header: &[u8]) -> Result<Option<&[u8]>, u32> {
-    let word = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
-    match word(8) {
-        Some(format) if header.starts_with(MAGIC) && format > FORMAT => return Err(format),
-        _ => {}
+/// One copy of the header, as it was read.
+enum Copy<'a> {
+    Wrapped(&'a [u8]),
+    /// It may have this format, of a later release.
+    Newer(u32),
+    Damaged,
+}
+
+impl Copy<'_> {
+    fn wrapped(&self) -> Option<Vec<u8>> {
+        if let Copy::Wrapped(wrapped) = self { Some(wrapped.to_vec()) } else { None }
     }
+}
+
+/// Parses one copy of the header.
+fn parse(header: &[u8]) -> Copy<'_> {
+    let word = |at: usize| Some(u32::from_le_bytes(header.get(at..at + 4)?.try_into().ok()?));
     let wrapped = || {
-        let length = word(12)? as usize;
-        let end = FIXED.checked_add(length)?;
+        let end = FIXED.checked_add(word(12)? as usize)?;
         let wrapped = header.get(FIXED..end)?;
-        (header.starts_with(MAGIC) && word(end)? == crc32c::crc32c(&header[..end])).then_some(wrapped)
+        (word(8)? == FORMAT && word(end)? == crc32c::crc32c(&header[..end])).then_some(wrapped)
     };
-    Ok(wrapped())
+    match (header.starts_with(MAGIC), wrapped(), word(8)) {
+        (true, Some(wrapped), _) => Copy::Wrapped(wrapped),
+        (true, None, Some(format)) if format > FORMAT => Copy::Newer(format),
+        _ => Copy::Damaged,
+    }
 }

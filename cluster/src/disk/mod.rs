@@ -56,7 +56,7 @@ pub(crate) trait Disk: Send + Sync {
     /// Makes creations, renames and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Stores an existing file again if a new one would be encrypted otherwise: not at all, or with another key.
+    /// Stores a file anew if a new one would be stored differently: encrypted or not, or by another key.
     fn renew(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }

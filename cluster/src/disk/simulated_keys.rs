@@ -10,24 +10,29 @@ use super::{EncryptedDisk, KeyWrapping};
 #[derive(Clone)]
 pub(crate) struct Adding {
     /// What keys of new files are wrapped by; `None` if these are not encrypted.
-    current: Option<u8>,
-    known: Vec<u8>,
+    pub(crate) current: Option<u8>,
+    pub(crate) known: Vec<u8>,
+    /// Zeros that follow a wrapped key.
+    pub(crate) padding: usize,
 }
 
 impl Adding {
     pub(crate) fn with(current: Option<u8>, known: &[u8]) -> Arc<Adding> {
-        Arc::new(Adding { current, known: known.to_vec() })
+        Arc::new(Adding { current, known: known.to_vec(), padding: 0 })
     }
 }
 
 impl KeyWrapping for Adding {
     fn wrap(&self, key: &[u8]) -> Option<io::Result<Vec<u8>>> {
         let by = self.current?;
-        Some(Ok([by].into_iter().chain(key.iter().map(|byte| byte.wrapping_add(by))).collect()))
+        let mut wrapped = vec![by];
+        wrapped.extend(key.iter().map(|byte| byte.wrapping_add(by)));
+        wrapped.resize(wrapped.len() + self.padding, 0);
+        Some(Ok(wrapped))
     }
 
     fn unwrap(&self, wrapped: &[u8]) -> io::Result<Vec<u8>> {
-        let (by, key) = wrapped.split_first().ok_or(io::ErrorKind::InvalidData)?;
+        let (by, key) = wrapped[..wrapped.len() - self.padding].split_first().ok_or(io::ErrorKind::InvalidData)?;
         match self.known.contains(by) {
             true => Ok(key.iter().map(|byte| byte.wrapping_sub(*by)).collect()),
             false => Err(io::Error::other(format!("key {by} is missing"))),

@@ -131,10 +131,14 @@ impl Snapshots {
         Ok(paths.into_iter().filter(|path| is_snapshot(path)).max()) // names sort by position
     }
 
-    /// Reads the newest snapshot when its group starts, and stores it again if it would be encrypted otherwise now.
+    /// Reads the newest snapshot when its group starts. Stores it anew before that, if a new one would be encrypted
+    /// differently, and removes older ones that a crash has left.
     pub(crate) fn load_newest(&self, path: &Path) -> Result<Loaded, WalError> {
-        self.disk.renew(path).map_err(|source| WalError::Io { path: path.to_path_buf(), source })?;
-        self.load(path)
+        let failed = |source| WalError::Io { path: path.to_path_buf(), source };
+        self.disk.renew(path).map_err(failed)?;
+        let loaded = self.load(path)?;
+        self.keep_only(path).map_err(failed)?;
+        Ok(loaded)
     }
 
     /// Reads a snapshot.

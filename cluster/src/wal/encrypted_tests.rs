@@ -58,7 +58,7 @@ fn damage_of_an_encrypted_log_is_noticed() {
     wal.append(0, Some(Box::new(drop)), |appender| appender.entry(at(0), |out| out.extend(body(30, 0))));
     assert!(runner.step());
     let (path, _) = disk.files().into_iter().find(|(path, _)| path.extension().is_some_and(|is| is == "wal")).unwrap();
-    disk.alter(&path, |bytes| bytes[PAGE + 100] ^= 1);
+    disk.alter(&path, |bytes| bytes[2 * PAGE + 100] ^= 1);
     let reopened = encrypted(&disk, Adding::with(Some(1), &[1]));
     let error = Wal::open(Arc::new(reopened), options(&Arc::default()), &["default".into()]).err().unwrap();
     assert!(error.to_string().contains("is damaged"), "{error}");

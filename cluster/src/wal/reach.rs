@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 
 const MAGIC: &[u8; 8] = b"FLOTLOG\n";
 /// There are two notes, written in turn, so that a crash can damage only one of them.
@@ -26,7 +26,7 @@ fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     Ok(disk.list(parent)?.iter().any(|file| file == path))
 }
 
-/// Stores the file again if it would be encrypted otherwise now.
+/// Stores the file anew if a new one would be encrypted differently.
 pub(super) fn renew(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let path = path(directory);
     if is_there(disk, &path)? { disk.renew(&path) } else { Ok(()) }
@@ -35,15 +35,19 @@ pub(super) fn renew(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
 /// Notes that there is a segment with this number. Must be called before anything in it is acknowledged.
 pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result<()> {
     let path = path(directory);
-    let known = is_there(disk, &path)?;
-    // The file has space for both notes from the start, so that a full disk cannot prevent the next note.
-    let file = if known { disk.open(&path)? } else { disk.preallocate(&path, NOTES * DISTANCE as u64)? };
-    file.write_at(number % NOTES * DISTANCE as u64, &sealed(MAGIC, number))?;
-    file.sync()?;
-    match (known, path.parent()) {
-        (false, Some(parent)) => disk.sync_directory(parent),
-        _ => Ok(()),
+    let write = |file: &dyn DiskFile| {
+        file.write_at(number % NOTES * DISTANCE as u64, &sealed(MAGIC, number))?;
+        file.sync()
+    };
+    if is_there(disk, &path)? {
+        return write(&*disk.open(&path)?);
     }
+    // The file has space for both notes from the start, so that a full disk cannot prevent the next note. It gets its
+    // name when it can be read.
+    let unfinished = path.with_extension("tmp");
+    write(&*disk.preallocate(&unfinished, NOTES * DISTANCE as u64)?)?;
+    disk.rename(&unfinished, &path)?;
+    path.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }
 
 /// Notes the number of the last frame of a log that is being closed. If the disk loses frames later, the log looks as

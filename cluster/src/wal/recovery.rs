@@ -59,7 +59,7 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     }
     let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
     numbers.sort_unstable();
-    reach::renew(disk, directory).map_err(failed(directory))?;
+    renew(disk, directory, &numbers)?;
     check_reach(disk, directory, numbers.last().copied())?;
     let (mut active, mut last, mut buffer) = (None, None, Vec::new());
     let what = "reading the segments of the write-ahead log";
@@ -70,7 +70,6 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
         if index > 0 && numbers[index - 1] + 1 != *number {
             return Err(WalError::Damaged { path, offset: 0, what: "the segment before it is missing" });
         }
-        disk.renew(&path).map_err(failed(&path))?;
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };
@@ -102,6 +101,26 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
         None => first_segment(disk, options, &mut segments).map_err(failed(directory))?,
     };
     Ok(Recovered { names, ledgers, segments, active, is_new })
+}
+
+/// Stores files of the log anew if new ones would be encrypted differently. Changes nothing if a file cannot be
+/// decrypted, or has lost its end: a copy would be as long as it should be.
+fn renew(disk: &dyn Disk, directory: &Path, numbers: &[u64]) -> Result<(), WalError> {
+    let paths = || numbers.iter().map(|number| segment::path(directory, *number));
+    reach::read(disk, directory).map_err(failed(directory))?;
+    for path in paths() {
+        let file = disk.open(&path).map_err(failed(&path))?;
+        let mut header = [0; SEGMENT_HEADER];
+        file.read_at(0, &mut header).map_err(failed(&path))?;
+        let size = file.size().map_err(failed(&path))?;
+        if let HeaderContent::Segment(_, Some(expected)) = segment::read_header(&header)
+            && size < expected
+        {
+            return Err(WalError::Damaged { path, offset: size, what: "the end of the file is missing" });
+        }
+    }
+    reach::renew(disk, directory).map_err(failed(directory))?;
+    paths().try_for_each(|path| disk.renew(&path).map_err(failed(&path)))
 }
 
 /// Makes the last frame durable. The process that wrote it may have ended before its fsync did, or because that failed;

@@ -468,8 +468,11 @@ pub const OVERVIEW_WATCHES: usize = 10;
 /// Bytes of an overview that commands read; they fail on more.
 pub const OVERVIEW_BYTES: u64 = 16 << 20;
 
-/// Bytes of an answer of a service that keeps keys.
+/// Bytes of an answer of a KMS plugin.
 pub const KMS_ANSWER_BYTES: usize = 64 << 10;
 
-/// Decrypted keys of such a service that are remembered.
-pub const KMS_KEYS_MAX: usize = 64;
+/// Keys that a KMS plugin has encrypted and that are remembered.
+pub const KMS_KEYS_MAX: usize = 1_024;
+
+/// Time between attempts to connect to a KMS plugin.
+pub const KMS_RETRY_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,10 +1,9 @@
-//! Keys that an external service keeps: the provider `kms` with `apiVersion: v2` (KEP-3299, "KMS v2 improvements").
+//! Keys that a KMS plugin keeps: the provider `kms` with `apiVersion: v2` (KEP-3299, "KMS v2 improvements").
 //!
-//! The service encrypts one random key when it is first needed. That key then encrypts those of files: new files need
-//! no service that answers.
+//! The plugin encrypts one random key when it is first needed. That key then encrypts those of files, so that new files
+//! need no plugin that answers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,15 +12,17 @@ use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 use prost::Message;
 use ring::rand::SecureRandom;
+use tokio::time::Instant;
 
+use super::ENCRYPTED;
 use super::secret_key::{Provider, SecretKey};
 use crate::config::Span;
-use crate::limits::{KMS_ANSWER_BYTES, KMS_KEYS_MAX};
-use crate::outbound::grpc;
+use crate::limits::{KMS_ANSWER_BYTES, KMS_KEYS_MAX, KMS_RETRY_INTERVAL};
+use crate::outbound::grpc::{self, GrpcError};
 
 /// How long a call may take unless the configuration says otherwise, as in kube-apiserver.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Length of the key that the service encrypts, in bytes.
+/// Length of the key that the plugin encrypts, in bytes.
 const KEY_BYTES: usize = 32;
 
 #[derive(Clone, PartialEq, Message)]
@@ -34,7 +35,7 @@ pub(super) struct StatusResponse {
     /// `ok`, or what is wrong.
     #[prost(string, tag = "2")]
     pub(super) healthz: String,
-    /// The key with which the service encrypts.
+    /// The key with which the plugin encrypts.
     #[prost(string, tag = "3")]
     pub(super) key_id: String,
 }
@@ -76,34 +77,34 @@ pub(super) struct DecryptResponse {
     pub(super) plaintext: Vec<u8>,
 }
 
-/// What was encrypted with a key that the service has encrypted.
+/// What was encrypted with a key that the plugin has encrypted.
 #[derive(Clone, PartialEq, Message)]
-struct Sealed {
+struct Encrypted {
     #[prost(bytes = "vec", tag = "1")]
     content: Vec<u8>,
-    /// The key, and what the service needs to decrypt it.
+    /// The key, and what the plugin needs to decrypt it.
     #[prost(message, optional, tag = "2")]
     key: Option<EncryptResponse>,
 }
 
-/// A key, and what the service made of it.
+/// A key, and what the plugin made of it.
 struct Issued {
     key: SecretKey,
     encrypted: EncryptResponse,
 }
 
-/// An external service that encrypts.
-pub(super) struct Service {
+/// A KMS plugin: a service on this machine that encrypts.
+pub(super) struct KmsPlugin {
     pub(super) name: String,
-    socket: PathBuf,
+    socket: String,
     timeout: Duration,
     /// The key that encrypts; `None` until it is needed.
     issued: Mutex<Option<Arc<Issued>>>,
-    /// Keys that the service has decrypted, by their ciphertexts.
-    decrypted: Mutex<BTreeMap<Vec<u8>, SecretKey>>,
+    /// Keys that the plugin has encrypted, by their ciphertexts.
+    known: Mutex<BTreeMap<Vec<u8>, SecretKey>>,
 }
 
-impl Service {
+impl KmsPlugin {
     /// Reads the configuration of a provider.
     pub(super) fn of(provider: &Value) -> Result<Self, String> {
         let (name, endpoint) = (provider.str_at(&["name"]), provider.str_at(&["endpoint"]));
@@ -113,51 +114,58 @@ impl Service {
         if name.is_empty() || name.contains(':') {
             return Err(format!("has the name {name:?}: a name must not be empty, and has no colon"));
         }
-        let socket = endpoint.strip_prefix("unix://").filter(|path| path.starts_with('/'));
-        let socket =
-            socket.ok_or_else(|| format!("has the endpoint {endpoint:?}, which is not of the form unix:///PATH"))?;
+        let path = endpoint.strip_prefix("unix:").map(|path| path.strip_prefix("//").unwrap_or(path));
+        let socket = path.filter(|path| path.starts_with('/'));
+        let socket = socket.ok_or_else(|| format!("has the endpoint {endpoint:?}, which is not unix:///PATH"))?;
         let timeout = match provider.str_at(&["timeout"]) {
             "" => TIMEOUT,
             text => text.parse::<Span>().map_err(|error| format!("has the timeout {text:?}: {error}"))?.0,
         };
-        let (name, socket) = (name.to_owned(), socket.into());
-        Ok(Self { name, socket, timeout, issued: Mutex::default(), decrypted: Mutex::default() })
+        if timeout.is_zero() {
+            return Err("has a timeout of zero".to_owned());
+        }
+        let (name, socket) = (name.to_owned(), socket.to_owned());
+        Ok(Self { name, socket, timeout, issued: Mutex::default(), known: Mutex::default() })
     }
 
-    /// Encrypts by a key that the service has encrypted.
+    /// Returns the beginning of what this plugin has encrypted.
+    pub(super) fn prefix(&self) -> String {
+        format!("{}kms:v2:{}:", String::from_utf8_lossy(ENCRYPTED), self.name)
+    }
+
+    /// Encrypts by a key that the plugin has encrypted.
     ///
     /// # Errors
-    /// The service does not answer, or refuses.
-    pub(super) fn seal(&self, context: &[u8], plain: &[u8]) -> Result<Vec<u8>, String> {
+    /// The plugin does not answer, or refuses.
+    pub(super) fn encrypt(&self, context: &[u8], plain: &[u8]) -> Result<Vec<u8>, String> {
         let issued = self.issued()?;
-        let content = issued.key.seal(context, plain).ok_or("the system has no random numbers")?;
-        Ok(Sealed { content, key: Some(issued.encrypted.clone()) }.encode_to_vec())
+        let content = issued.key.encrypt(context, plain).ok_or("the system has no random numbers")?;
+        Ok(Encrypted { content, key: Some(issued.encrypted.clone()) }.encode_to_vec())
     }
 
-    /// Decrypts. `None` if this was not encrypted by this service.
+    /// Decrypts. `None` if this was not encrypted by this plugin.
     ///
     /// # Errors
-    /// The service does not answer, or refuses.
-    pub(super) fn open(&self, context: &[u8], sealed: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        let Ok(Sealed { content, key: Some(encrypted) }) = Sealed::decode(sealed) else { return Ok(None) };
-        Ok(self.key(encrypted)?.open(context, &content))
+    /// The plugin does not answer, or refuses.
+    pub(super) fn decrypt(&self, context: &[u8], encrypted: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let Ok(Encrypted { content, key: Some(key) }) = Encrypted::decode(encrypted) else { return Ok(None) };
+        Ok(self.key(key)?.decrypt(context, &content))
     }
 
-    /// Returns whether [`Service::seal`] encrypts with the same key of the service as this.
-    pub(super) fn is_current(&self, sealed: &[u8]) -> bool {
-        let Ok(Sealed { key: Some(encrypted), .. }) = Sealed::decode(sealed) else { return false };
-        self.issued().is_ok_and(|issued| issued.encrypted.key_id == encrypted.key_id)
+    /// Returns whether [`KmsPlugin::encrypt`] encrypts with the same key of the plugin as this.
+    pub(super) fn is_current(&self, encrypted: &[u8]) -> bool {
+        let Ok(Encrypted { key: Some(key), .. }) = Encrypted::decode(encrypted) else { return false };
+        self.issued().is_ok_and(|issued| issued.encrypted.key_id == key.key_id)
     }
 
     /// Returns the key that encrypts.
     fn issued(&self) -> Result<Arc<Issued>, String> {
         let mut issued = self.issued.lock();
         if let Some(issued) = &*issued {
-            return Ok(issued.clone());
+            return Ok(Arc::clone(issued));
         }
-        let status: StatusResponse = self.call("Status", &StatusRequest {})?;
-        if status.version != "v2" || status.healthz != "ok" {
-            let StatusResponse { version, healthz, .. } = status;
+        let StatusResponse { version, healthz, .. } = self.call("Status", &StatusRequest {})?;
+        if !["v2", "v2beta1"].contains(&&*version) || healthz != "ok" {
             return Err(self.failed(&format!("it is not ready: version {version:?}, healthz {healthz:?}")));
         }
         let mut secret = vec![0; KEY_BYTES];
@@ -167,12 +175,14 @@ impl Service {
         if encrypted.ciphertext.is_empty() || encrypted.key_id.is_empty() {
             return Err(self.failed("its answer has no ciphertext, or no key_id"));
         }
-        Ok(issued.insert(Arc::new(Issued { key: self.secret_key(secret), encrypted })).clone())
+        let key = self.secret_key(secret);
+        self.remember(encrypted.ciphertext.clone(), key.clone());
+        Ok(Arc::clone(issued.insert(Arc::new(Issued { key, encrypted }))))
     }
 
-    /// Returns a key that the service has encrypted.
+    /// Returns a key that the plugin has encrypted.
     fn key(&self, encrypted: EncryptResponse) -> Result<SecretKey, String> {
-        if let Some(known) = self.decrypted.lock().get(&encrypted.ciphertext) {
+        if let Some(known) = self.known.lock().get(&encrypted.ciphertext) {
             return Ok(known.clone());
         }
         let EncryptResponse { ciphertext, key_id, annotations } = encrypted;
@@ -182,35 +192,52 @@ impl Service {
             return Err(self.failed(&format!("it has decrypted a key of {} bytes", plaintext.len())));
         }
         let key = self.secret_key(plaintext);
-        let mut decrypted = self.decrypted.lock();
-        if decrypted.len() >= KMS_KEYS_MAX {
-            decrypted.clear();
-        }
-        decrypted.insert(ciphertext, key.clone());
+        self.remember(ciphertext, key.clone());
         Ok(key)
+    }
+
+    /// Remembers a key, so that a file can be opened while the plugin is away.
+    fn remember(&self, ciphertext: Vec<u8>, key: SecretKey) {
+        let mut known = self.known.lock();
+        if known.len() >= KMS_KEYS_MAX {
+            known.pop_first();
+        }
+        known.insert(ciphertext, key);
     }
 
     fn secret_key(&self, secret: Vec<u8>) -> SecretKey {
         SecretKey { provider: Provider::AesGcm, name: self.name.clone(), secret }
     }
 
-    /// Calls a method of the service, and waits for the answer. The caller may be a thread that must not wait for
-    /// tasks, so that the call has a thread of its own.
+    /// Calls a method of the plugin, and waits for the answer. The thread of the caller may have to run tasks, so that
+    /// the call has a thread of its own.
     fn call<B: Message + Default>(&self, method: &str, message: &impl Message) -> Result<B, String> {
-        let method = format!("v2.KeyManagementService/{method}");
         let call = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| error.to_string())?;
-            let answer = grpc::call(&self.socket, &method, message, KMS_ANSWER_BYTES);
-            let answer = runtime.block_on(async { tokio::time::timeout(self.timeout, answer).await });
-            answer.map_err(|_| format!("no answer within {:?}", self.timeout))?.map_err(|error| error.to_string())
+            runtime.map_err(|error| error.to_string())?.block_on(self.answer(method, message))
         };
         let answer = thread::scope(|scope| scope.spawn(call).join());
         answer.unwrap_or_else(|_| Err("the call failed".to_owned())).map_err(|why| self.failed(&why))
     }
 
+    /// Calls a method, and connects again until the timeout: the plugin may be starting, too.
+    async fn answer<B: Message + Default>(&self, method: &str, message: &impl Message) -> Result<B, String> {
+        let method = format!("v2.KeyManagementService/{method}");
+        let until = Instant::now() + self.timeout;
+        loop {
+            let answer = grpc::call(&self.socket, &method, message, KMS_ANSWER_BYTES);
+            let answer = tokio::time::timeout_at(until, answer).await;
+            match answer.map_err(|_| format!("no answer within {:?}", self.timeout))? {
+                Err(GrpcError::Connect(_)) if Instant::now() + KMS_RETRY_INTERVAL < until => {
+                    tokio::time::sleep(KMS_RETRY_INTERVAL).await;
+                }
+                answer => return answer.map_err(|error| error.to_string()),
+            }
+        }
+    }
+
     fn failed(&self, why: &str) -> String {
-        format!("the service of keys {:?} at {}: {why}", self.name, self.socket.display())
+        format!("the KMS plugin {:?} at {}: {why}", self.name, self.socket)
     }
 }
 
