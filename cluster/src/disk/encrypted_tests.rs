@@ -118,7 +118,9 @@ fn either_copy_of_the_header_suffices() {
     let disk = encrypted(&simulated, Adding::with(Some(1), &[1]));
     disk.create(path).unwrap().write_at(0, &[7; SECTOR]).unwrap();
     let before = simulated.bytes(path);
-    for (from, to) in [(0, 8), (8, 12), (12, 40), (PAGE, PAGE + 8), (PAGE + 8, PAGE + 12), (PAGE + 40, PAGE + 41)] {
+    for (from, to) in
+        [(0, 8), (6, 7), (8, 12), (12, 40), (PAGE, PAGE + 8), (PAGE + 8, PAGE + 12), (PAGE + 40, PAGE + 41)]
+    {
         simulated.alter(path, |bytes| bytes[from..to].fill(0xff));
         assert_eq!(content(&disk, path).unwrap(), [7; SECTOR], "without {from} to {to}");
         disk.renew(path).unwrap();

@@ -11,14 +11,11 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 use xts_mode::{Xts128, get_tweak_default};
 
+use super::magic::{self, ENCRYPTED as MAGIC};
 use super::{DiskFile, PAGE, SECTOR};
 
-const MAGIC: &[u8; 8] = b"FLOTENC\n";
 /// The format of headers that this release writes, and the only one that it reads.
 const FORMAT: u32 = 1;
-/// What other files of the store begin with; the rest of the magic differs.
-const PLAIN_MAGIC: &[u8; 4] = b"FLOT";
-const MAGIC_BYTES: usize = MAGIC.len();
 /// Bytes before the content of an encrypted file.
 pub(super) const HEADER: usize = 2 * PAGE;
 const FIXED: usize = 16;
@@ -105,12 +102,11 @@ impl Beginning {
     pub(super) fn read(file: &dyn DiskFile) -> io::Result<Beginning> {
         let mut pages = vec![0; HEADER];
         let length = file.read_at(0, &mut pages)?;
-        let begins = pages.starts_with(MAGIC);
-        let is_plain = pages.starts_with(PLAIN_MAGIC) || pages[..MAGIC_BYTES].iter().all(|byte| *byte == 0);
-        // The content of a plain file may look like a header at its second page.
-        if !begins && (is_plain || length < HEADER) {
-            return Ok(if is_plain { Beginning::Plain } else { Beginning::Unknown });
+        // Its content may look like a header at the second page.
+        if magic::is_plain(&pages[..length]) {
+            return Ok(Beginning::Plain);
         }
+        let begins = pages.starts_with(MAGIC);
         let copies = pages.chunks(PAGE).map(parse).collect::<Vec<_>>();
         let newer = copies.iter().find_map(|copy| if let Copy::Newer(format) = copy { Some(format) } else { None });
         let copies = copies.iter().map(Copy::wrapped).collect::<Vec<_>>();

@@ -4,6 +4,7 @@
 mod encrypted;
 mod file_key;
 mod local;
+pub(crate) mod magic;
 mod pages;
 #[cfg(test)]
 pub(crate) mod simulated;

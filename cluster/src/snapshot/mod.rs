@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::disk::magic::SNAPSHOT as MAGIC;
 use crate::disk::{Disk, aside};
 use crate::entry::ShardId;
 use crate::group::Captured;
@@ -31,7 +32,6 @@ use crate::{Compacted, Revision};
 pub(crate) use self::transfer::{Incoming, Outgoing};
 use self::writer::Writing;
 
-const MAGIC: &[u8; 8] = b"FLOTSNP\n";
 /// The format of snapshots that this release writes, and the only one that it reads.
 const FORMAT: u32 = 4;
 

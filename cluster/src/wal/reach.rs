@@ -4,9 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::disk::magic::NOTES as MAGIC;
 use crate::disk::{Disk, DiskFile};
 
-const MAGIC: &[u8; 8] = b"FLOTLOG\n";
 /// There are two notes, written in turn, so that a crash can damage only one of them.
 const NOTES: u64 = 2;
 /// Bytes between the notes, which share no sector.

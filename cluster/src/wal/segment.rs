@@ -7,13 +7,13 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use super::reach;
+use crate::disk::magic::SEGMENT as MAGIC;
 use crate::disk::{Disk, DiskFile, PAGE};
 
 /// The offset of the first frame.
 pub(crate) const SEGMENT_HEADER: usize = 64;
 /// The format that this release writes, and the newest that it reads.
 pub(crate) const FORMAT: u32 = 1;
-const MAGIC: &[u8; 8] = b"FLOTWAL\n";
 
 /// Returns the path of a segment.
 pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
