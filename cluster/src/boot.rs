@@ -34,7 +34,7 @@ use crate::replica::pulse;
 use crate::replica::room;
 use crate::replica::running::Running;
 use crate::replica::standing::{self, Standing};
-use crate::replica::starter::{Failure, Starter, open_machine};
+use crate::replica::starter::{Failure, Starter, open_machine, renew_snapshots};
 use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
@@ -104,8 +104,8 @@ struct Started {
 
 async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Result<Started, OpenError> {
     let began = Instant::now();
-    let files: Arc<dyn Disk> = Arc::new(EncryptedDisk::over(machine.disk.clone(), options.key_wrapping.clone()));
-    let disk = &files;
+    let encrypted: Arc<dyn Disk> = Arc::new(EncryptedDisk::over(machine.disk.clone(), options.key_wrapping.clone()));
+    let disk = &encrypted;
     let directory = options.directory.join("wal");
     let failed = |source| OpenError::Directory { directory: options.directory.clone(), source };
     disk.create_directory(&directory).map_err(failed)?;
@@ -128,6 +128,10 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
         return Err(WalError::Missing { path: directory }.into()); // with the log it lost its votes
     }
     local.begin_cluster(&wal)?;
+    if disk.has_keys() {
+        // Not before the log was accepted: a server that does not start must leave the snapshots as they are.
+        renew_snapshots(options, disk, wal.groups()).await.map_err(failed)??;
+    }
     let (id, groups) = (local.identity.get().id, Groups::default());
     let placement = Arc::new(Placement::new(id, local.hello.clone(), groups.clone(), tables.clone()));
     let peer_view = Arc::<PeerView>::default();

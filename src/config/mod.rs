@@ -282,7 +282,7 @@ pub struct Config {
     /// `apiserver.config.k8s.io/v1`).
     ///
     /// Everything is encrypted, if for any resource the first provider encrypts. A server that starts with another file
-    /// stores what is there anew.
+    /// encrypts what is there by its keys.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_provider_config: Option<PathBuf>,

@@ -9,15 +9,26 @@ use super::kms::KmsPlugin;
 use super::secret_key::Provider;
 use super::{IDENTITY, KMS};
 
+const KIND: &str = "EncryptionConfiguration";
 const API_VERSION: &str = "apiserver.config.k8s.io/v1";
+/// How the kind was called first; kube-apiserver still takes it.
+const FORMER_KIND: &str = "EncryptionConfig";
+const FORMER_API_VERSION: &str = "v1";
+
+/// Checks that this is a configuration of encryption.
+pub(super) fn check_kind(root: &Value) -> Result<(), String> {
+    match [KIND, FORMER_KIND].contains(&root.str_at(&["kind"])) {
+        true => Ok(()),
+        false => Err(format!("its kind is not {KIND}")),
+    }
+}
 
 /// Checks a configuration. The error names the field and what is wrong with it.
 pub(super) fn check(root: &Value) -> Result<(), String> {
-    if root.str_at(&["kind"]) != "EncryptionConfiguration" {
-        return Err("its kind is not EncryptionConfiguration".to_owned());
-    }
-    if root.str_at(&["apiVersion"]) != API_VERSION {
-        return Err(format!("its apiVersion is not {API_VERSION}"));
+    check_kind(root)?;
+    let version = if root.str_at(&["kind"]) == KIND { API_VERSION } else { FORMER_API_VERSION };
+    if root.str_at(&["apiVersion"]) != version {
+        return Err(format!("its apiVersion is not {version}"));
     }
     only(root, "the configuration", &["apiVersion", "kind", "resources"])?;
     let rules = root.list_at(&["resources"]);
@@ -58,6 +69,9 @@ fn check_provider(provider: &Value, place: &str) -> Result<(), String> {
         IDENTITY => only(content, place, &[]),
         KMS => {
             only(content, place, &["apiVersion", "name", "endpoint", "timeout"])?;
+            if content.get("timeout").is_some_and(|timeout| timeout.as_str().is_none_or(str::is_empty)) {
+                return Err(format!("{place}.kms has a timeout that is no text, as in 3s"));
+            }
             KmsPlugin::of(content).map(drop).map_err(|why| format!("{place}.kms {why}"))
         }
         _ => {

@@ -189,6 +189,10 @@ fn configurations_that_kubernetes_refuses_are_refused() {
     let rule = value!({"resources": ["secrets"], "providers": [{"kms": (plugin.clone())}, {"kms": (plugin)}]});
     assert!(refused(value!([(rule)])).contains("another provider kms has"));
     assert!(checks::check(&value!({"kind": kind})).unwrap_err().contains("apiVersion"));
+    let former = value!({"kind": "EncryptionConfig", "apiVersion": "v1", "resources": [
+        {"resources": ["secrets"], "providers": [{"identity": {}}]}
+    ]});
+    assert_eq!(checks::check(&former), Ok(()));
 }
 
 /// Starts a KMS plugin on a socket, which encrypts by adding a byte. It answers that its key has this name.

@@ -143,13 +143,21 @@ impl KmsPlugin {
         Ok(Encrypted { content, key: Some(issued.encrypted.clone()) }.encode_to_vec())
     }
 
-    /// Decrypts. `None` if this was not encrypted by this plugin.
+    /// Decrypts what [`KmsPlugin::encrypt`] has encrypted.
     ///
     /// # Errors
-    /// The plugin does not answer, or refuses.
-    pub(super) fn decrypt(&self, context: &[u8], encrypted: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        let Ok(Encrypted { content, key: Some(key) }) = Encrypted::decode(encrypted) else { return Ok(None) };
-        Ok(self.key(key)?.decrypt(context, &content))
+    /// The plugin does not answer, refuses, or returns another key.
+    pub(super) fn decrypt(&self, context: &[u8], encrypted: &[u8]) -> Result<Vec<u8>, String> {
+        let Ok(Encrypted { content, key: Some(encrypted) }) = Encrypted::decode(encrypted) else {
+            return Err(self.failed("what it has encrypted cannot be read"));
+        };
+        if let Some(key) = self.known.lock().get(&encrypted.ciphertext) {
+            return key.decrypt(context, &content).ok_or_else(|| self.failed("its key does not decrypt this"));
+        }
+        let key = self.asked(&encrypted)?;
+        let plain = key.decrypt(context, &content).ok_or_else(|| self.failed("it has returned another key"))?;
+        self.remember(encrypted.ciphertext, key);
+        Ok(plain)
     }
 
     /// Returns whether [`KmsPlugin::encrypt`] encrypts with the same key of the plugin as this.
@@ -164,7 +172,7 @@ impl KmsPlugin {
         if let Some(issued) = &*issued {
             return Ok(Arc::clone(issued));
         }
-        let StatusResponse { version, healthz, .. } = self.call("Status", &StatusRequest {})?;
+        let StatusResponse { version, healthz, key_id } = self.call("Status", &StatusRequest {})?;
         if !["v2", "v2beta1"].contains(&&*version) || healthz != "ok" {
             return Err(self.failed(&format!("it is not ready: version {version:?}, healthz {healthz:?}")));
         }
@@ -175,25 +183,28 @@ impl KmsPlugin {
         if encrypted.ciphertext.is_empty() || encrypted.key_id.is_empty() {
             return Err(self.failed("its answer has no ciphertext, or no key_id"));
         }
+        if encrypted.key_id != key_id {
+            let EncryptResponse { key_id: by, .. } = encrypted;
+            return Err(self.failed(&format!("it encrypts with key_id {by:?}, and states {key_id:?}")));
+        }
         let key = self.secret_key(secret);
+        // Everything that will be stored depends on this key.
+        if self.asked(&encrypted)?.secret != key.secret {
+            return Err(self.failed("it does not decrypt what it has encrypted"));
+        }
         self.remember(encrypted.ciphertext.clone(), key.clone());
         Ok(Arc::clone(issued.insert(Arc::new(Issued { key, encrypted }))))
     }
 
-    /// Returns a key that the plugin has encrypted.
-    fn key(&self, encrypted: EncryptResponse) -> Result<SecretKey, String> {
-        if let Some(known) = self.known.lock().get(&encrypted.ciphertext) {
-            return Ok(known.clone());
-        }
-        let EncryptResponse { ciphertext, key_id, annotations } = encrypted;
-        let request = DecryptRequest { ciphertext: ciphertext.clone(), uid: uid(), key_id, annotations };
+    /// Asks the plugin for a key that it has encrypted.
+    fn asked(&self, encrypted: &EncryptResponse) -> Result<SecretKey, String> {
+        let EncryptResponse { ciphertext, key_id, annotations } = encrypted.clone();
+        let request = DecryptRequest { ciphertext, uid: uid(), key_id, annotations };
         let DecryptResponse { plaintext } = self.call("Decrypt", &request)?;
-        if plaintext.len() != KEY_BYTES {
-            return Err(self.failed(&format!("it has decrypted a key of {} bytes", plaintext.len())));
+        match plaintext.len() {
+            KEY_BYTES => Ok(self.secret_key(plaintext)),
+            bytes => Err(self.failed(&format!("it has decrypted a key of {bytes} bytes"))),
         }
-        let key = self.secret_key(plaintext);
-        self.remember(ciphertext, key.clone());
-        Ok(key)
     }
 
     /// Remembers a key, so that a file can be opened while the plugin is away.
@@ -228,7 +239,9 @@ impl KmsPlugin {
             let answer = grpc::call(&self.socket, &method, message, KMS_ANSWER_BYTES);
             let answer = tokio::time::timeout_at(until, answer).await;
             match answer.map_err(|_| format!("no answer within {:?}", self.timeout))? {
-                Err(GrpcError::Connect(_)) if Instant::now() + KMS_RETRY_INTERVAL < until => {
+                Err(GrpcError::Connect(_) | GrpcError::Connection(_))
+                    if Instant::now() + KMS_RETRY_INTERVAL < until =>
+                {
                     tokio::time::sleep(KMS_RETRY_INTERVAL).await;
                 }
                 answer => return answer.map_err(|error| error.to_string()),

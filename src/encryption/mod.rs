@@ -109,9 +109,7 @@ impl Keys {
 
     /// Collects the keys. Plugins are left out unless `with_plugins`.
     fn of(root: &Value, with_plugins: bool) -> Result<Self, String> {
-        if root.str_at(&["kind"]) != "EncryptionConfiguration" {
-            return Err("its kind is not EncryptionConfiguration".to_owned());
-        }
+        checks::check_kind(root)?;
         let mut keys = Self::default();
         for rule in root.list_at(&["resources"]) {
             for (position, provider) in rule.list_at(&["providers"]).iter().enumerate() {

@@ -35,10 +35,9 @@ impl StorageKeys {
     /// Decrypts the key of a file. The error says by what it is encrypted, or why the plugin does not decrypt it.
     fn decrypt(&self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
         for plugin in &self.0.plugins {
-            if let Some(encrypted) = wrapped.strip_prefix(plugin.prefix().as_bytes())
-                && let Some(key) = plugin.decrypt(CONTEXT, encrypted)?.and_then(without_digest)
-            {
-                return Ok(key);
+            if let Some(encrypted) = wrapped.strip_prefix(plugin.prefix().as_bytes()) {
+                let key = without_digest(plugin.decrypt(CONTEXT, encrypted)?);
+                return key.ok_or_else(|| "the key of the file does not match its digest".to_owned());
             }
         }
         self.0.decrypt(CONTEXT, wrapped, without_digest).ok_or_else(|| {

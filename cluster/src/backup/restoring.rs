@@ -16,6 +16,7 @@ use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::replica::identity;
+use crate::wal::reach;
 use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write, WriteError,
 };
@@ -23,7 +24,8 @@ use crate::{
 /// A file that is in a data directory while it contains only part of a backup.
 const UNFINISHED: &str = "restoring";
 /// The files and directories of a store in its data directory, besides the lock.
-const CONTENT: [&str; 5] = ["wal", "log", "snapshots", identity::FILE, identity::UNFINISHED_FILE];
+const CONTENT: [&str; 6] =
+    ["wal", reach::FILE, reach::UNFINISHED_FILE, "snapshots", identity::FILE, identity::UNFINISHED_FILE];
 
 /// Why a backup was not restored. The data directory is then empty again, unless it could not be cleared.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::file_key::{Beginning, FileKey, HEADER};
+use super::magic::{Magic, SEGMENT};
 use super::{Disk, DiskFile, KeyWrapping, Pages, SECTOR};
 use crate::limits::WAL_READ_BYTES;
 
@@ -18,13 +19,15 @@ use crate::limits::WAL_READ_BYTES;
 pub(crate) struct EncryptedDisk {
     disk: Arc<dyn Disk>,
     wrapping: Arc<dyn KeyWrapping>,
+    has_keys: bool,
 }
 
 impl EncryptedDisk {
     /// Returns a disk that stores its files on `disk`. Without `wrapping`, new files are not encrypted, and none that
     /// is encrypted can be opened.
     pub(crate) fn over(disk: Arc<dyn Disk>, wrapping: Option<Arc<dyn KeyWrapping>>) -> EncryptedDisk {
-        EncryptedDisk { disk, wrapping: wrapping.unwrap_or_else(|| Arc::new(NoKeys)) }
+        let has_keys = wrapping.is_some();
+        EncryptedDisk { disk, wrapping: wrapping.unwrap_or_else(|| Arc::new(NoKeys)), has_keys }
     }
 
     /// Creates a file with `make`, which gets the number of bytes to reserve for the header, and makes the header
@@ -40,7 +43,7 @@ impl EncryptedDisk {
     /// Replaces a file by a copy that is stored as a new file is.
     fn replace(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("tmp");
-        tracing::info!(path = %path.display(), "storing a file anew, since the keys have changed");
+        tracing::info!(path = %path.display(), "copying a file to encrypt or decrypt it");
         self.copy(path, &unfinished).inspect_err(|_| {
             let _ = self.disk.remove(&unfinished); // an incomplete file would take space that is needed
         })?;
@@ -52,6 +55,12 @@ impl EncryptedDisk {
     fn copy(&self, path: &Path, copy: &Path) -> io::Result<()> {
         let from = self.open(path)?;
         let size = from.size()?;
+        let mut magic = Magic::default();
+        from.read_at(0, &mut magic)?;
+        if magic == *SEGMENT && size % SECTOR as u64 != 0 {
+            // The copy would have whole sectors again, which would hide the loss.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the end of the file is missing"));
+        }
         let to = self.preallocate(copy, size)?;
         let mut piece = Pages::default();
         for offset in (0..size).step_by(WAL_READ_BYTES) {
@@ -111,11 +120,18 @@ impl Disk for EncryptedDisk {
         self.disk.sync_directory(path)
     }
 
+    fn has_keys(&self) -> bool {
+        self.has_keys
+    }
+
     fn renew(&self, path: &Path) -> io::Result<()> {
+        if !self.has_keys {
+            return Ok(());
+        }
         let file = self.disk.open(path)?;
         let stays = match Beginning::read(&*file)? {
             Beginning::Encrypted(wrapped) => {
-                wrapped.is_current(&*self.wrapping) || wrapped.renew(&*file, &*self.wrapping)?
+                wrapped.is_current(&*self.wrapping) || wrapped.rewrap(&*file, &*self.wrapping)?
             }
             Beginning::Plain => FileKey::create(&*self.wrapping)?.is_none(),
             Beginning::Unknown => true, // a copy would hide what is wrong

@@ -56,7 +56,7 @@ fn what_was_never_written_is_zeros_and_equal_sectors_differ_on_the_disk() {
 #[test]
 fn renewing_a_file_changes_its_key_or_whether_it_is_encrypted() {
     let (simulated, path) = (SimulatedDisk::default(), Path::new("/wal/file.wal"));
-    let text = [&b"FLOTWAL\n"[..], &b"secret".repeat(1000)].concat();
+    let text = [&b"FLOTSNP\n"[..], &b"secret".repeat(1000)].concat();
     let plain = Adding::with(None, &[1, 2]);
     encrypted(&simulated, plain.clone()).create(path).unwrap().write_at(0, &text).unwrap();
     assert_eq!(simulated.bytes(path), text);
@@ -118,14 +118,23 @@ fn either_copy_of_the_header_suffices() {
     let disk = encrypted(&simulated, Adding::with(Some(1), &[1]));
     disk.create(path).unwrap().write_at(0, &[7; SECTOR]).unwrap();
     let before = simulated.bytes(path);
-    for (from, to) in
-        [(0, 8), (6, 7), (8, 12), (12, 40), (PAGE, PAGE + 8), (PAGE + 8, PAGE + 12), (PAGE + 40, PAGE + 41)]
-    {
-        simulated.alter(path, |bytes| bytes[from..to].fill(0xff));
-        assert_eq!(content(&disk, path).unwrap(), [7; SECTOR], "without {from} to {to}");
-        disk.renew(path).unwrap();
-        assert!(content(&disk, path).unwrap() == [7; SECTOR] && simulated.bytes(path).len() == before.len());
-        simulated.alter(path, |bytes| bytes.clone_from(&before));
+    for (from, to) in [
+        (0, 8),
+        (0, SECTOR),
+        (6, 7),
+        (8, 12),
+        (12, 40),
+        (PAGE, PAGE + 8),
+        (PAGE + 8, PAGE + 12),
+        (PAGE + 40, PAGE + 41),
+    ] {
+        for damage in [0xff, 0] {
+            simulated.alter(path, |bytes| bytes[from..to].fill(damage));
+            assert_eq!(content(&disk, path).unwrap(), [7; SECTOR], "without {from} to {to}");
+            disk.renew(path).unwrap();
+            assert!(content(&disk, path).unwrap() == [7; SECTOR] && simulated.bytes(path).len() == before.len());
+            simulated.alter(path, |bytes| bytes.clone_from(&before));
+        }
     }
     for (at, text) in [(16, "is damaged"), (8, "has format 4294967295, newer than 1")] {
         simulated.alter(path, |bytes| {
@@ -159,12 +168,17 @@ fn a_plain_file_stays_plain_whatever_its_content_looks_like() {
 #[test]
 fn a_file_that_cannot_be_stored_anew_stays_and_leaves_no_copy() {
     let (simulated, path) = (SimulatedDisk::default(), Path::new("/file.wal"));
-    let bytes = [&b"FLOTWAL\n"[..], &[7; 5000]].concat();
+    let bytes = [&b"FLOTSNP\n"[..], &[7; 5000]].concat();
     simulated.create(path).unwrap().write_at(0, &bytes).unwrap();
     simulated.set_room(Some(6000));
     let disk = encrypted(&simulated, Adding::with(Some(1), &[1]));
     assert_eq!(disk.renew(path).unwrap_err().kind(), io::ErrorKind::StorageFull);
-    assert_eq!((simulated.files().len(), simulated.bytes(path)), (1, bytes));
+    assert_eq!((simulated.files().len(), simulated.bytes(path)), (1, bytes.clone()));
+    // A segment that has lost its end would get it back as zeros.
+    simulated.set_room(None);
+    simulated.alter(path, |bytes| bytes[..8].copy_from_slice(b"FLOTWAL\n"));
+    assert_eq!(disk.renew(path).unwrap_err().to_string(), "the end of the file is missing");
+    assert_eq!((simulated.files().len(), simulated.bytes(path)[8..].to_vec()), (1, bytes[8..].to_vec()));
 }
 
 /// Vector 10 of IEEE 1619-2007, annex B: keys, data unit 255, and the beginning of the ciphertext.

@@ -102,24 +102,23 @@ impl Beginning {
     pub(super) fn read(file: &dyn DiskFile) -> io::Result<Beginning> {
         let mut pages = vec![0; HEADER];
         let length = file.read_at(0, &mut pages)?;
-        // Its content may look like a header at the second page.
-        if magic::is_plain(&pages[..length]) {
-            return Ok(Beginning::Plain);
+        let beginning = &pages[..length];
+        if magic::has_plain_content(beginning) {
+            return Ok(Beginning::Plain); // the content may look like a header at the second page
         }
-        let begins = pages.starts_with(MAGIC);
-        let copies = pages.chunks(PAGE).map(parse).collect::<Vec<_>>();
-        let newer = copies.iter().find_map(|copy| if let Copy::Newer(format) = copy { Some(format) } else { None });
-        let copies = copies.iter().map(Copy::wrapped).collect::<Vec<_>>();
-        match (copies.iter().all(Option::is_none), newer) {
-            (false, _) => Ok(Beginning::Encrypted(WrappedKey { copies: [copies[0].clone(), copies[1].clone()] })),
-            (true, Some(newer)) => {
+        let [first, second] = [parse(&pages[..PAGE]), parse(&pages[PAGE..])];
+        if first.wrapped().or(second.wrapped()).is_some() {
+            return Ok(Beginning::Encrypted(WrappedKey { copies: [first.wrapped(), second.wrapped()] }));
+        }
+        match (first, second) {
+            (Copy::Newer(newer), _) | (_, Copy::Newer(newer)) => {
                 let text = format!(
                     "its encryption has format {newer}, newer than {FORMAT}, the newest that this release reads"
                 );
                 Err(io::Error::new(io::ErrorKind::InvalidData, text))
             }
-            (true, None) if begins => Err(invalid("the header of the encrypted file is damaged")),
-            (true, None) => Ok(Beginning::Unknown),
+            _ if beginning.starts_with(MAGIC) => Err(invalid("the header of the encrypted file is damaged")),
+            _ => Ok(if magic::is_plain(beginning) { Beginning::Plain } else { Beginning::Unknown }),
         }
     }
 }
@@ -132,20 +131,23 @@ pub(super) struct WrappedKey {
 impl WrappedKey {
     /// Decrypts the key.
     pub(super) fn unwrap(&self, wrapping: &dyn KeyWrapping) -> io::Result<FileKey> {
-        FileKey::of(&self.unwrapped(wrapping)?)
+        FileKey::of(&self.unwrapped(wrapping)?.1)
     }
 
-    /// Decrypts one of the copies: after a crash they may be encrypted by different keys. The error is that of the
-    /// first.
-    fn unwrapped(&self, wrapping: &dyn KeyWrapping) -> io::Result<Vec<u8>> {
-        let mut first = None;
-        for wrapped in self.copies.iter().flatten() {
-            match wrapping.unwrap(wrapped) {
-                Ok(key) => return Ok(key),
-                Err(error) => drop(first.get_or_insert(error)),
+    /// Decrypts one of the copies: after a crash they may be encrypted by different keys. Returns which copy, and the
+    /// key. The error is that of the first copy.
+    fn unwrapped(&self, wrapping: &dyn KeyWrapping) -> io::Result<(usize, Vec<u8>)> {
+        let [first, second] = &self.copies;
+        let copies = [(0, first.as_ref()), (1, second.as_ref().filter(|_| first != second))];
+        let mut failure = None;
+        for (copy, wrapped) in copies {
+            match wrapped.map(|wrapped| wrapping.unwrap(wrapped)) {
+                Some(Ok(key)) => return Ok((copy, key)),
+                Some(Err(error)) => drop(failure.get_or_insert(error)),
+                None => {}
             }
         }
-        Err(first.unwrap_or_else(|| invalid("the header of the encrypted file is damaged")))
+        Err(failure.unwrap_or_else(|| invalid("the header of the encrypted file is damaged")))
     }
 
     /// Returns whether a new file would have its key wrapped by the same key.
@@ -155,13 +157,12 @@ impl WrappedKey {
     }
 
     /// Wraps the key of a file anew. Returns false if keys of new files are not wrapped at all.
-    pub(super) fn renew(&self, file: &dyn DiskFile, wrapping: &dyn KeyWrapping) -> io::Result<bool> {
-        let key = self.unwrapped(wrapping)?;
+    pub(super) fn rewrap(&self, file: &dyn DiskFile, wrapping: &dyn KeyWrapping) -> io::Result<bool> {
+        let (readable, key) = self.unwrapped(wrapping)?;
         let Some(wrapped) = wrapping.wrap(&key) else { return Ok(false) };
         let header = header(&wrapped?)?;
-        // A damaged copy goes first: until it is written, the other one must stay.
-        let order = if self.copies[1].is_none() { [1, 0] } else { [0, 1] };
-        for copy in order {
+        // Until the other copy is written, the one that can be read must stay.
+        for copy in [1 - readable, readable] {
             file.write_at((copy * PAGE) as u64, &header)?;
             file.sync()?;
         }

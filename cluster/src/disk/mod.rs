@@ -57,7 +57,12 @@ pub(crate) trait Disk: Send + Sync {
     /// Makes creations, renames and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Stores a file anew if a new one would be stored differently: encrypted or not, or by another key.
+    /// Returns whether files may be encrypted by keys that were configured.
+    fn has_keys(&self) -> bool {
+        false
+    }
+
+    /// Brings a file into the form that a new one would have: encrypted or not, and by which key.
     fn renew(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }

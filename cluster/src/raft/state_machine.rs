@@ -114,8 +114,7 @@ impl StateMachine {
             StateMachine { applier, last: None, membership, snapshots, current: None, unannounced: false, progress };
         if let Some(path) = newest {
             let (snapshots, from) = (machine.snapshots.clone(), path.clone());
-            let loaded =
-                machine.snapshots.aside(move || snapshots.load_newest(&from)).await?.map_err(io::Error::other)?;
+            let loaded = machine.snapshots.aside(move || snapshots.load(&from)).await?.map_err(io::Error::other)?;
             machine.restore(loaded, path).await?;
         }
         Ok(machine)

@@ -1,6 +1,8 @@
 //! Starts groups, while the store is being opened and later.
 
 use std::cell::Cell;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
@@ -12,14 +14,14 @@ use super::groups::{Group, Groups};
 use super::leader_client::LeaderClient;
 use super::reads::Reads;
 use crate::clock::GroupClock;
-use crate::disk::Disk;
+use crate::disk::{Disk, aside};
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
 use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
-use crate::wal::Wal;
+use crate::wal::{Wal, WalError};
 use crate::{OpenError, Options};
 
 /// Starts the groups that this replica takes part in.
@@ -40,6 +42,26 @@ pub(crate) struct Starter {
 /// Why a group could not be started.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// Returns the directory of a group's snapshots.
+fn snapshots_of(options: &Options, group: &str) -> PathBuf {
+    options.directory.join("snapshots").join(group)
+}
+
+/// Brings the snapshots of these groups into the form that new ones would have, on a thread where that blocks nothing
+/// else.
+pub(crate) async fn renew_snapshots(
+    options: &Options,
+    disk: &Arc<dyn Disk>,
+    groups: Vec<String>,
+) -> io::Result<Result<(), WalError>> {
+    let (files, options) = (disk.clone(), options.clone());
+    let renew = move || {
+        let renewed = |group: &String| Snapshots::open(files.clone(), snapshots_of(&options, group))?.renew();
+        groups.iter().try_for_each(renewed)
+    };
+    aside(&**disk, renew).await
+}
+
 /// Opens the state machine of a group with the content of its newest snapshot.
 pub(crate) async fn open_machine(
     clock: &Arc<GroupClock>,
@@ -47,8 +69,7 @@ pub(crate) async fn open_machine(
     tables: &Arc<Tables>,
     disk: Arc<dyn Disk>,
 ) -> Result<StateMachine, Failure> {
-    let directory = options.directory.join("snapshots").join(&**clock.name());
-    let snapshots = Snapshots::open(disk, directory)?;
+    let snapshots = Snapshots::open(disk, snapshots_of(options, clock.name()))?;
     let thread = System::current().arbiter().clone();
     let applier = Applier::new(thread, clock.clone(), tables.clone(), options);
     Ok(StateMachine::open(applier, snapshots).await?)

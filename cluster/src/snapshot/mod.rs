@@ -131,14 +131,13 @@ impl Snapshots {
         Ok(paths.into_iter().filter(|path| is_snapshot(path)).max()) // names sort by position
     }
 
-    /// Reads the newest snapshot when its group starts. Stores it anew before that, if a new one would be encrypted
-    /// differently, and removes older ones that a crash has left.
-    pub(crate) fn load_newest(&self, path: &Path) -> Result<Loaded, WalError> {
-        let failed = |source| WalError::Io { path: path.to_path_buf(), source };
-        self.disk.renew(path).map_err(failed)?;
-        let loaded = self.load(path)?;
-        self.keep_only(path).map_err(failed)?;
-        Ok(loaded)
+    /// Brings all snapshots into the form that a new one would have.
+    pub(crate) fn renew(&self) -> Result<(), WalError> {
+        let failed = |source| WalError::Io { path: self.directory.clone(), source };
+        let paths = self.disk.list(&self.directory).map_err(failed)?;
+        let renewed =
+            |path: &PathBuf| self.disk.renew(path).map_err(|source| WalError::Io { path: path.clone(), source });
+        paths.iter().filter(|path| is_snapshot(path)).try_for_each(renewed)
     }
 
     /// Reads a snapshot.

@@ -18,7 +18,7 @@ mod entry_on_disk;
 mod error;
 mod frame;
 mod ledger;
-mod reach;
+pub(crate) mod reach;
 mod record;
 mod recovery;
 mod room;

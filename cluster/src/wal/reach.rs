@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disk::magic::NOTES as MAGIC;
+use crate::disk::magic::LOG_NOTES as MAGIC;
 use crate::disk::{Disk, DiskFile};
 
 /// There are two notes, written in turn, so that a crash can damage only one of them.
@@ -16,9 +16,13 @@ const END_MAGIC: &[u8; 8] = b"FLOTEND\n";
 const END_AT: u64 = DISTANCE as u64 / 2;
 const LENGTH: usize = MAGIC.len() + 8 + 4;
 
+/// The name of the file, and its name until it can be read.
+pub(crate) const FILE: &str = "log";
+pub(crate) const UNFINISHED_FILE: &str = "log.tmp";
+
 /// Returns the path of the file, beside the directory of the log.
-fn path(directory: &Path) -> PathBuf {
-    directory.with_file_name("log")
+pub(super) fn path(directory: &Path) -> PathBuf {
+    directory.with_file_name(FILE)
 }
 
 fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
@@ -26,7 +30,7 @@ fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     Ok(disk.list(parent)?.iter().any(|file| file == path))
 }
 
-/// Stores the file anew if a new one would be encrypted differently.
+/// Brings the file into the form that a new one would have.
 pub(super) fn renew(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let path = path(directory);
     if is_there(disk, &path)? { disk.renew(&path) } else { Ok(()) }
@@ -44,8 +48,11 @@ pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result
     }
     // The file has space for both notes from the start, so that a full disk cannot prevent the next note. It gets its
     // name when it can be read.
-    let unfinished = path.with_extension("tmp");
-    write(&*disk.preallocate(&unfinished, NOTES * DISTANCE as u64)?)?;
+    let unfinished = directory.with_file_name(UNFINISHED_FILE);
+    let written = disk.preallocate(&unfinished, NOTES * DISTANCE as u64).and_then(|file| write(&*file));
+    written.inspect_err(|_| {
+        let _ = disk.remove(&unfinished); // a new attempt finds no file of which it knows nothing
+    })?;
     disk.rename(&unfinished, &path)?;
     path.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
 }

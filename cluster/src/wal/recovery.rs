@@ -103,23 +103,14 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     Ok(Recovered { names, ledgers, segments, active, is_new })
 }
 
-/// Stores files of the log anew if new ones would be encrypted differently. Changes nothing if a file cannot be
-/// decrypted, or has lost its end: a copy would be as long as it should be.
+/// Brings the files of the log into the form that new ones would have. Changes nothing if one cannot be decrypted.
 fn renew(disk: &dyn Disk, directory: &Path, numbers: &[u64]) -> Result<(), WalError> {
-    let paths = || numbers.iter().map(|number| segment::path(directory, *number));
-    reach::read(disk, directory).map_err(failed(directory))?;
-    for path in paths() {
-        let file = disk.open(&path).map_err(failed(&path))?;
-        let mut header = [0; SEGMENT_HEADER];
-        file.read_at(0, &mut header).map_err(failed(&path))?;
-        let size = file.size().map_err(failed(&path))?;
-        if let HeaderContent::Segment(_, Some(expected)) = segment::read_header(&header)
-            && size < expected
-        {
-            return Err(WalError::Damaged { path, offset: size, what: "the end of the file is missing" });
-        }
+    if !disk.has_keys() {
+        return Ok(());
     }
-    reach::renew(disk, directory).map_err(failed(directory))?;
+    let paths = || numbers.iter().map(|number| segment::path(directory, *number));
+    paths().try_for_each(|path| disk.open(&path).map(drop).map_err(failed(&path)))?;
+    reach::renew(disk, directory).map_err(failed(&reach::path(directory)))?;
     paths().try_for_each(|path| disk.renew(&path).map_err(failed(&path)))
 }
 
@@ -134,7 +125,7 @@ fn make_durable(file: &dyn DiskFile, end: u64, frame: &[u8]) -> io::Result<()> {
 
 /// Fails when the newest segments of the log are missing.
 fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(), WalError> {
-    match reach::read(disk, directory).map_err(failed(directory))? {
+    match reach::read(disk, directory).map_err(failed(&reach::path(directory)))? {
         Some(reached) if last < Some(reached) => {
             return Err(WalError::Missing { path: segment::path(directory, reached) });
         }
