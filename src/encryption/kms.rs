@@ -11,11 +11,10 @@ use std::time::Duration;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 use prost::Message;
-use ring::rand::SecureRandom;
 use tokio::time::Instant;
 
 use super::ENCRYPTED;
-use super::secret_key::{Provider, SecretKey};
+use super::secret_key::{Provider, SecretKey, random};
 use crate::config::Span;
 use crate::limits::{KMS_ANSWER_BYTES, KMS_KEYS_MAX, KMS_RETRY_INTERVAL};
 use crate::outbound::grpc::{self, GrpcError};
@@ -176,8 +175,7 @@ impl KmsPlugin {
         if !["v2", "v2beta1"].contains(&&*version) || healthz != "ok" {
             return Err(self.failed(&format!("it is not ready: version {version:?}, healthz {healthz:?}")));
         }
-        let mut secret = vec![0; KEY_BYTES];
-        ring::rand::SystemRandom::new().fill(&mut secret).map_err(|_| "the system has no random numbers")?;
+        let secret = random::<KEY_BYTES>().ok_or("the system has no random numbers")?.to_vec();
         let request = EncryptRequest { plaintext: secret.clone(), uid: uid() };
         let encrypted: EncryptResponse = self.call("Encrypt", &request)?;
         if encrypted.ciphertext.is_empty() || encrypted.key_id.is_empty() {

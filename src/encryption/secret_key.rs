@@ -119,7 +119,8 @@ impl SecretKey {
     }
 }
 
-fn random<const N: usize>() -> Option<[u8; N]> {
+/// Returns random bytes. `None` if the system has none.
+pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     ring::rand::SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes)
