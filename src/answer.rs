@@ -22,7 +22,7 @@ use crate::status::ApiError;
 /// The header that tells clients not to cache answers.
 pub const CACHING: (HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
 
-/// The group of kinds as which any object can be shown, such as Table.
+/// The group of the kinds in which any object can be shown, such as Table.
 const META_GROUP: &str = "meta.k8s.io";
 
 /// An encoded body.
@@ -48,7 +48,7 @@ pub struct Packed {
     is_compressed: bool,
 }
 
-/// Returns a body compressed if that pays, and `gzip` says that the client takes it so.
+/// Compresses a body if that pays and the client accepts it, as `gzip` says.
 pub fn pack(encoded: Encoded, gzip: bool) -> Packed {
     match if gzip { compress(&encoded.bytes) } else { None } {
         Some(bytes) => Packed { encoded: Encoded { bytes, ..encoded }, is_compressed: true },
@@ -71,7 +71,7 @@ pub fn respond_packed(code: u16, packed: Packed, warnings: &[String]) -> HttpRes
     response
 }
 
-/// Returns the body compressed; `None` if it is too small for that to pay.
+/// Returns the compressed body. Returns `None` if the body is too small for compression to pay.
 pub fn compress(bytes: &[u8]) -> Option<Bytes> {
     if bytes.len() <= limits::GZIP_BYTES_MIN {
         return None;
@@ -82,7 +82,8 @@ pub fn compress(bytes: &[u8]) -> Option<Bytes> {
 }
 
 /// Adds a `Warning` header for each text (RFC 7234, section 5.5). Drops duplicates and texts with control characters,
-/// which webhooks may send. Shortens the texts if they are too long together.
+/// which webhooks may send. If the texts are too long together, shortens each, and drops the first that does not fit
+/// and all after it.
 pub fn append_warnings(response: &mut actix_web::HttpResponseBuilder, warnings: &[String]) {
     let mut seen = HashSet::with_capacity(warnings.len());
     let texts = warnings.iter().map(String::as_str);
@@ -184,13 +185,13 @@ pub fn encode_value(value: &Value, representation: Representation) -> Encoded {
     Encoded { bytes: out.into(), content_type: representation.media.name() }
 }
 
-/// Encodes a tree whose kind (group, version, name) it need not state.
+/// Encodes a tree of the kind `of` (group, version, name). The tree need not state its kind.
 pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Representation) -> Encoded {
     if representation.media != Media::Protobuf {
         return encode_value(value, representation);
     }
     let mut out = Vec::with_capacity(512);
-    // The kinds that any object can be shown as have the same protobuf messages in both versions.
+    // The kinds in which any object can be shown have the same protobuf messages in `v1` and in `v1beta1`.
     let version = if of.0 == META_GROUP { "v1" } else { of.1 };
     match catalogue::kind(of.0, version, of.2) {
         Some(kind) if protobuf_object(kind, value, &mut out) => {

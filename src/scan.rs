@@ -22,7 +22,7 @@ pub fn scan(snapshot: &Snapshot, selection: Selection) -> Chunks {
 /// A chunk is [`Compacted`] when the history of the table no longer contains the revision of the snapshot. No chunk
 /// follows it.
 pub struct Chunks {
-    /// The position of the next chunk; `None` after the last one.
+    /// The position of the next chunk. `None` after the last one.
     rest: Option<Cursor>,
     has_begun: bool,
 }

@@ -34,7 +34,7 @@ pub struct Served {
     pub table: TableId,
     /// Subresources with a kind of their own: their name, and the resource as the subresource shows it.
     pub parts: Vec<(Text, Arc<Served>)>,
-    /// The definition of a custom resource; `None` for built-in ones.
+    /// The definition of a custom resource. Built-in resources have `None`.
     pub custom: Option<Custom>,
     /// Whether clients cannot reach it, because it is switched off. The server itself still uses its objects.
     pub off: bool,
@@ -63,13 +63,13 @@ impl Served {
         self.resource.kind.api_version()
     }
 
-    /// Returns the resource as a subresource with a kind of its own shows it; `None` for other subresources.
+    /// Returns the resource as a subresource with a kind of its own shows it. Returns `None` for other subresources.
     pub fn part(&self, subresource: &str) -> Option<&Arc<Served>> {
         self.parts.iter().find(|(name, _)| name == subresource).map(|(_, part)| part)
     }
 
-    /// Returns whether this is the version in which objects are stored, so that stored bytes are answers. Returns false
-    /// for custom resources: their definition may change, so each object must be checked.
+    /// Returns whether this is the version in which objects are stored, so that clients get the stored bytes.
+    /// Returns false for custom resources: their definition may change, so each object must be checked.
     pub fn is_stored_version(&self) -> bool {
         self.custom.is_none() && self.is_of_stored_version()
     }
@@ -83,7 +83,8 @@ impl Served {
         self.stored.version == self.resource.kind.version && self.stored.group == self.resource.kind.group
     }
 
-    /// Returns whether this version represents all versions of the resource.
+    /// Returns whether documents that name each resource once describe it in this version: the stored one, or the first
+    /// served one if the stored one is not served.
     fn is_first(&self) -> bool {
         self.custom.as_ref().map_or_else(|| self.is_of_stored_version(), Custom::is_first)
     }
@@ -129,9 +130,10 @@ pub struct Resources {
 struct Known {
     /// Every resource in every served version, by group, version and plural name.
     sorted: Arc<Vec<Arc<Served>>>,
-    /// Every resource in its stored version, by group and plural name.
+    /// Every resource once, by group and plural name: in its stored version, or in its first served version if the
+    /// stored one is not served.
     stored: Vec<Arc<Served>>,
-    /// Resources that several versions serve, in any group: their versions, by table.
+    /// The versions that serve a table, for each table that several versions serve. They may be of different groups.
     several: HashMap<TableId, Arc<[Arc<Served>]>>,
 }
 
@@ -185,12 +187,12 @@ impl Resources {
         is_own.then(|| Arc::new(defined(Custom::stored(&Arc::new(definition)))))
     }
 
-    /// Returns a receiver that is notified whenever definitions are replaced; its value counts that.
+    /// Returns a receiver that is notified whenever definitions are replaced. Its value counts the replacements.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.defined.subscribe()
     }
 
-    /// Returns the resource with this group, version and plural name; `None` if it is not served.
+    /// Returns the resource with this group, version and plural name. Returns `None` if it is not served.
     pub fn find(&self, group: &str, version: &str, name: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         let at = known.sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
@@ -207,23 +209,27 @@ impl Resources {
         self.known.load().sorted.clone()
     }
 
-    /// Returns the versions that serve the objects of a table, by group and version; `None` if there is only one.
+    /// Returns the versions that serve the objects of a table, by group and version. Returns `None` if there is only
+    /// one.
     pub fn versions(&self, table: &TableId) -> Option<Arc<[Arc<Served>]>> {
         self.known.load().several.get(table).cloned()
     }
 
-    /// Returns every resource once, in its stored version.
+    /// Returns every resource once: in its stored version, or in its first served version if the stored one is not
+    /// served.
     pub fn stored(&self) -> Vec<Arc<Served>> {
         self.known.load().sorted.iter().filter(|of| of.is_first()).cloned().collect()
     }
 
-    /// Returns the stored version of the resource with this kind; `None` if there is none.
+    /// Returns the resource with this kind, in the version that [`Self::stored`] returns. Returns `None` if there is
+    /// none.
     pub fn of_kind(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         known.stored.iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
     }
 
-    /// Returns the stored version of the resource with this group and plural name; `None` if there is none.
+    /// Returns the resource with this group and plural name, in the version that [`Self::stored`] returns. Returns
+    /// `None` if there is none.
     pub fn of_resource(&self, group: &str, name: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         let at = known.stored.binary_search_by(|of| stored_order(of).cmp(&(group, name))).ok()?;

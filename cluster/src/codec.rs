@@ -1,7 +1,7 @@
 //! The binary form of batches and objects, in the log, in snapshots and in backups.
 //!
-//! Numbers are little-endian. A text follows its length in two bytes, the bytes of an object follow their length in
-//! four. The decoder checks the form only: checksums of the log and of snapshots have been checked before.
+//! Numbers are little-endian. Two bytes before a text state its length, four before the bytes of an object. The decoder
+//! checks the form only: checksums of the log and of snapshots have been checked before.
 
 use std::sync::Arc;
 

@@ -206,7 +206,7 @@ impl Connector {
         Ok(Client { sender, connector: self.clone() })
     }
 
-    /// Opens a connection with HTTP/1.1 and changes its protocol by a POST.
+    /// Opens a connection and changes its protocol by a POST. The connector must use HTTP/1.1.
     ///
     /// # Errors
     /// Fails if the server does not change to this protocol.

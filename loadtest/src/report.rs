@@ -84,7 +84,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Returns one or two lines for a terminal.
+    /// Returns a line for a terminal.
     pub fn text(&self) -> String {
         let mut line = format!("{:<16}", self.row);
         let mut add = |part: String| {

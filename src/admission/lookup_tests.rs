@@ -14,7 +14,7 @@ const READ_ELSEWHERE: [(&str, &str, &str); 4] = [
     ("networking.k8s.io", "servicecidrs", "registry/allocation/addresses.rs"),
 ];
 
-/// Returns all files of a folder of sources that are no tests.
+/// Adds the text of each source file below a folder to `found`, except the files of tests.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();

@@ -100,7 +100,7 @@ pub struct Requested<'a> {
     pub verb: &'a str,
     /// The path, decoded.
     pub path: &'a str,
-    /// The objects that the request is about. `None` if the path is that of no resource.
+    /// The objects that the request is about. `None` if the path leads to no resource.
     pub object: Option<ObjectRef<'a>>,
 }
 
@@ -127,7 +127,7 @@ pub enum PolicyError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
-    /// The file is no YAML.
+    /// The file is not valid YAML.
     #[error("failed decoding: {source}: from file {path}")]
     Yaml {
         /// The file.
@@ -156,7 +156,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// The file cannot be read, is no policy, or a rule is not valid.
+    /// The file cannot be read or is not a policy, or a rule is not valid.
     pub fn read(path: &Path) -> Result<Self, PolicyError> {
         let text = read_credential(path)?;
         let shown = || path.display().to_string();
@@ -366,7 +366,7 @@ fn warn_of_unknown(value: &Value, place: &str, known: &[&str]) {
     let members = value.as_object().into_iter().flat_map(|members| members.keys());
     let unknown: BTreeSet<&str> = members.filter(|name| !known.contains(name)).collect();
     for name in unknown {
-        tracing::warn!("unknown field \"{place}{name}\" of the audit policy is ignored");
+        tracing::warn!(field = %format_args!("{place}{name}"), "an unknown field of the audit policy is ignored");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Programs of Kubernetes that this one can stand in for: by its name, a link, or the first argument.
+//! Stands in for kube-apiserver, etcd and etcdctl, if this program is called by their name: the name of its file, of a
+//! link to it, or the first argument.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ pub(super) const KUBE_APISERVER: &str = "kube-apiserver";
 pub(super) const ETCD: &str = "etcd";
 pub(super) const ETCDCTL: &str = "etcdctl";
 
-/// Runs as one of these programs, if it is called as one. `None` otherwise.
+/// Runs as one of these programs, if this program is called as one. Returns `None` if it is not.
 pub(super) fn run() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let called = arguments.next().unwrap_or_default();

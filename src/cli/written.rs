@@ -1,4 +1,4 @@
-//! Texts made from the command line: completions for shells, and manual pages.
+//! Texts that are generated from the definition of the command line: completions for shells, and manual pages.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::Cli;
 
-/// Writes a script to standard output that makes a shell complete the command line.
+/// Writes the completion script for a shell to standard output.
 pub(super) fn completion(shell: Shell) -> io::Result<()> {
     // The generator panics if it cannot write. Writing to memory never fails.
     let mut text = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn completion(shell: Shell) -> io::Result<()> {
     }
 }
 
-/// Writes a page of every command into a directory.
+/// Writes a manual page for each command into a directory.
 pub(super) fn manual(directory: &Path) -> io::Result<()> {
     clap_mangen::generate_to(Cli::command(), directory)
 }

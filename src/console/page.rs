@@ -37,7 +37,7 @@ pub fn page(now: &Overview) -> String {
     let title = if name.is_empty() { "Flotilla".to_owned() } else { format!("{name} – Flotilla") };
     let without_script = html! { noscript { meta http-equiv="refresh" content="10"; } };
     let body = html! {
-        a.skip href="#main" { "To the content" }
+        a.skip href="#main" { "Skip to the content" }
         header {
             h1 { (title) }
             p { (now.version) }

@@ -34,7 +34,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = registry.table(&*agent.resource("", "services")?);
     let queue = Queue::new(measured);
     let look_at_claim = |claim: &Object| {
-        // The deletion of its service must have ended, too.
+        // The delay also lets a request that deletes the service of the claim end first.
         queue.put_off(Work::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);
     };
     let look_at_service = |namespace, name| queue.add_after(Work::Service(namespace, name), ADDRESS_SETTLE_TIME);

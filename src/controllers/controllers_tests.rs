@@ -95,12 +95,12 @@ impl Cluster {
         }
     }
 
-    /// Makes a namespace, and waits until it has the objects of every namespace.
+    /// Makes a namespace, and waits until it has the objects that every namespace gets.
     async fn namespace(&self, name: &str) {
-        // An object that is annotated with the name of a member does not have it.
+        // An annotation with the name `deletionTimestamp` does not make an object a deleted one.
         let metadata = value!({"name": name, "annotations": {"deletionTimestamp": "never"}});
         self.create("namespaces", value!({"metadata": metadata})).await;
-        self.until("the namespace is furnished", |cluster| {
+        self.until("the namespace has its account and its config map", |cluster| {
             cluster.get("serviceaccounts", name, "default").is_some()
                 && cluster.get("configmaps", name, "kube-root-ca.crt").is_some()
         })
@@ -121,7 +121,7 @@ async fn it_is_known_whether_one_is_broken() {
     let fails = || async { Err(ApiError::internal("on purpose")) };
     let failing = keep_running("test", fails, &broken);
     assert!(tokio::time::timeout(RESTART_DELAY / 2, failing).await.is_err(), "it is tried for ever");
-    assert!(!broken.any(), "what is given up is not broken");
+    assert!(!broken.any(), "a controller that is no longer run does not count as broken");
     let seen = broken.clone();
     tokio::select! {
         () = keep_running("test", fails, &broken) => {}
@@ -261,7 +261,7 @@ async fn dependents_go_after_their_owner_or_before_or_stay() {
     two.set_at(&["metadata", "ownerReferences"], references);
     cluster.create("configmaps", two).await;
     cluster
-        .until("only the owner that is there is left", |cluster| {
+        .until("only the reference to the existing owner is left", |cluster| {
             cluster.get("configmaps", "n", "two").unwrap().list_at(&["metadata", "ownerReferences"]).len() == 1
         })
         .await;
@@ -391,7 +391,7 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
 /// A year and a little more than a day, in seconds.
 const YEAR_AND_MORE: i64 = 367 * 86_400;
 
-/// Creates an account that lists the Secrets of the given names, and these.
+/// Creates Secrets with these names, and an account that lists them.
 async fn generated_tokens(cluster: &Cluster, names: &[&str]) {
     let listed: Vec<Value> = names.iter().map(|name| value!({"name": (*name)})).collect();
     let account = value!({"metadata": {"name": "bot", "namespace": "n"}, "secrets": listed});

@@ -1,6 +1,6 @@
 //! Removes events when they expire: `--event-ttl-seconds` after they were written last.
 //!
-//! Revisions grow with the time of their writes, so that the events that have expired are those below a revision.
+//! Revisions rise with the time of the write, so that the expired events are exactly those below one revision.
 //! Between two searches nothing is kept but the age of the oldest event.
 
 use std::pin::pin;
@@ -21,7 +21,7 @@ use crate::wall_clock;
 
 /// Events that are removed concurrently; the store batches their writes.
 const CONCURRENT: usize = 64;
-/// Longest time from the end of an event to its removal; shorter if events live shortly.
+/// Longest time from the expiry of an event to its removal. It is shorter if the lifetime of events is short.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Shortest time between two searches.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub async fn run(agent: Rc<Agent>, _: QueueMetrics) -> ApiResult<()> {
     }
 }
 
-/// Returns the revision below which events have expired that live for `age`.
+/// Returns the revision below which all events have expired, given that an event lives for `age`.
 fn expired_below(now: SystemTime, age: Duration) -> Revision {
     let written = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(age);
     Revision::from_unix_ms(u64::try_from(written.as_millis()).unwrap_or(u64::MAX))

@@ -31,7 +31,7 @@ const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 /// Publishes the servers, now and whenever one comes or goes, and restores endpoints that were changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     if !agent.settings.publishes {
-        std::future::pending::<()>().await; // somebody else publishes them
+        std::future::pending::<()>().await; // --endpoint-reconciler-type=none: the endpoints are left to others
     }
     let queue = Queue::new(measured);
     let endpoints = agent.resource("", "endpoints")?;
@@ -93,8 +93,8 @@ impl Servers {
         Self(published.into_iter().map(|address| (address, now)).collect())
     }
 
-    /// Records the connected servers. Returns the servers to publish, and when that result may change although none
-    /// comes or goes.
+    /// Records the connected servers. Returns the servers to publish, and the time from which the next absent one is no
+    /// longer published. The time is `None` if no server is absent.
     fn look(&mut self, there: impl Iterator<Item = IpAddr>, now: Instant) -> (Vec<IpAddr>, Option<Instant>) {
         self.0.extend(there.map(|address| (address, now)));
         self.0.retain(|_, last| now.duration_since(*last) < ABSENCE_MAX);

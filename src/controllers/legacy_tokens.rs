@@ -1,5 +1,5 @@
-//! Records on which day tokens in Secrets were last used, and removes those that nobody asked for and nobody uses
-//! (KEP-2799).
+//! Records on which day tokens in Secrets were last used, and removes unused tokens that Kubernetes generated without a
+//! request (KEP-2799).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const UNUSED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 const SEARCH_INTERVAL: Duration = Duration::from_secs(SECONDS_PER_DAY.cast_unsigned());
 const LABELS: [&str; 2] = ["metadata", "labels"];
 
-/// Records the days of uses that this server has seen.
+/// Records the day of each token use that this server has seen.
 pub async fn record(agent: Rc<Agent>) -> ApiResult<()> {
     let secrets = agent.resource("", "secrets")?;
     loop {
@@ -55,7 +55,7 @@ pub async fn clean(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-/// Sets a label to the day of a time.
+/// Sets a label of a Secret to the day on which a time falls.
 async fn label(agent: &Agent, target: Target<'_>, uid: &str, (label, time): (&str, Timestamp)) -> ApiResult<()> {
     let day = day_of(time);
     agent.edit(target, uid, |secret| secret.set_at(&[LABELS[0], LABELS[1], label], &*day)).await
@@ -128,7 +128,8 @@ impl Cleaner {
         }
     }
 
-    /// Returns whether the account of a Secret lists it, as Kubernetes made it do for tokens that nobody asked for.
+    /// Returns whether the account of a Secret lists the Secret. Kubernetes put the tokens that it generated without a
+    /// request into that list.
     fn is_generated(&self, secret: &Value) -> ApiResult<bool> {
         let namespace = secret.str_at(&["metadata", "namespace"]);
         let account = Target { served: &self.accounts, namespace, name: secret.str_at(&ACCOUNT_NAME), subresource: "" };
@@ -165,13 +166,13 @@ impl Cleaner {
     }
 }
 
-/// Returns whether uses are recorded since before every use that would keep a token. They are certainly recorded from
-/// the day after `since`.
+/// Returns whether uses have been recorded for at least as long as a token may be unused. Recording began at some time
+/// on the day `since`, so the first whole day is the next one.
 fn is_tracked_long_enough(since: &str, now: Timestamp) -> bool {
     start_of(since).is_some_and(|start| start.seconds + SECONDS_PER_DAY + UNUSED_SECONDS <= now.seconds)
 }
 
-/// Returns what happens to a token in a Secret, apart from its account and pods. `None` if it stays as it is.
+/// Returns the next step with a token, judged by its Secret alone. Returns `None` if the token stays as it is.
 fn next_step(secret: &Value, now: Timestamp) -> Option<Step> {
     let long_ago = Timestamp { seconds: now.seconds - UNUSED_SECONDS, ..now };
     let label = |name| secret.at(&[LABELS[0], LABELS[1], name]).as_str();
@@ -180,7 +181,7 @@ fn next_step(secret: &Value, now: Timestamp) -> Option<Step> {
         return None;
     }
     let is_before = |day: &str| start_of(day).map(|_| day < day_of(long_ago).as_str());
-    // A label that is no day does not state the last use.
+    // If the label does not state a day, the last use is unknown, and the token stays.
     if label(LAST_USED).is_some_and(|day| is_before(day) != Some(true)) {
         return None;
     }

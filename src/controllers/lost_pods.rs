@@ -24,7 +24,7 @@ const WORKERS: usize = 8;
 /// How long the controller waits for a missing node, which a kubelet may register again.
 const QUARANTINE: Duration = Duration::from_secs(40);
 
-/// Removes such pods once their time of grace is over.
+/// Removes these pods once their grace period is over.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (pods, nodes) = (agent.resource("", "pods")?, agent.resource("", "nodes")?);
     let (pod_table, node_table) = (agent.registry.table(&pods), agent.registry.table(&nodes));
@@ -78,7 +78,7 @@ async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiR
     }
 }
 
-/// Returns when the grace period of a deleted pod ends; `None` if it is not deleted.
+/// Returns the time at which the grace period of a deleted pod ends. Returns `None` if the pod is not deleted.
 fn end(pod: &Value) -> Option<Timestamp> {
     Timestamp::parse(pod.str_at(&["metadata", "deletionTimestamp"])).ok()
 }

@@ -128,7 +128,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
         }
     }
 
-    /// Gives a key back; `then` is `None` if the attempt failed.
+    /// Gives a key back. `then` is `None` if the attempt failed.
     fn finish(&self, key: K, then: Option<Requeue>) {
         let mut state = self.state.lock();
         state.busy.remove(&key);

@@ -126,7 +126,7 @@ impl Controller {
             Some(account) => self.fill(target, secret, account).await,
         };
         match settled {
-            // The secret is gone, or another one has its name, which has an entry in the queue of its own.
+            // The secret is gone, or another one has its name. That one has an entry of its own in the queue.
             Err(ApiError { code: 404, .. }) => Ok(()),
             other => other,
         }
@@ -160,7 +160,7 @@ impl Controller {
         self.agent.edit(target, uid, fill).await
     }
 
-    /// Removes a secret that is gone from the lists of the accounts that name it.
+    /// Removes the name of a deleted secret from the accounts that list it.
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
         let snapshot = self.agent.registry.table(&self.accounts).snapshot();
         let selection = Selection { scope: Scope::namespace(secret.namespace), ..Selection::default() };

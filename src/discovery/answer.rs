@@ -32,7 +32,7 @@ pub struct Answer {
     pub status: u16,
     /// The Content-Type header; empty for none.
     pub content_type: Cow<'static, str>,
-    /// Further headers; one that the gateway would set as well replaces the gateway's.
+    /// Further headers. Each replaces a header of the same name that the gateway would set.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
     /// The body.
     pub body: Body,
@@ -100,8 +100,8 @@ impl Answer {
     }
 }
 
-/// Returns the encoding for aggregated discovery that the best clause of an Accept header asks for; `None` if no clause
-/// does. A clause that asks for it wins over every clause that does not.
+/// Returns the encoding for aggregated discovery that the best clause of an Accept header asks for. A clause that asks
+/// for aggregated discovery wins over every clause that does not. Returns `None` if no clause asks for it.
 pub(super) fn aggregated_media(accept: &str) -> Option<Media> {
     if !accept.contains("APIGroupDiscoveryList") {
         return None;

@@ -1,4 +1,4 @@
-//! An overview to show in tests.
+//! An example of an overview, for tests.
 
 use super::requests::Requests;
 use super::view::{Certificate, Disk, History, Lag, Log, Overview, ResourceView, WatchLag};
@@ -6,7 +6,7 @@ use super::warnings::Warning;
 use crate::administration::messages::{ClusterView, GroupView, MemberView};
 use crate::metrics::slowest::SlowRequest;
 
-/// An overview of two members, one of which is away, with text that a browser must not interpret.
+/// Returns an overview of two members, one of which cannot be reached, with text that a browser must not interpret.
 pub(crate) fn example() -> Overview {
     let member = |name: &str, reachable: bool, leads: &[&str]| MemberView {
         name: name.into(),

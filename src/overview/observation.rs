@@ -59,7 +59,7 @@ impl Observation {
 
     /// Makes an observation of an overview that arrived between two times of this machine's clock.
     pub(super) fn between(overview: Overview, before: f64, after: f64) -> Self {
-        // The member read its clock at some time in between. An offset shows only beyond these two times.
+        // The member read its clock between the two times. Only a reading outside of them shows that its clock is off.
         let clock_offset_seconds = overview.clock_seconds - overview.clock_seconds.clamp(before, after.max(before));
         Self { overview, clock_offset_seconds }
     }
@@ -70,7 +70,7 @@ fn seconds() -> f64 {
     wall_clock::now().duration_since(UNIX_EPOCH).map_or(0.0, |since: Duration| since.as_secs_f64())
 }
 
-/// Returns the whole seconds since 1970, the unit of the ends of certificates.
+/// Returns the whole seconds since 1970, as certificates state their end.
 pub(super) fn unix_seconds(now: SystemTime) -> i64 {
     now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
@@ -87,7 +87,7 @@ pub(super) fn print(text: &str) -> io::Result<bool> {
     }
 }
 
-/// Puts codes before a text with which a terminal clears its screen.
+/// Prepends the codes that make a terminal clear its screen, if standard output is a terminal.
 pub(super) fn replacing_screen(text: String) -> String {
     if io::stdout().is_terminal() { format!("\x1b[H\x1b[2J{text}") } else { text }
 }

@@ -62,7 +62,8 @@ pub fn requests_by_type(meter: &Meter) -> Vec<Requests> {
     all
 }
 
-/// Returns a quantile as Prometheus estimates it: evenly spread within a bucket, and the greatest bound beyond that.
+/// Returns a quantile as Prometheus estimates it: values are spread evenly within their bucket, and values above the
+/// greatest bound count as that bound.
 pub fn quantile(bounds: &[f64], buckets: &[u64], q: f64) -> f64 {
     let rank = q * buckets.iter().sum::<u64>() as f64;
     let (mut lower, mut before) = (0.0, 0.0);

@@ -7,8 +7,8 @@ use super::{Incoming, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// Makes a changed object from its current state. Both are in the version of the request. The result has its defaults,
-/// and its `managedFields` if the change is an apply.
+/// Makes the changed object from the current one. Both are in the version of the request. The changed object has its
+/// defaults, and, if the change is an apply, its `managedFields`.
 pub trait Change: Send {
     /// Makes the changed object.
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value>;
@@ -38,13 +38,14 @@ pub trait Change: Send {
         false
     }
 
-    /// Returns the document that the client changes, if that is a part of the object with a kind of its own; else
-    /// `None`.
+    /// Returns the document that the client changes, if it is a part of the object with a kind of its own, such as a
+    /// Scale. Returns `None` if the client changes the object itself.
     fn document(&self, _object: &Value) -> Option<Value> {
         None
     }
 
-    /// Returns the field owners of that document, while it can still be changed.
+    /// Returns the field owners of that document after the last [`Change::apply`], for plugins that may change the
+    /// document. Null if no owners are recorded.
     fn owners(&self) -> &Value {
         &Value::Null
     }

@@ -57,7 +57,7 @@ impl Registry {
         let mut turn = Turn::begin();
         while let Some(done) = deletions.next().await {
             take(done);
-            turn.pause().await; // deletions that wait for nothing, such as a dry run's, let others run
+            turn.pause().await; // lets other tasks run, even if no deletion waits, as in a dry run
         }
         drop(deletions);
         caller.warnings.extend(notices.warnings);

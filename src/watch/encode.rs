@@ -24,7 +24,7 @@ use crate::unsent::Pieces;
 /// The annotation of the bookmark that ends the initial events (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// The encoded events of a change that watches share, by event type.
+/// The encoded events of a change, by event type. Watches share them.
 #[derive(Debug, Default)]
 struct Encodings {
     json: [OnceLock<Bytes>; 3],
@@ -62,13 +62,13 @@ impl Encoder {
         self.served.custom.as_ref().is_some_and(|custom| custom.converted_by_webhook().is_some())
     }
 
-    /// Returns whether an object is selected by what the webhook has made of it. One that cannot be shown is, too: its
-    /// event reports why.
+    /// Returns whether the selection matches the object as the webhook converted it. Returns true also for an object
+    /// that cannot be shown, because its event reports why.
     pub fn selects_converted(&self, selection: &Selection, object: &Object) -> bool {
         self.registry.selects_converted(&self.served, &selection.converted, object).unwrap_or(true)
     }
 
-    /// Converts these objects by the webhook; `None` if no webhook converts the resource.
+    /// Converts these objects by the webhook. Returns `None` if no webhook converts the resource.
     pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
         self.served.custom.as_ref()?.converted_by_webhook()?;
         let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));
@@ -242,7 +242,7 @@ impl Encoder {
 /// The text after the object of an event in JSON.
 const JSON_END: &[u8] = b"}\n";
 
-/// Appends the text before it.
+/// Appends the text before the object of an event in JSON.
 fn begin_json(kind: EventType, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.name().as_bytes());

@@ -1,7 +1,8 @@
-//! Lets a replica go on with a group alone, whatever other members its log has.
+//! Lets a replica continue a group alone, whatever other members the log of the group names.
 //!
-//! This breaks the guarantees of Raft: others might go on as well, and what this replica lacks is lost. It is therefore
-//! only done to a copy of a member's data, when a majority of the members is gone for good.
+//! This breaks the guarantees of Raft: other replicas might continue the group as well, and entries that this replica
+//! lacks are lost. Therefore it is done only to a copy of a member's data, when a majority of the members is gone for
+//! good.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,8 +16,8 @@ use super::types::{Entry, LeaderId, log_ref};
 use crate::roster::Replica;
 use crate::wal::{Ballot, LogRef};
 
-/// Makes a replica the only member of a group. Everything in its log then counts as committed, also what no quorum is
-/// known to have, since it may have been acknowledged.
+/// Makes a replica the only member of a group. Every entry of its log then counts as committed, even one that no quorum
+/// is known to have, since the store may have acknowledged it.
 ///
 /// # Errors
 /// Fails when the replica has no vote, so that it may have only part of the data, or when the log cannot be read or
@@ -24,12 +25,12 @@ use crate::wal::{Ballot, LogRef};
 pub(super) async fn be_alone(log: &LogStore, machine: &StateMachine, node: u64) -> io::Result<()> {
     let (state, applied) = (log.state(), machine.last().map(|last| log_ref(&last)));
     if state.last.is_none() && applied.is_none() {
-        return Ok(()); // it was never formed here, and starts as a new group does
+        return Ok(()); // the group was never formed here, and starts as a new one does
     }
     let membership = membership(log, machine)?;
     let name_and_address = membership.get_node(&node).filter(|_| membership.voter_ids().any(|voter| voter == node));
     let Some(replica) = name_and_address.cloned() else {
-        return Err(io::Error::other("the replica had no vote in it, so that it may have a part of it only"));
+        return Err(io::Error::other("the replica had no vote in the group, so it may have only a part of its data"));
     };
     let last = state.last.unwrap_or(LogRef { term: 0, node, index: 0 });
     let term = state.vote.map_or(0, |vote| vote.term).max(last.term) + 1;

@@ -153,7 +153,7 @@ pub fn text(a: &[RunResult], b: &[RunResult]) -> String {
     for row in &rows {
         let [a, b] = row.values.map(|value| formatted(row.figure, value));
         let said = match (row.verdict, row.within) {
-            (Verdict::Unknown, _) | (_, None) => "one run on a side: repeat both to know".into(),
+            (Verdict::Unknown, _) | (_, None) => "one run on a side: the noise is unknown, repeat the run".into(),
             (Verdict::Noise, Some(within)) => format!("within noise (x{within:.2})"),
             (Verdict::Better, Some(within)) => format!("BETTER, noise is x{within:.2}"),
             (Verdict::Worse, Some(within)) => format!("WORSE, noise is x{within:.2}"),

@@ -23,12 +23,12 @@ pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
         };
         if same(&result) != same(&sum) {
             return apart(format!(
-                "part {} is of another scenario, seed or count than part {}",
+                "part {} has another scenario, seed or number of parts than part {}",
                 result.part[0], sum.part[0]
             ));
         }
         if result.started_micros.abs_diff(sum.started_micros) > APART_MICROS_MAX {
-            return apart(format!("part {} began at another time; give all parts one --begin-at", result.part[0]));
+            return apart(format!("part {} began at another time; give all parts the same --begin-at", result.part[0]));
         }
         if !parts.insert(result.part[0]) {
             return apart(format!("part {} was given twice", result.part[0]));
@@ -36,7 +36,7 @@ pub fn merge(results: Vec<RunResult>) -> Result<RunResult, Error> {
         add(&mut sum, &result);
     }
     if parts.len() != of as usize {
-        return apart(format!("parts {parts:?} are not all {of}"));
+        return apart(format!("parts {parts:?} are not all of the {of} parts"));
     }
     sum.part = [1, 1];
     Ok(sum)

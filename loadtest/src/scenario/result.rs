@@ -21,7 +21,7 @@ pub enum Error {
     #[error("{0}: {1}")]
     File(String, #[source] std::io::Error),
     /// The file is not a result.
-    #[error("{0} is no result: {1}")]
+    #[error("{0} is not a result: {1}")]
     Json(String, #[source] serde_json::Error),
     /// The file has another version of the schema.
     #[error("{0} has version {1} of the schema; this harness reads version {SCHEMA}")]
@@ -60,7 +60,7 @@ pub struct RunResult {
     pub phases: Vec<PhaseResult>,
     /// The operations by name.
     pub operations: BTreeMap<String, Operation>,
-    /// How long after they were due the harness sent requests of rates, as pairs of microseconds and count.
+    /// How late the harness sent the requests of open loops, as pairs of microseconds and count.
     pub lag: Vec<(u64, u64)>,
     /// Samples of the processes, one for each window or each second, whichever is longer.
     pub samples: Vec<Sample>,
@@ -85,20 +85,20 @@ pub struct PhaseResult {
     pub warmup: bool,
 }
 
-/// From when the latency of an operation counts.
+/// The time from which the latency of an operation is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Since {
-    /// From when the operation was due, even if the harness sent it late (open loop).
+    /// The time at which the operation was due, even if the harness sent it late (open loop).
     Due,
-    /// From when the request was sent (closed loop).
+    /// The time at which the request was sent (closed loop).
     Sent,
 }
 
 /// The figures of one kind of operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Operation {
-    /// From when the latency counts.
+    /// The time from which the latency is measured.
     pub since: Since,
     /// The number of successes, without warmup.
     pub count: u64,
@@ -114,7 +114,7 @@ pub struct Operation {
     pub histogram: Vec<(u64, u64)>,
     /// Times from sending to the end of the answer, in the same form.
     pub service_histogram: Vec<(u64, u64)>,
-    /// The figures over time, by when operations were due. They leave out the setup.
+    /// The figures of each window. An operation belongs to the window in which it was due. The setup is left out.
     pub windows: Vec<Window>,
 }
 
@@ -170,7 +170,7 @@ pub struct Sample {
 pub struct Checks {
     /// The number of checked events.
     pub events: u64,
-    /// The number of watches that were compared with a list in the end.
+    /// The number of watches that were compared with a list at the end.
     pub compared: u64,
     /// The number of watches.
     pub watches: u64,
@@ -301,7 +301,7 @@ impl RunResult {
         self.operations.values().map(Operation::errors_total).sum()
     }
 
-    /// Whether nothing failed, no promise was broken, and the run was not aborted.
+    /// Returns whether nothing failed, no promise was broken, and the run was not aborted.
     pub fn is_clean(&self) -> bool {
         self.errors_total() == 0 && self.checks.violations.total() == 0 && !self.gave_up
     }

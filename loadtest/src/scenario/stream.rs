@@ -19,7 +19,7 @@ use crate::numbers::Numbers;
 const CLIENT_PAUSE: Duration = Duration::from_millis(20);
 
 impl Pace {
-    /// From when latencies count.
+    /// Returns the time from which latencies are measured.
     pub fn since(&self) -> Since {
         if self.rate.is_some() { Since::Due } else { Since::Sent }
     }

@@ -1,7 +1,8 @@
 //! Waits for points in time more precisely than tokio.
 //!
-//! Tokio's timers fire at whole milliseconds, which would add to latencies that count from when a request was due.
-//! Here, one thread sleeps until the earliest of all awaited times. Its precision is about 50 us.
+//! Tokio's timers fire at whole milliseconds. That delay would add to latencies, which are measured from the time at
+//! which a request was due. Here, one thread sleeps until the earliest of all awaited times. Its precision is about
+//! 50 us.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-/// A task that waits, until when, and how it is woken.
+/// A task that waits: the end of its wait, and the sender that wakes it.
 struct Waiter {
     until: Instant,
     wake: oneshot::Sender<()>,

@@ -1,4 +1,4 @@
-//! StorageObjectInUseProtection: gives new objects of storage the finalizer that keeps them until nobody uses them.
+//! StorageObjectInUseProtection: gives new storage objects the finalizer that keeps them until nobody uses them.
 
 use flotilla_proto::value::Value;
 

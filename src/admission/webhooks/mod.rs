@@ -2,8 +2,8 @@
 //!
 //! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write
 //! ([`RegisteredWebhook`]) and calls them. [`Webhook`] is what a configuration says about one webhook,
-//! [`ReviewRequest`] is its request. [`Webhook::call`] sends it and judges the [`Verdict`]; [`patched`] applies the
-//! patch of a mutating webhook.
+//! [`ReviewRequest`] is the request that the webhook receives. [`Webhook::call`] sends the request and acts on the
+//! [`Verdict`] in the answer; [`patched`] applies the patch of a mutating webhook.
 
 mod asking;
 mod call;

@@ -20,7 +20,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::others;
 
-/// The part of a definition that its status depends on. The rest are its schemas, which are most of it.
+/// The part of a definition that its status depends on. The rest, mostly schemas, is by far larger and is not decoded.
 const DECIDING: Part = Part::only(&[
     ("metadata", Part::only(&[("uid", Part::Whole), ("annotations", Part::Whole)])),
     ("spec", Part::only(&[("group", Part::Whole), ("names", Part::Whole), ("conversion", Part::Whole)])),
@@ -35,7 +35,7 @@ struct Controller {
     queue: Queue<String>,
 }
 
-/// Keeps the status of every definition, now and whenever one of them changes.
+/// Brings the status of every definition up to date, now and whenever one of them changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource("apiextensions.k8s.io", "customresourcedefinitions")?;
     let table = agent.registry.table(&definitions);
@@ -95,7 +95,7 @@ impl Controller {
 
     /// Puts the other definitions of the group into the queue again, since a name that they wait for may be free now.
     fn release(&self, name: &str) {
-        // If the snapshot expires, the rest of the list is skipped: those objects come with their own changes.
+        // If the snapshot expires, no definition is put into the queue: each is checked again when it changes.
         for definition in self.siblings(name).unwrap_or_default() {
             if definition.key().name() != name {
                 self.queue.add(definition.key().name().to_owned());

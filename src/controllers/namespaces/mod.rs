@@ -29,12 +29,13 @@ use crate::status::{ApiError, ApiResult};
 /// The finalizer in the spec of a namespace that keeps it until its content is deleted.
 const FINALIZER: &str = "kubernetes";
 /// Delay from the deletion of a namespace to the first listing of its content. Meanwhile writes that were admitted
-/// before become visible on every replica, and clients can observe the terminating namespace with its content, as long
-/// as in the reference.
+/// before become visible on every replica. Clients can observe the terminating namespace with its content for the same
+/// time as in the reference.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Delay before a removed namespace is searched once more for writes that were stored late, and before the last such
-/// search: while a group has no leader, writes that were admitted before are retried for some time.
+/// Delay before a removed namespace is searched once more for objects that were stored late.
 const SWEEP: Duration = Duration::from_secs(2);
+/// Delay before the last such search. While a group has no leader, writes that were admitted before are retried for
+/// some time.
 const LAST_SWEEP: Duration = Duration::from_secs(40);
 /// Longest time between two checks of the remaining content.
 const RECHECK: Duration = Duration::from_secs(15);
@@ -46,7 +47,7 @@ struct Controller {
     /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
     /// changes.
     holds: RefCell<HashMap<String, JoinHandle<()>>>,
-    /// When each namespace was removed, as long as its last search is due. The next leader does not know this.
+    /// When each namespace was removed, until its last search has ended. The next leader does not know this.
     removed: RefCell<HashMap<String, Instant>>,
 }
 

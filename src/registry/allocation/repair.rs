@@ -20,7 +20,7 @@ const CHUNK: usize = 512;
 
 impl Registry {
     /// Frees addresses that no service has, and claims unclaimed addresses of services. Call this only before requests
-    /// are served: a service that is being created has its address claimed before it is stored.
+    /// are served: a request that creates a service claims its address before it stores the service.
     ///
     /// # Errors
     /// When objects cannot be read or written.
@@ -94,7 +94,7 @@ impl Registry {
     /// ended.
     ///
     /// # Errors
-    /// When objects cannot be read, or this replica cannot catch up.
+    /// When objects cannot be read or written, or this replica cannot catch up.
     pub async fn claim_unclaimed(&self, namespace: &str, name: &str) -> ApiResult<()> {
         let (services, claims) = (self.services()?, self.ip_addresses()?);
         let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
@@ -149,8 +149,8 @@ pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
     Ok(service_allocation::held(&stored_value(service)?).addresses)
 }
 
-/// Returns namespace and name of the service for which this server claimed an `IPAddress`; `None` if another manager
-/// did.
+/// Returns the namespace and the name of the service for which this server claimed an `IPAddress`. Returns `None` if
+/// another manager claimed it.
 ///
 /// # Errors
 /// When it cannot be decoded.
@@ -159,8 +159,8 @@ pub fn claimant(claim: &Object) -> ApiResult<Option<(String, String)>> {
     Ok(claimed(claim, &value).map(|(_, owner)| (owner.namespace.to_owned(), owner.name.to_owned())))
 }
 
-/// Returns the address of an `IPAddress` and the service for which this server claimed it; `None` if another manager
-/// did.
+/// Returns the address of an `IPAddress` and the service for which this server claimed it. Returns `None` if another
+/// manager claimed it.
 fn claimed<'a>(claim: &Object, value: &'a Value) -> Option<(IpAddr, Owner<'a>)> {
     let parent = |field: &str| value.str_at(&["spec", "parentRef", field]);
     let is_ours = value.str_at(&["metadata", "labels", MANAGED_BY]) == ALLOCATOR && parent("resource") == "services";

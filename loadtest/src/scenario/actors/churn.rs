@@ -96,8 +96,8 @@ impl Churner {
         }
     }
 
-    /// Encodes the object before the request is awaited, so that many waiting requests do not keep their trees in
-    /// memory.
+    /// Creates an object. Encodes it before the request is awaited, so that many waiting requests do not keep their
+    /// trees in memory.
     fn create(
         &self,
         kind: Kind,

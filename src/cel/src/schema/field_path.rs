@@ -1,5 +1,5 @@
-//! Paths of fields in definitions, such as `.spec.replicas` and `.metadata['a.b']`: their names, and `fieldPath` of a
-//! rule, the field that its error names.
+//! Paths of fields in definitions, such as `.spec.replicas` and `.metadata['a.b']`. Reads the names in a path, and
+//! checks the `fieldPath` of a rule, which is the field that the error of the rule names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -102,7 +102,7 @@ impl<'p> Iterator for Names<'p> {
     }
 }
 
-/// Parses a path in a schema; returns it in the form of errors, without a leading point.
+/// Parses a path and looks its fields up in a schema. Returns the path as errors show it, without a leading dot.
 ///
 /// # Errors
 /// If it is invalid, or leads to no field.

@@ -153,7 +153,7 @@ impl Entries {
         Self::write_all(self.0.into_iter().collect())
     }
 
-    /// As [`Entries::write`], for entries that may have a writer twice.
+    /// Does the same as [`Entries::write`], for a list in which a writer may occur twice.
     pub fn write_all(mut entries: Vec<(Writer, Owned)>) -> Option<Value> {
         if entries.is_empty() {
             return None;

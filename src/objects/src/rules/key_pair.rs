@@ -55,7 +55,7 @@ pub enum Error {
     /// The key is not DER.
     #[error("tls: failed to parse private key")]
     MalformedKey,
-    /// The key is of another sort than the certificate is for.
+    /// The certificate is for a key of another type.
     #[error("tls: private key type does not match public key type")]
     OtherSort,
     /// The certificate is for another key.
@@ -159,7 +159,7 @@ fn match_key(of: &SubjectPublicKeyInfo<'_>, key: &[u8]) -> Result<(), Error> {
                 let random = ring::rand::SystemRandom::new();
                 EcdsaKeyPair::from_private_key_and_public_key(signing, &secret, public, &random).is_ok()
             }
-            // For other curves the public half cannot be computed, so only one that the key states can be compared.
+            // For other curves the public key cannot be computed. It can be compared if the private key states it.
             None => stated.is_none_or(|stated| stated == public),
         },
         (ED25519, PrivateKey::Ed25519 { seed }) => Ed25519KeyPair::from_seed_and_public_key(&seed, public).is_ok(),

@@ -46,7 +46,7 @@ const fn planned(id: &'static str, signature: &'static str, cost: Cost) -> Overl
 /// Returns the error that the first operand's type has no such function.
 fn no_function(name: &str, operand: Option<&Value<'_>>) -> Error {
     match operand {
-        // Upstream these types have member functions, so its message is about the overload.
+        // Upstream has member functions of these types, so its message does not name the missing function.
         Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)) => Error::no_such_overload(),
         _ => Error::new(format!("no such overload: {name}")),
     }

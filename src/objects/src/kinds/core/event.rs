@@ -97,7 +97,8 @@ fn source(object: &Value) -> String {
     if component.is_empty() { object.str_at(&["reportingComponent"]) } else { component }.to_owned()
 }
 
-/// Checks the rules that both groups share; `controller` is the group's name of the field for the reporting controller.
+/// Checks the rules that both groups share. `controller` is the name that the group gives the field of the reporting
+/// controller.
 fn validate_core(object: &Value, controller: &str, errors: &mut Errors) {
     let namespace = object.str_at(&["metadata", "namespace"]);
     let involved = object.str_at(&["involvedObject", "namespace"]);
@@ -187,7 +188,7 @@ fn validate_new_update(object: &Value, old: &Value, errors: &mut Errors) {
         ("firstTimestamp", "firstTimestamp"),
         ("lastTimestamp", "lastTimestamp"),
         ("count", "count"),
-        ("reason", "reason"),
+        ("reason", "reason"), // twice, since the reference reports a changed reason twice
         ("type", "type"),
         ("eventTime", "eventTime"),
         ("action", "action"),
@@ -213,7 +214,7 @@ fn validate_new_update(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Formats a reference for messages: every field, under the reference's internal names.
+/// Formats an object reference for messages: every field, under its name in Go.
 fn reference_shown(reference: &Map) -> Value {
     let fields = [
         ("Kind", "kind"),

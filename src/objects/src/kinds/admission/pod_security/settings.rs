@@ -69,7 +69,7 @@ impl Settings {
     }
 }
 
-/// Returns the names of an exemption. `wrong` says what is wrong with a name, in an empty text if nothing is.
+/// Returns the names of an exemption. `wrong` returns what is wrong with a name. An empty text means that it is valid.
 fn exempt(document: &Value, what: &str, errors: &mut Errors, wrong: impl Fn(&str) -> String) -> Vec<String> {
     let (root, mut found) = (Path::root("exemptions"), Vec::<String>::new());
     let list = root.child(what);

@@ -66,7 +66,7 @@ fn a_pod_that_moves_between_scopes_is_charged_as_a_whole() {
     after.set_at(&["spec", "activeDeadlineSeconds"], 5);
     let charged = check(of_pods(&after, Some(&before)), &ending).unwrap().unwrap();
     assert_eq!(shown(&charged), ["pods=1", "requests.cpu=300m"]);
-    assert_eq!(check(of_pods(&after, Some(&before)), &quota()), Ok(None), "it uses no more of what it was in");
+    assert_eq!(check(of_pods(&after, Some(&before)), &quota()), Ok(None), "its use of this quota does not grow");
 }
 
 #[test]

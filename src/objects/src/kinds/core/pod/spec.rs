@@ -12,8 +12,8 @@ use crate::rules::{names, shown};
 /// Longest deadline, in seconds.
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
 
-/// Exceptions from the rules, because a pod and not a template is checked, or because the stored object already breaks
-/// them.
+/// Deviations from the rules: exceptions, if a pod and not a template is checked or the stored object already breaks
+/// the rules, and one further restriction, if this server forbids privileged containers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// A pod is checked, not a template.
@@ -36,7 +36,7 @@ pub struct Options {
     pub any_sysctl: bool,
     /// Init containers may ask for a restart when they are resized.
     pub init_restart_on_resize: bool,
-    /// Containers of user namespaces may have volume devices.
+    /// Containers of pods with user namespaces may have volume devices.
     pub devices_without_host_users: bool,
     /// Pods with user namespaces may use the host's network.
     pub host_network_without_host_users: bool,
@@ -90,8 +90,9 @@ impl Options {
     }
 }
 
-/// Returns whether an update leaves the spec of a pod unchanged. Such a spec is not checked again: it passed stricter
-/// checks when it was stored. Becoming a mirror pod, or ceasing to be one, counts as a change, since other rules apply.
+/// Returns whether a pod and its stored object share one spec, so that the update leaves it unchanged. A shared spec is
+/// not checked again: it passed stricter checks when it was stored. A pod that becomes a mirror pod, or ceases to be
+/// one, counts as changed, since other rules apply.
 pub fn is_shared(pod: &Value, old: &Value) -> bool {
     let is_mirror = |pod: &Value| super::annotations::is_mirror(pod.at(&["metadata"]));
     pod.at(&["spec"]).is_same(old.at(&["spec"])) && is_mirror(pod) == is_mirror(old)
@@ -139,7 +140,7 @@ pub struct Surroundings<'a> {
     pub host_users: bool,
 }
 
-/// Checks a pod spec. `metadata` is that of the pod, or nothing in a template.
+/// Checks the spec of a pod. `metadata` is that of the pod. It is `None` for a template.
 pub fn validate(spec: &Value, metadata: Option<&Value>, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let grace_period = spec.int_at(&["terminationGracePeriodSeconds"]);
     if grace_period.is_none() {
